@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.workflow
 
@@ -13,9 +14,10 @@ def missing(project, *arguments):
     snakefile = project.command()[4]
     command = [sys.executable, "-m", "fedstage.execution.cli", "missing", *arguments]
     done = subprocess.run(
-        [*command, "--snakefile", snakefile], cwd=project.path, check=True, capture_output=True,
+        [*command, "--snakefile", snakefile], cwd=project.path, check=False, capture_output=True,
         text=True,
     )  # fmt: skip
+    assert not done.returncode, done.stderr
     return done.stdout.split()
 
 
@@ -36,6 +38,16 @@ def test_files_that_are_gone_are_named_and_made_again(copy):
     copy.make(*names)
     assert copy.results() == before
     assert missing(copy) == []
+
+
+def test_files_of_experiments_that_are_no_targets_are_missing_too(copy):
+    config = yaml.safe_load((copy.path / "config.yaml").read_text())
+    tiny = config["experiments"]["tiny"]
+    config["experiments"]["other"] = tiny | {"base": tiny["base"] | {"seed": 1}}
+    (copy.path / "config.yaml").write_text(yaml.safe_dump(config | {"targets": ["other"]}))
+    model = min(copy.recipe().glob("round_0001/group_0/aggregated.safetensors"))
+    model.unlink()
+    assert missing(copy) == [str(model.relative_to(copy.path))]
 
 
 @pytest.mark.parametrize("keep", ["models", "needed"])

@@ -83,7 +83,7 @@ def _column(values: pa.Array | pa.ChunkedArray) -> torch.Tensor:
 
 @lru_cache(maxsize=4)
 def _resident(path: Path, version: Version) -> Weights:
-    """Read a data set's arrays once in the life of a warm worker; nobody writes to them.
+    """Read a data set's arrays once in the life of a warm worker; nothing writes to them.
 
     They are mapped: workers share them, and hold no more of their own than the samples they take.
     """
@@ -152,7 +152,7 @@ def read_labelled(
 
 
 def _check(path: Path, shape: list[int], labels: torch.Tensor, info: Mapping[str, Any]) -> None:
-    """Raise FedstageError unless samples are such as the data set's info says."""
+    """Raise FedstageError unless samples fit the data set's info."""
     if shape != info["shape"]:
         raise FedstageError(
             f"{path}: samples of shape {shape}: its data set has {info['shape']}, so this is "

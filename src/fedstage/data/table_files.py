@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ParquetData, TableData
+from fedstage.storage.raw_files import folder_of
 from fedstage.storage.tables import load_foreign_table
 
 SUFFIXES = (".csv", ".parquet")
@@ -32,11 +33,9 @@ def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[
     Raises
     ------
     FedstageError
-        If the folder or the files are missing, or test files are there beside a `test_fraction`.
+        If the folder or the files are missing, or there are test files and a `test_fraction`.
     """
-    place = folder / settings.folder
-    if not place.is_dir():
-        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    place = folder_of(settings, folder)
     train, test = _find(place, "train"), _find(place, "test")
     if settings.test_fraction is not None and test:
         raise FedstageError(
@@ -70,8 +69,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     FedstageError
         If the file is damaged or has no rows, or a name of a column twice.
     """
-    names = _csv_names(path) if path.suffix == ".csv" else _parquet_names(path)
-    require_once(path, names)
+    names = _csv_names(path) if path.suffix == ".csv" else read_schema(path).names
     for name in columns or ():
         require(path, "data.client_column", name, names)
     table = (_read_csv if path.suffix == ".csv" else load_foreign_table)(path, columns)
@@ -80,8 +78,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     return table
 
 
-def require_once(path: Path, names: Iterable[str]) -> None:
-    """Raise FedstageError if a file has two columns of one name."""
+def _require_once(path: Path, names: Iterable[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
@@ -99,9 +96,11 @@ def _csv_names(path: Path) -> list[str]:
     """Return the header; pyarrow reads it again, but not what stands in it twice."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file), [])
+            names = next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FedstageError(f"{path}: not a CSV file with a header ({error})") from None
+    _require_once(path, names)
+    return names
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
@@ -118,13 +117,21 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
         raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
 
 
-def _parquet_names(path: Path) -> list[str]:
+def read_schema(path: Path) -> pa.Schema:
+    """Return the columns of a Parquet file, each of which is there once.
+
+    Raises
+    ------
+    FedstageError
+        If the file is damaged, or has a name of a column twice.
+    """
     try:
-        names: list[str] = pq.read_schema(path).names
+        schema = pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: truncated, or not a Parquet file ({detail})") from None
-    return names
+    _require_once(path, schema.names)
+    return schema
 
 
 # --- clients --------------------------------------------------------------------------------------

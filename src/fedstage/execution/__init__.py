@@ -4,7 +4,6 @@
     pool         the process that has imported everything, and hands commands to workers
     supervision  forks the workers, watches them and ends them
     worker       runs one stage after the other, as `fedstage.execution.cli` would
-    memory       keeps memory during a job, and gives it back afterwards
 
 A pool belongs to one snakemake process, ends with it, and serves one version of the source.
 """

@@ -23,7 +23,7 @@ import stat
 import sys
 import time
 
-# A request is one block of NUL-separated texts, with stdout and stderr passed beside it.
+# A request is one block of NUL-separated texts, with stdout and stderr passed with it.
 SEPARATOR = b"\0"
 LENGTH = 8
 RETIRED = b"retired"

@@ -38,7 +38,7 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
         raise FedstageError(f"{target}: no run forgets a client")
     root = Path()
     traces = traces_of(catalogue, *place, stored_recipes(root))
-    clients = sorted({int(one["client"]) for one in traces})
+    clients = sorted({int(trace["client"]) for trace in traces})
     records = stored_records(root)
     found = with_traces(root, traces, records, clients)
     if not delete:
@@ -84,13 +84,13 @@ def with_traces(
 
 def _named(files: Iterable[str], traces: Traces) -> dict[str, str]:
     """Return the files that traces name, with what they contain."""
-    contains = {one["files"]: one["contains"] for one in reversed(traces)}
+    contains = {trace["files"]: trace["contains"] for trace in reversed(traces)}
     patterns = [files for files in contains if "*" in files]
     named = {}
     for path in files:
         names = (path, *map(str, Path(path).parents))
         exact = next((name for name in names if name in contains), None)
-        pattern = exact or next((one for one in patterns if is_among(path, one)), None)
+        pattern = exact or next((pattern for pattern in patterns if is_among(path, pattern)), None)
         if pattern is not None:
             named[path] = contains[pattern]
     return named
@@ -124,8 +124,8 @@ def what_is_left(
 ) -> dict[str, str]:
     """Return the files that should not be there any more, by all that is known, with the reason.
 
-    Files and records are read anew: a file is left if a trace names it, if the record of its job
-    says that it was made from what was deleted, or if it has the content of what was deleted and
+    Files and records are read again: a file is left if a trace names it, if by the record of its
+    job it was made from what was deleted, or if it has the content of what was deleted and
     no other job has made it, as a copy has.
     """
     records = stored_records(root)

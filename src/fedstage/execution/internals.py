@@ -43,7 +43,7 @@ def stop_at_bad_data(scheduler: Any) -> None:
 
     def handled(job: Any, *arguments: Any, **named: Any) -> None:
         handle(job, *arguments, **named)
-        rules = {one.rule.name for one in getattr(job, "jobs", [job])}
+        rules = {member.rule.name for member in getattr(job, "jobs", [job])}
         if job in scheduler.failed and rules & _OF_DATA:
             scheduler.keepgoing = False
 

@@ -14,10 +14,10 @@ from typing import TextIO
 def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
     """Give a text to which every notice of the package's loggers is added, a line each.
 
-    With a `stream` each stands there as soon as it is told.
+    With a `stream` each is written there at once.
     """
     text, logger = StringIO(), logging.getLogger("fedstage")
-    handlers = [logging.StreamHandler(one) for one in (text, stream) if one is not None]
+    handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]
     level = logger.level
     logger.setLevel(logging.INFO)
     for handler in handlers:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.memory import most_taken
-from fedstage.execution.timings import peak_mb
+from fedstage.execution.timings import most_taken, peak_mb
 from fedstage.plan.stages import STAGES
 
 # Where the failing allocation is not that of a tensor, the error has no class of its own.

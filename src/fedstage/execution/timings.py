@@ -1,11 +1,23 @@
-"""Seconds and megabytes that a stage took: kept beside its log, never in an artefact."""
+"""Seconds and megabytes that a stage took: kept next to its log, never in an artefact.
+
+The megabytes are those of the process, and those that tensors took on a GPU at the peak.
+"""
 
 import resource
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from fedstage.execution import memory
+MEGABYTE = 2**20
+
+
+class Taken(NamedTuple):
+    """Megabytes that tensors took on a GPU at the peak, and that the GPU has."""
+
+    peak: int
+    total: int
 
 
 class Timings:
@@ -17,7 +29,7 @@ class Timings:
     def __init__(self, startup: float) -> None:
         with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the process
             Path("/proc/self/clear_refs").write_text("5")
-        memory.forget_peak()
+        forget_peak()
         self.startup = startup
         self._begin = time.perf_counter()
         self.compute = 0.0
@@ -25,7 +37,7 @@ class Timings:
     def finish(self) -> str:
         """Stop the watch; return one line for the log."""
         self.compute = time.perf_counter() - self._begin
-        taken = memory.most_taken()
+        taken = most_taken()
         on_gpu = f", {taken.peak} MB on the GPU" if taken else ""
         seconds = f"{self.startup:.2f} s start-up, {self.compute:.2f} s compute"
         return f"{seconds}, {peak_mb()} MB{on_gpu}"
@@ -33,7 +45,7 @@ class Timings:
     def figures(self) -> dict[str, float]:
         """Return seconds and megabytes for the job's record."""
         seconds = {"startup_s": round(self.startup, 3), "compute_s": round(self.compute, 3)}
-        taken = memory.most_taken()
+        taken = most_taken()
         on_gpu = {"peak_gpu_memory_mb": taken.peak} if taken else {}
         return seconds | {"peak_memory_mb": peak_mb()} | on_gpu
 
@@ -47,3 +59,27 @@ def peak_mb() -> int:
         return kilobytes // 1024
     rows = (row.split() for row in status.splitlines() if row.startswith("VmHWM:"))
     return int(next(rows, ["", str(kilobytes)])[1]) // 1024
+
+
+def forget_peak() -> None:
+    """Reset the peak on each GPU, so that earlier stages of a warm worker do not count."""
+    cuda = _cuda()
+    for device in range(cuda.device_count() if cuda else 0):
+        cuda.reset_peak_memory_stats(device)
+
+
+def most_taken() -> Taken | None:
+    """Return the memory taken on the GPU with the highest peak; None if no GPU was used."""
+    cuda = _cuda()
+    devices = range(cuda.device_count() if cuda else 0)
+    peaks = [cuda.max_memory_allocated(device) for device in devices]
+    if not any(peaks):
+        return None
+    total = cuda.get_device_properties(peaks.index(max(peaks))).total_memory
+    return Taken(max(peaks) // MEGABYTE, total // MEGABYTE)
+
+
+def _cuda() -> Any:
+    """Return torch.cuda if it has been used in this process."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None

@@ -1,26 +1,32 @@
-"""``fedstage verify``: whether the files of finished work are what they say."""
+"""``fedstage verify``: whether the files of finished work are right, and what killed jobs left."""
 
 import os
+import re
 import shlex
+import socket
 import sys
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.leftovers import sweep
-from fedstage.execution.missing import finished, gone, summary
+from fedstage.execution.client import alive
+from fedstage.execution.missing import finished, gone, options_of, summary, working_folder
+from fedstage.plan.results import RESULTS
 from fedstage.storage.provenance import SUFFIX as RECORD
+from fedstage.storage.strays import remove_strays
 from fedstage.storage.verification import faults
+
+#: Where sockets are if the environment names no other place.
+_SHARED = "/tmp"
+
+#: A pool's files are called after the process that it ends with, and the machine of that.
+_POOL = re.compile(r"(?P<place>.+?)(-job\w+)?-(?P<process>\d+)\.sock(\.lock|\.log)?")
 
 
 def list_faults(arguments: Sequence[str]) -> str:
     """Return that all files are right, after removing what killed processes have left.
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        Targets and options of snakemake; without targets those of config.yaml.
+    `arguments` are those of `fedstage.execution.missing.summary`.
 
     Raises
     ------
@@ -28,11 +34,12 @@ def list_faults(arguments: Sequence[str]) -> str:
         If any is wrong or missing: each has been printed with its reason, and the command that
         makes them again is in the message. Or if snakemake cannot plan the targets.
     """
-    root = _working_folder(arguments)
+    root = working_folder(arguments)
     for path in sweep(root, os.environ):
         print(f"{path}: removed, left by a process that has ended", file=sys.stderr)
     rows = summary(arguments)
-    there = [row["output_file"] for row in rows if (root / row["output_file"]).is_file()]
+    files = dict.fromkeys(row["output_file"] for row in rows)
+    there = [name for name in files if (root / name).is_file()]
     wrong = dict.fromkeys(gone(rows), "is gone") | dict(faults(root, there, finished(rows)))
     for name, reason in wrong.items():
         print(f"{name}: {reason}", flush=True)
@@ -47,19 +54,26 @@ def _cure(wrong: Sequence[str], there: Sequence[str], arguments: Sequence[str]) 
     count = f"{len(wrong)} wrong or gone, of {len(there)} files there"
     if not names:
         return f"{count}: records only, which nothing makes again; delete them"
-    command = shlex.join(["snakemake", "--cores", "all", *_options(arguments), "--force", *names])
+    command = shlex.join(["snakemake", "--cores", "all", *options_of(arguments), "--force", *names])
     return f"{count}; to make them again: {command}"
 
 
-def _options(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments from the first option on: targets stand before options."""
-    first = next((n for n, one in enumerate(arguments) if one.startswith("-")), len(arguments))
-    return list(arguments[first:])
+def sweep(root: Path, environment: Mapping[str, str]) -> list[Path]:
+    """Remove what processes of this machine that have ended have left; return what it was."""
+    found = remove_strays((root / RESULTS).rglob(".*.tmp"))
+    for path in _pool_files(environment):
+        match = _POOL.fullmatch(path.name)
+        here = match is not None and match["place"] == socket.gethostname()
+        if match is not None and here and not alive(int(match["process"])):
+            path.unlink(missing_ok=True)
+            found.append(path)
+    return found
 
 
-def _working_folder(arguments: Sequence[str]) -> Path:
-    """Return where `results` is: the folder of the option --directory, or this one."""
-    for option, value in pairwise(arguments):
-        if option in ("--directory", "-d"):
-            return Path(value)
-    return Path()
+def _pool_files(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files in this user's folders of sockets."""
+    bases = [environment.get("XDG_RUNTIME_DIR"), environment.get("TMPDIR"), _SHARED]
+    for base in dict.fromkeys(filter(None, bases)):
+        for folder in Path(base).glob(f"fedstage-{os.getuid()}*"):
+            if not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.getuid():
+                yield from folder.iterdir()

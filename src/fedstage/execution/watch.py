@@ -44,7 +44,10 @@ def watch(folder: Path, every: float, once: bool) -> str:
         if once or progress.ended:
             return text
         print(f"{_CLEAR}{text}", flush=True)
-        time.sleep(every)
+        try:
+            time.sleep(every)
+        except KeyboardInterrupt:
+            return ""
 
 
 def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
@@ -83,8 +86,8 @@ def seconds_left(
 
     As many jobs run side by side as did so far: a chain of rounds keeps no more cores busy.
     """
-    begun = [(now - one).total_seconds() for one, _ in progress.running.values()]
-    busy = sum(sum(one) for one in progress.finished.values()) + sum(begun)
+    begun = [(now - since).total_seconds() for since, _ in progress.running.values()]
+    busy = sum(sum(seconds) for seconds in progress.finished.values()) + sum(begun)
     elapsed = (now - progress.started).total_seconds() if progress.started else 0.0
     side_by_side = min(progress.cores, max(1.0, busy / elapsed if elapsed else progress.cores))
     work = sum(count * (seconds.get(rule) or 0.0) for rule, count in progress.left.items())
@@ -102,7 +105,7 @@ def seconds_of(
     for rule in progress.left:
         if rule not in known:
             known[rule] = _recorded(folder, rule)
-    measured = {rule: fmean(one) for rule, one in progress.finished.items()}
+    measured = {rule: fmean(taken) for rule, taken in progress.finished.items()}
     return {rule: measured.get(rule, known[rule]) for rule in progress.left}
 
 

@@ -24,7 +24,7 @@ class Request:
 
 
 def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
-    """Read a block and the files passed beside it; raise ValueError if the connection ends."""
+    """Read a block and the files passed with it; raise ValueError if the connection ends."""
     header, files, _, _ = socket.recv_fds(connection, LENGTH, 2)
     if len(header) != LENGTH:
         raise ValueError("no request")

@@ -10,12 +10,12 @@ from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 
-def check(config: Path, folder: Path) -> str:
+def check(config: Path, workflow: Path) -> str:
     """Return how many experiments and runs there are, after resolving all of them.
 
     Parameters
     ----------
-    folder : Path
+    workflow : Path
         The folder `workflow`.
 
     Raises
@@ -24,9 +24,9 @@ def check(config: Path, folder: Path) -> str:
         With the fault of each experiment that is not valid, a line each.
     """
     checked = validate(Config, load_yaml(config), str(config))
-    names = experiment_names(checked, folder)
-    faults = faults_of(names, lambda name: resolve_alone(checked, folder, name))
+    names = experiment_names(checked, workflow)
+    faults = faults_of(names, lambda name: resolve_alone(checked, workflow, name))
     if faults:
         raise FedstageError("\n".join(dict.fromkeys(faults.values())))
-    runs = resolve_all(checked, folder).runs
+    runs = resolve_all(checked, workflow).runs
     return f"{len(names)} experiments, {sum(map(len, runs.values()))} runs: valid"

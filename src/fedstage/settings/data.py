@@ -193,16 +193,19 @@ class Camelyon16(DataSet):
 
 
 class AgNews(Sized):
-    """AG News as published, texts of 4 classes, in `folder` below the data folder.
+    """AG News as published, or texts in the same form, in `folder` below the data folder.
 
-    The first `length` tokens of a text are kept. `vocabulary` is a file of WordPieces below the
-    data folder, one a recipe; by default `vocabulary_size` pieces come from the training texts.
+    The classes are those of the texts; line n of ``classes.txt`` names class n. The first `length`
+    tokens of a text are kept. `vocabulary` is a file of WordPieces below the data folder, one a
+    line; by default `vocabulary_size` pieces come from the training texts.
     """
 
     samples: ClassVar[str] = "tokens"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "train": ("{folder}/train.csv",),
         "test": ("{folder}/test.csv",),
+        # A part must have a file: where no file has the names, one that counts anyway.
+        "classes": ("{folder}/classes.txt", "{folder}/train.csv"),
         "vocabulary": ("{vocabulary}",),
     }
     name: Literal["ag_news"]
@@ -213,8 +216,8 @@ class AgNews(Sized):
 
     @property
     def known(self) -> Known:
-        """The tokens and classes."""
-        return Known((self.length,), 4)
+        """The tokens; the classes are those of the texts."""
+        return Known((self.length,))
 
 
 class Sent140(DataSet):

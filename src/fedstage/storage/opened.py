@@ -63,12 +63,14 @@ def _entries(path: str | Path, file: BufferedReader, stamp: _Stamp, kept: int) -
     import torch
 
     header = read_header(file)
-    stored = {name: one for name, one in header.content.items() if name != METADATA}
+    stored = {name: entry for name, entry in header.content.items() if name != METADATA}
     entries = {}
-    for name, one in sorted(stored.items(), key=lambda item: _size(item[1])):
-        like = torch.empty(one["shape"], dtype=getattr(torch, _TYPES[one["dtype"]]), device="meta")
-        place = header.start + one["data_offsets"][0]
-        kept -= _size(one)
+    for name, entry in sorted(stored.items(), key=lambda item: _size(item[1])):
+        like = torch.empty(
+            entry["shape"], dtype=getattr(torch, _TYPES[entry["dtype"]]), device="meta"
+        )
+        place = header.start + entry["data_offsets"][0]
+        kept -= _size(entry)
         if kept >= 0:
             tensor = _read(file, place, like)
             entries[name] = Entry(tensor, partial(torch.Tensor.detach, tensor))

@@ -2,7 +2,7 @@
 
 The seal is one more key of the file's own metadata, so that other programs read it as before. It
 has a digest of each row group's bytes and one of the footer, in which the seal itself stands, with
-this digest as zeros. So any row groups can be verified without those beside them.
+this digest as zeros. So any row groups can be verified without the others.
 """
 
 import hashlib
@@ -84,7 +84,7 @@ def footer_start(raw: bytes | memoryview) -> int:
 
 def _spans(metadata: pq.FileMetaData, end: int) -> list[slice]:
     """Return the bytes of each row group, which together are all bytes before the footer."""
-    starts = [_start(metadata.row_group(one)) for one in range(1, metadata.num_row_groups)]
+    starts = [_start(metadata.row_group(number)) for number in range(1, metadata.num_row_groups)]
     return [slice(*edges) for edges in pairwise([0, *starts, end])]
 
 
@@ -92,7 +92,7 @@ def _start(group: pq.RowGroupMetaData) -> int:
     """Return where the pages of a row group start."""
     columns = [group.column(number) for number in range(group.num_columns)]
     offsets: list[tuple[int | None, int]] = [
-        (one.dictionary_page_offset, one.data_page_offset) for one in columns
+        (column.dictionary_page_offset, column.data_page_offset) for column in columns
     ]
     return min(offset for pair in offsets for offset in pair if offset)
 

@@ -1,6 +1,6 @@
 """Provenance: what each job read and wrote, with which options and which source.
 
-A record is a JSON file beside the job's log, below `results/logs`. Each job writes its own, as the
+A record is a JSON file next to the job's log, below `results/logs`. Each job writes its own, as the
 last thing that it does, because many jobs of a recipe may end at the same time. It holds times, so
 it cannot stand among the artefacts, which are compared byte by byte.
 """
@@ -36,7 +36,7 @@ def write_record(
     figures: Mapping[str, float],
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the record of a job that has succeeded, beside its log.
+    """Write the record of a job that has succeeded, next to its log.
 
     `options` are the keyword arguments of the stage function, `source` is the fingerprint that the
     rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`. `more`

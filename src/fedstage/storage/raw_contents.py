@@ -56,7 +56,7 @@ def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
 def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | None:
     """Return a digest of the content of a set's raw files, None if it names none.
 
-    Where they are not there, they count as what the `record` of the job says that it has read.
+    Where they are not there, the files in the `record` of the job count.
     """
     if not (settings.in_folder and settings.raw):
         return None
@@ -104,7 +104,7 @@ def recorded(record: Path) -> Contents | None:
 
 
 def raw_of_job(option: str, folder: Path | None) -> dict[str, Any]:
-    """Return what the record of a job `dataset` says of raw files, if its set names any.
+    """Return the part of a record of a job `dataset` about raw files, if its set names any.
 
     `option` are the set's settings as JSON.
     """
@@ -140,7 +140,7 @@ def _load(cache: Path) -> Known:
         known = json.loads(cache.read_bytes())
     except (OSError, ValueError):
         return {}
-    lists = isinstance(known, dict) and all(isinstance(one, list) for one in known.values())
+    lists = isinstance(known, dict) and all(isinstance(entry, list) for entry in known.values())
     return known if lists else {}
 
 

@@ -30,6 +30,14 @@ def find_part(settings: DataSet, folder: Path, part: str) -> list[Path]:
     raise FedstageError(f"{place}: has no {names}")
 
 
+def folder_of(settings: DataSet, folder: Path) -> Path:
+    """Return the folder of a data set that has one; FedstageError if it is not there."""
+    place: Path = folder / settings.folder  # type: ignore[attr-defined]
+    if not place.is_dir():
+        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    return place
+
+
 def place_of(settings: DataSet, folder: Path, part: str) -> Path:
     """Return the path of a part that is one file, or the first pattern of one that is several."""
     place, pattern = _split(settings, folder, settings.raw[part][0])

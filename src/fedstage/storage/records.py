@@ -24,7 +24,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 Keys = Mapping[str, type | tuple[type, ...]]
 
-#: What a record must have to be found, and to be told.
+#: What a record must have to be found, and to be shown.
 _FOUND: Keys = {
     "stage": str,
     "made": str,
@@ -53,15 +53,20 @@ class Artefact:
 
 
 def find_artefact(path: Path) -> Artefact:
-    """Return a file with the latest record of a job that made it; FedstageError if none did."""
+    """Return a file, there or gone, with the latest record of a job that made it.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such record.
+    """
     root, name = _split(path)
-    if not (root / name).is_file():
-        raise FedstageError(f"{path}: no such file")
     candidates, damaged = readable(record_files(root, Path(name).parts[:3][-1]))
     found = [(record, job) for record, job in candidates.items() if _makes(root, job, name)]
     if not found:
+        what = "no record" if (root / name).is_file() else "no such file, and no record"
         raise FedstageError(
-            f"{path}: no record below {RESULTS}/logs of a job that made it: "
+            f"{path}: {what} below {RESULTS}/logs of a job that made it: "
             + ("; ".join(damaged.values()) or "the logs were deleted, or no stage made the file")
         )
     record, job = max(
@@ -102,7 +107,9 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
 
 def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
     """Return the records of `records_of` of all identities, each after those made before it."""
-    records = [record for one in dict.fromkeys(identities) for _, record in records_of(root, one)]
+    records = [
+        record for identity in dict.fromkeys(identities) for _, record in records_of(root, identity)
+    ]
     return sorted(records, key=lambda record: str(record["made"]))
 
 

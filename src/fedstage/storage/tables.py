@@ -19,7 +19,7 @@ from fedstage.storage.tensors import describe_damage
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Rows of a row group: no table of ours has more, unless its writer says so.
+#: Rows of a row group: a table has no more, unless its writer gives another number.
 ROWS_A_GROUP = 2**20
 
 

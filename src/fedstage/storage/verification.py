@@ -32,8 +32,8 @@ def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults
 
     Content and identity are those that a file states in itself. The records of jobs say what was
     written, and from which content of which files; only files that are `finished` are compared with
-    them, since what is made anew may have other inputs by now. A file of a segment has no digest in
-    a record, and no input that is gone is compared: it may have been temporary.
+    them, since what is made again may have other inputs by now. A file of a segment has no digest
+    in a record, and no input that is gone is compared: it may have been temporary.
     """
     read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
     for path, fault in damaged.items():
@@ -50,7 +50,7 @@ def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults
 
 
 def _content(root: Path, name: str) -> str | None:
-    """Return what is wrong with what a file says itself."""
+    """Return what is wrong with the content of a file, or the identity that it states."""
     reader = _READERS.get(Path(name).suffix)
     try:
         if reader is not None:
@@ -72,7 +72,11 @@ def _edges(
     if then is None:
         return None
     if digest(name) != then:
-        if any(made_by_segment(root, one, name) for one in records if one["made"] >= job["made"]):
+        if any(
+            made_by_segment(root, record, name)
+            for record in records
+            if record["made"] >= job["made"]
+        ):
             return None
         return f"is not what its job wrote: {digest(name)}, was {then}"
     for path, read in by_path(job["inputs"]).items():

@@ -1,6 +1,7 @@
 """``fedstage why FILE``: from which settings, files and source an artefact was made."""
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,15 @@ _OPTIONS: dict[str, type[Settings]] = {
 
 
 def why(path: Path, folder: Path | None = None) -> str:
-    """Describe where a file below `results` came from; FedstageError if there is no record.
+    """Describe where a file below `results`, there or gone, came from.
+
+    FedstageError if there is no record.
 
     `folder` is the data folder, unless the working folder's configuration names one.
     """
     artefact = find_artefact(path)
     options = {name: v for name, v in artefact.job["options"].items() if name != "settings"}
-    recipes = [
+    lines = [
         artefact.name,
         *_table(facts_of(artefact)),
         *_section("settings", settings_of(artefact)),
@@ -59,8 +62,9 @@ def why(path: Path, folder: Path | None = None) -> str:
         *files_read(artefact),
         *_raw_files(artefact, folder),
         *_damaged(artefact),
+        *_remedy(artefact),
     ]
-    return "\n".join(recipes)
+    return "\n".join(lines)
 
 
 def _fingerprint(artefact: Artefact) -> str:
@@ -90,7 +94,7 @@ def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
 
 
 def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
-    """Yield what the record says of the job, and what has changed since: names and texts."""
+    """Yield facts about the job from its record, and what has changed since: names and texts."""
     job = artefact.job
     own = _job_of_segment(artefact)
     within = f", for {own.stage.name}" if own else ""
@@ -157,6 +161,15 @@ def _damaged(artefact: Artefact) -> list[str]:
     """Return what is wrong with records that could not be read."""
     told = [f"  {fault}" for fault in artefact.damaged]
     return ["damaged records, left out", *told] if told else []
+
+
+def _remedy(artefact: Artefact) -> list[str]:
+    """Return the command that makes a file that is gone again."""
+    if (artefact.root / artefact.name).is_file():
+        return []
+    elsewhere = artefact.root.resolve() != Path.cwd()
+    place = f"cd {shlex.quote(str(artefact.root))} && " if elsewhere else ""
+    return ["to make it again", f"  {place}snakemake --cores all {shlex.quote(artefact.name)}"]
 
 
 def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -46,6 +46,38 @@ def test_what_is_gone_is_listed(answer, capsys):
     assert said.err == f"2 files are gone; to make them again: {command}\n"
 
 
+@pytest.fixture
+def described(tmp_path, monkeypatch):
+    """Leave results of two experiments, one at two scales, in a working folder."""
+    monkeypatch.chdir(tmp_path)
+    for target in ("other/mini", "quickstart/default", "quickstart/large"):
+        path = tmp_path / f"results/descriptions/{target}.runs.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "results/descriptions/other/mini.claims.json").touch()
+    return ["other/mini", "quickstart/default", "quickstart/large"]
+
+
+def test_without_targets_all_experiments_that_have_results_count(answer, described, capsys):
+    commands = answer(0, SUMMARY)
+    assert main(["missing", "--configfile", "my.yaml"]) == 0
+    assert [command[5:] for command in commands] == [["all", *described, "--configfile", "my.yaml"]]
+    assert capsys.readouterr().out.split() == ["b.csv", 'e"x.csv']
+
+
+def test_an_experiment_that_there_is_not_any_more_is_left_out(monkeypatch, described, capsys):
+    def run(command, **options):
+        if "other/mini" in command:
+            return subprocess.CompletedProcess(command, 1, "", "no such experiment\n")
+        return subprocess.CompletedProcess(command, 0, SUMMARY, "")
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+    assert main(["missing"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.split() == ["b.csv", 'e"x.csv']
+    assert printed.err.startswith("other/mini: cannot be planned, its files are left out\n2 files")
+
+
 def test_nothing_is_gone(answer, capsys):
     answer(0, f"{HEAD}\na.csv\t-\trule\t-\tok\tno update\n")
     assert main(["missing"]) == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.execution import leftovers, missing
+from fedstage.execution import missing, verify
 from fedstage.execution.cli import main
-from fedstage.execution.leftovers import sweep
+from fedstage.execution.verify import sweep
 from fedstage.storage.files import save_json
 from fedstage.storage.strays import machine
 
@@ -22,7 +22,7 @@ def own_places(tmp_path, monkeypatch):
     """Leave the real sockets of this user alone."""
     for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(leftovers, "_SHARED", str(tmp_path))
+    monkeypatch.setattr(verify, "_SHARED", str(tmp_path))
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.execution.at_hand import KINDS
 from fedstage.execution.cli import main
+from fedstage.execution.commands import KINDS
 from fedstage.experiments import listing as module
 from fedstage.experiments.listing import listing, write
 from fedstage.settings.base import alternatives

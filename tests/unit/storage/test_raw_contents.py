@@ -199,6 +199,8 @@ def test_a_file_of_a_setting_counts_where_it_is_set(folder):
     assert list(raw_contents(without, folder)) == ["mine/train.csv", "mine/test.csv"]
     assert "pieces [1].txt" in raw_contents(given, folder)
     assert place_of(given, folder, "vocabulary") == folder / "pieces [1].txt"
+    (folder / "mine/classes.txt").write_text("ham\nspam")
+    assert "mine/classes.txt" in raw_contents(without, folder)
 
 
 def test_a_folder_is_taken_literally_and_may_lie_elsewhere(folder):

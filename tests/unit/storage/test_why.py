@@ -365,9 +365,8 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     assert all(re.fullmatch(r"[0-9a-f]{16}, unchanged", text) for text in said)
 
 
-@pytest.mark.parametrize(
-    ("path", "stage", "settings", "options"),
-    [
+def test_every_kind_of_file_tells_its_stage_settings_and_source(jobs):
+    for path, stage, settings, options in [
         (data_files.data_file(RECIPE.data, "held_out"), "dataset", canonical(RECIPE.data), None),
         (
             data_files.label_histogram(RECIPE), "partition",
@@ -396,18 +395,14 @@ def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
             {"evaluated": "aggregated_2", "role": "test", "rounds": 1, "every": 1},
         ),
         (unfederated.local_models(ALONE)[1], "local_model", canonical(ALONE), {"who": "client_1"}),
-    ],
-)  # fmt: skip
-def test_every_kind_of_file_tells_its_stage_settings_and_source(
-    jobs, path, stage, settings, options
-):
-    told = shown(path)
-    assert told.facts["made"].endswith(f" by stage {stage}")
-    assert told.facts["source"].endswith(", the same now")
-    assert told.facts["content"].endswith(", unchanged")
-    assert told.settings == (json.loads(as_json(settings)) if settings else None)
-    assert told.options == options
-    assert Path(told.facts["record"]).is_file()
+    ]:  # fmt: skip
+        told = shown(path)
+        assert told.facts["made"].endswith(f" by stage {stage}"), path
+        assert told.facts["source"].endswith(", the same now"), path
+        assert told.facts["content"].endswith(", unchanged"), path
+        assert told.settings == (json.loads(as_json(settings)) if settings else None), path
+        assert told.options == options, path
+        assert Path(told.facts["record"]).is_file(), path
 
 
 def test_a_table_came_from_the_metrics_of_its_runs(jobs):
@@ -494,6 +489,27 @@ def test_inputs_that_have_changed_or_gone_are_told(jobs):
     assert sum(text.endswith(", unchanged") for text in logits.values()) == 2
 
 
+@pytest.mark.parametrize("path", [DISTILLED, METRICS])
+def test_a_file_that_is_gone_is_explained_with_the_command_that_makes_it(jobs, path):
+    then = why(Path(path))
+    digest = content_digest(Path(path))
+    Path(path).unlink()
+    assert why(Path(path)).splitlines() == [
+        *then.replace(f"{digest}, unchanged", f"gone, was {digest}", 1).splitlines(),
+        "to make it again",
+        f"  snakemake --cores all {path}",
+    ]
+
+
+def test_a_file_of_a_segment_that_is_gone_is_explained(segments, monkeypatch):
+    path = aggregated_model(BASE, 1, 0)
+    Path(path).unlink()
+    monkeypatch.chdir(segments.parent)
+    told = why(segments / path)
+    assert "by stage segment, for aggregation" in told
+    assert told.endswith(f"  cd {segments} && snakemake --cores all {path}")
+
+
 def test_a_file_that_is_another_than_was_made_is_told(jobs):
     then = content_digest(Path(DISTILLED))
     shutil.copyfile(AGGREGATED, DISTILLED)
@@ -512,7 +528,7 @@ def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
     assert shown(DISTILLED).facts["source"].startswith("not recorded")
 
 
-def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
+def test_settings_that_are_gone_or_no_longer_valid_leave_the_rest_told(jobs):
     path = Path(f"{training_folder(RECIPE)}/recipe.yaml")
     content = yaml.safe_load(path.read_text())
     content["settings"]["clients"] = 0
@@ -521,15 +537,12 @@ def test_settings_that_are_no_longer_valid_leave_the_rest_told(jobs):
     assert "then; now unknown" in told.facts["source"]
     assert "clients = 0" in told.facts["source"]
     assert told.settings["clients"] == 0
-    assert ", was " in told.inputs["recipe"][f"{training_folder(RECIPE)}/recipe.yaml"]
-
-
-def test_settings_that_are_gone_are_told(jobs):
-    Path(f"{training_folder(RECIPE)}/recipe.yaml").unlink()
+    assert ", was " in told.inputs["recipe"][str(path)]
+    path.unlink()
     told = shown(DISTILLED)
     assert "now unknown" in told.facts["source"]
     assert told.settings is None
-    assert told.inputs["recipe"][f"{training_folder(RECIPE)}/recipe.yaml"].startswith("gone, was ")
+    assert told.inputs["recipe"][str(path)].startswith("gone, was ")
 
 
 def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
@@ -574,17 +587,11 @@ def test_a_segment_is_told_with_its_rounds(segments):
     assert told.facts["made"].endswith(" by stage segment, for distillation")
     assert told.options == {"first": 1, "last": 2, "groups": [0]}
     assert training_id(RECIPE) in told.facts["record"]
-
-
-def test_a_segment_of_logits_is_told_with_its_rounds(segments):
     told = shown(public_logits(2, 1))
     assert told.facts["made"].endswith(" by stage logits_segment, for logits")
     assert (told.options["rounds"], told.options["group"]) == ([1, 2], 1)
-
-
-def test_a_distilled_segment_makes_the_logits_that_it_teaches_with(segments):
-    told = shown(public_logits(2, 0))
-    assert told.facts["made"].endswith(" by stage segment, for logits")
+    # A distilled segment makes the logits that it teaches with.
+    assert shown(public_logits(2, 0)).facts["made"].endswith(" by stage segment, for logits")
 
 
 def test_what_a_file_of_a_segment_read_is_what_its_own_job_reads(folders, monkeypatch):
@@ -615,17 +622,13 @@ def test_a_record_of_other_rounds_is_not_taken(segments):
             why(later)
 
 
-def test_a_segment_without_students_makes_no_logits(segments):
-    shutil.rmtree("results/logs/logits_segment")
-    with pytest.raises(FedstageError, match="no record"):
-        why(Path(public_logits(1, 0)))
-
-
-def test_a_segment_with_students_makes_logits_of_public_images_only(segments):
+def test_only_segments_with_students_make_logits_and_of_public_images_only(segments):
     other = Path(public_logits(2, 0).replace("held_out", "test"))
     shutil.copyfile(public_logits(2, 0), other)
-    with pytest.raises(FedstageError, match="no record"):
-        why(other)
+    shutil.rmtree("results/logs/logits_segment")
+    for path in (other, Path(public_logits(1, 0))):
+        with pytest.raises(FedstageError, match="no record"):
+            why(path)
 
 
 def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
@@ -640,53 +643,37 @@ def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
 # --- what cannot be told --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("results/training/x/round_0001/group_0/a.safetensors", "no such file"),
-        ("results/no.txt", "no such file"),
-        ("config.yaml", "must be a file below a folder results that has logs"),
-    ],
-)
-def test_what_is_no_result_is_an_error(jobs, capsys, path, message):
-    assert main(["why", path]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"fedstage why: {path}: {message}"
-
-
-@pytest.mark.parametrize("path", ["results/other.txt", "results/training/other.txt"])
-def test_a_file_that_no_stage_made_is_an_error(jobs, path):
-    Path(path).write_text("x")
-    with pytest.raises(FedstageError, match=rf"{path}: no record below results/logs"):
-        why(Path(path))
-
-
-def test_a_file_whose_logs_were_deleted_is_an_error(jobs):
+def test_what_has_no_record_is_an_error(jobs, capsys):
+    others = "results/other.txt", "results/training/other.txt"
+    for path in others:
+        Path(path).write_text("x")
     shutil.rmtree("results/logs/distillation")
-    with pytest.raises(FedstageError, match="the logs were deleted"):
-        why(Path(DISTILLED))
+    for path, message in [
+        ("results/training/x/round_0001/group_0/a.safetensors", "no such file, and no record"),
+        ("results/no.txt", "no such file, and no record"),
+        ("config.yaml", "must be a file below a folder results that has logs"),
+        *((path, "no record below results/logs") for path in others),
+        (DISTILLED, "no record below results/logs of a job that made it: the logs were deleted"),
+    ]:
+        assert main(["why", path]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"fedstage why: {path}: {message}")
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["", "{", "[]", "{}", '{"stage": 1}', b"\xff", "other inputs"],
-    ids=str,
-)
-def test_a_damaged_record_is_named_and_the_others_are_told(jobs, content, capsys):
+def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
     table = participants_table(RECIPE, 1, 1)
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0.record.json")
     told = why(jobs / table)
-    record = json.loads(other.read_text())
-    if content == "other inputs":
-        content = json.dumps(record | {"inputs": {"a": 1}})
-    other.write_bytes(content if isinstance(content, bytes) else content.encode())
-    head, _, damaged = why(jobs / table).partition("damaged records, left out\n")
-    assert head.rstrip("\n") == told
-    assert damaged.startswith(f"  {other}: ")
-    assert len(damaged.splitlines()) == 1
-    assert main(["why", str(jobs / participants_table(RECIPE, 1, 0))]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(other) in line
+    other_inputs = json.dumps(json.loads(other.read_text()) | {"inputs": {"a": 1}})
+    for content in ("", "{", "[]", "{}", '{"stage": 1}', b"\xff", other_inputs):
+        other.write_bytes(content if isinstance(content, bytes) else content.encode())
+        head, _, damaged = why(jobs / table).partition("damaged records, left out\n")
+        assert head.rstrip("\n") == told
+        assert damaged.startswith(f"  {other}: ")
+        assert len(damaged.splitlines()) == 1
+        assert main(["why", str(jobs / participants_table(RECIPE, 1, 0))]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(other) in line
 
 
 def test_a_stage_that_there_is_not_any_more_leaves_the_rest_told(jobs):
@@ -708,14 +695,7 @@ def test_a_damaged_record_of_a_data_set_is_named(jobs):
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()
-    arguments = [
-        "--recipe",
-        f"{training_folder(RECIPE)}/recipe.yaml",
-        "--round",
-        "2",
-        "--group",
-        "0",
-    ]
+    arguments = ["--recipe", recipe_file(RECIPE), "--round", "2", "--group", "0"]
     arguments += ["--start", AGGREGATED, "--logits", "none"]
     arguments += ["--public", public_file(RECIPE), "--info", INFO, "--output", DISTILLED]
     log = str(record).replace(".record.json", ".log")

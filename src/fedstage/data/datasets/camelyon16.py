@@ -20,7 +20,7 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Camelyon16
-from fedstage.storage.raw_files import place_of, raw_files
+from fedstage.storage.raw_files import folder_of, place_of, raw_files
 
 CLASSES = ("normal", "tumor")
 WITHDRAWN = ("normal_086", "test_049")
@@ -43,9 +43,7 @@ def load(settings: Camelyon16, folder: Path) -> Dataset:
     FedstageError
         If a file is missing or invalid.
     """
-    place = folder / settings.folder
-    if not place.is_dir():
-        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    place = folder_of(settings, folder)
     slides = _find(place_of(settings, folder, "table"), raw_files(settings, folder)["slides"])
     test = [slide for slide in slides if slide.name.startswith("test")]
     train = [slide for slide in slides if not slide.name.startswith("test")]

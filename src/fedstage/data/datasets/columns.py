@@ -40,7 +40,9 @@ class Named:
         if every:
             return Named(own, self.names)
         kept, numbers = np.unique(own, return_inverse=True)
-        return Named(numbers.astype(np.int64), tuple(self.names[one] for one in kept.tolist()))
+        return Named(
+            numbers.astype(np.int64), tuple(self.names[number] for number in kept.tolist())
+        )
 
 
 @dataclass(frozen=True)
@@ -137,12 +139,12 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
     columns = [table.column(name) for _, table in files]
     order = np.arange(sum(rows for _, rows in places))
     if categorical or kinds.keys() & {"text", "boolean"}:
-        texts = [text for one in columns for text in _texts(one)]
+        texts = [text for column in columns for text in _texts(column)]
         column = Column(name, texts, places, order)
         if not categorical:
             _check_strays(column, texts)
         return column
-    return Column(name, np.concatenate([_numbers(one) for one in columns]), places, order)
+    return Column(name, np.concatenate([_numbers(values) for values in columns]), places, order)
 
 
 def _check_strays(column: Column, texts: Sequence[str | None]) -> None:

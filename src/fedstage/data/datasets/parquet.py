@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 
 from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode, threads
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
-from fedstage.data.table_files import require_once
+from fedstage.data.table_files import read_schema
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ParquetData
-from fedstage.storage.raw_files import find_part
+from fedstage.storage.raw_files import find_part, folder_of
 from fedstage.storage.tables import load_foreign_table
 
 _IMAGE_COLUMNS = ("img", "image")
@@ -61,9 +60,7 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
         If a file is missing, damaged or lacks a column; if a label, a client or an image is
         invalid; if images differ in shape; or if there are fewer samples than a size.
     """
-    place = folder / settings.folder
-    if not place.is_dir():
-        raise FedstageError(f"{place}: no such folder; data.folder is below the data folder")
+    folder_of(settings, folder)
     train = [_open(path, settings.label) for path in find_part(settings, folder, "train")]
     test = [_open(path, settings.label) for path in find_part(settings, folder, "test")]
     every = [*train, *test]
@@ -91,12 +88,7 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
 
 
 def _open(path: Path, label: str) -> _File:
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        detail = str(error).splitlines()[0]
-        raise FedstageError(f"{path}: truncated, or not a Parquet file ({detail})") from None
-    require_once(path, schema.names)
+    schema = read_schema(path)
     image = next((name for name in _IMAGE_COLUMNS if name in schema.names), None)
     if image is None:
         raise FedstageError(f"{path}: has no column 'img' or 'image'; {_columns(schema)}")

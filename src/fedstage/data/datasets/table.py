@@ -95,7 +95,7 @@ def _read(settings: TableData, folder: Path) -> _Rows:
 def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) -> list[str]:
     """Return the columns of features, which all files have, in the order of the first file."""
     (first, table), *others = files
-    every = dict.fromkeys(name for _, one in files for name in one.column_names)
+    every = dict.fromkeys(name for _, table in files for name in table.column_names)
     for key in ("features", "drop", "categorical"):
         for column in getattr(settings, key):
             require(first, f"data.{key}", column, every)

@@ -40,6 +40,14 @@ def read_cells(
         raise FedstageError(f"{path}: has no rows")
 
 
+def read_lines(path: Path, where: str) -> list[str]:
+    """Return the lines of a text file in UTF-8; FedstageError if it is none, beginning `where`."""
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FedstageError(f"{where}: {error}") from None
+
+
 def vocabulary_of(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]) -> Vocabulary:
     """Return the vocabulary of a file below the data folder, one piece a line, or of the texts.
 
@@ -56,10 +64,7 @@ def _pieces(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]) -> l
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
     path = place_of(settings, folder, "vocabulary")
-    try:
-        pieces = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FedstageError(f"{path}: data.vocabulary: {error}") from None
+    pieces = read_lines(path, f"{path}: data.vocabulary")
     missing = [piece for piece in SPECIAL[:4] if piece not in pieces]
     if missing or pieces[0] != SPECIAL[0]:
         fault = f"has no {missing[0]}" if missing else f"begins with {pieces[0]}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.datasets import load
+from fedstage.data.datasets import ag_news, load
 from fedstage.data.datasets.ag_news import CLASSES
 from fedstage.data.datasets.wordpiece import SPECIAL, build_vocabulary, encode
 from fedstage.errors import FedstageError
@@ -40,6 +40,7 @@ def folder(tmp_path):
     made.mkdir()
     write(made / "train.csv", TRAIN)
     write(made / "test.csv", TEST)
+    (made / "classes.txt").write_text("\n".join(CLASSES) + "\n")
     return made
 
 
@@ -74,6 +75,41 @@ def test_texts_are_title_and_description_as_tokens(folder):
     assert data.class_names == CLASSES
 
 
+@pytest.mark.parametrize(
+    ("classes", "rows", "names", "labels"),
+    [
+        ("ham\nspam", ["2", "1", "2"], ("ham", "spam"), [1, 0, 1]),
+        ("ham\r\n Mörkö \r\nspam\r\n\r\n", ["3", "1", "3"], ("ham", "spam"), [1, 0, 1]),
+        (None, ["1", "10", "2"], ("1", "2", "10"), [0, 2, 1]),
+        (None, ["4", "1", "3", "2"], ("1", "2", "3", "4"), [3, 0, 2, 1]),
+    ],
+    ids=["file", "a class without texts", "no file", "as many as published"],
+)
+def test_classes_of_own_texts_are_those_of_the_data(folder, classes, rows, names, labels):
+    for part in ("train", "test"):
+        write(folder / f"{part}.csv", [(number, "a", "b") for number in rows])
+    (folder / "classes.txt").unlink()
+    if classes is not None:
+        (folder / "classes.txt").write_bytes(classes.encode())
+
+    data = load(settings(), folder.parent)
+
+    assert data.class_names == names
+    assert data.train.labels.tolist() == data.test.labels.tolist() == labels
+
+
+def test_the_published_files_without_names_have_the_published_ones(folder, monkeypatch):
+    (folder / "classes.txt").unlink()
+    monkeypatch.setattr(ag_news, "_PUBLISHED", (len(TRAIN), len(TEST)))
+    assert load(settings(), folder.parent).class_names == CLASSES
+
+
+def test_names_of_classes_are_in_utf_8(folder):
+    (folder / "classes.txt").write_bytes(b"\xff")
+    with pytest.raises(FedstageError, match=r"classes\.txt: .*codec"):
+        load(settings(), folder.parent)
+
+
 def test_vocabulary_is_of_the_texts_that_are_trained_on(folder):
     data = load(settings(train_size=2, held_out=2), folder.parent)
     whole = load(settings(), folder.parent)
@@ -102,12 +138,17 @@ def test_vocabulary_may_be_a_file(folder):
         (lambda path: path.write_text(""), r"train\.csv: has no rows"),
         (
             lambda path: write(path, [*TRAIN, ("5", "a", "b")]),
-            r"row 5: class = '5': must be 1\.\.4",
+            r"row 5: class = '5': must be 1\.\.4, a line of classes\.txt",
         ),
+        (
+            lambda path: write(path, [("class", "title", "description"), *TRAIN]),
+            "row 0: class = 'class': must be",
+        ),
+        (lambda path: write(path, [("0", "a", "b")]), "row 0: class = '0': must be"),
         (lambda path: write(path, [*TRAIN, ("1", "a")]), "row 5: 2 columns: must be class, title"),
         (lambda path: path.write_bytes(b'"1","\xff","b"\n'), r"train\.csv: .*codec"),
     ],
-    ids=["missing", "empty", "class", "columns", "encoding"],
+    ids=["missing", "empty", "class", "header", "zero", "columns", "encoding"],
 )
 def test_faults_of_files_are_named_in_one_line(folder, change, message):
     change(folder / "train.csv")

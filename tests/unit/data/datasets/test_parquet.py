@@ -1,7 +1,9 @@
 import json
 import os
+import shutil
 from io import BytesIO
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
@@ -257,32 +259,6 @@ def test_classes_are_numbered_where_the_metadata_does_not_name_them(folder, meta
     assert load(folder).class_names == ("0", "1", "2")
 
 
-def test_files_that_name_classes_differently_are_refused(folder):
-    for name, names in (("train", ["ant", "bee"]), ("test", ["bee", "ant"])):
-        metadata = {"label_names": json.dumps(names)}
-        write(folder / f"mine/{name}.parquet", pixels(1, 2), [0, 1], metadata=metadata)
-
-    with pytest.raises(FedstageError, match=r"test\.parquet: class names differ .*train\.parquet"):
-        load(folder)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[", r"metadata 'label_names': is not JSON"),
-        ('{"0": "ant"}', r"metadata 'label_names': must list the class names"),
-        ("[1, 2, 3]", r"metadata 'label_names': must list the class names"),
-    ],
-)
-def test_metadata_of_another_form_is_refused(folder, text, message):
-    metadata = {"label_names": text}
-    write(folder / "mine/train.parquet", pixels(1, 2), [0, 1], metadata=metadata)
-    write(folder / "mine/test.parquet", pixels(1, 2), [0, 1], metadata=metadata)
-
-    with pytest.raises(FedstageError, match=rf"train\.parquet: {message}"):
-        load(folder)
-
-
 # --- clients --------------------------------------------------------------------------------------
 
 
@@ -325,87 +301,113 @@ def test_a_division_takes_clients_of_test_files_as_well(folder):
     assert [names[client] for client in data.train.clients] == users[kept].tolist()
 
 
-def test_a_division_of_clients_needs_their_column_in_test_files(folder):
-    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=list("ab" * 6))
-
-    with pytest.raises(FedstageError, match=r"test\.parquet: data\.client_column = 'user'"):
-        load(folder, client_column="user", division=(7, 1, 2))
+# --- what is refused (more in test_inspection.py) -------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("users", "message"),
-    [
-        ([0.5, 1.5], r"data\.client_column = 'user': column is double, must be integer or string"),
-        (["a", None], r"row 1: user = null"),
-        (None, r"data\.client_column = 'user': no such column; its columns are img, label"),
-    ],
-)
-def test_clients_of_another_form_are_refused(folder, users, message):
-    columns = {} if users is None else {"user": users}
-    write(folder / "mine/train.parquet", pixels(1, 2), [0, 1], **columns)
+@pytest.fixture
+def refused(folder, tmp_path):
+    """A function that changes a copy of the folder and expects one line for the error."""
 
-    with pytest.raises(FedstageError, match=rf"train\.parquet: {message}"):
-        load(folder, client_column="user")
+    def expect(message, change, **keys):
+        copy = Path(mkdtemp(dir=tmp_path))
+        shutil.copytree(folder / "mine", copy / "mine")
+        change(copy / "mine")
+        with pytest.raises(FedstageError, match=message) as caught:
+            load(copy, **keys)
+        assert "\n" not in str(caught.value)
 
-
-def test_shards_with_clients_of_two_kinds_are_refused(folder):
-    (folder / "mine/train.parquet").unlink()
-    write(folder / "mine/train-0.parquet", pixels(1, 2), [0, 1], user=[1, 2])
-    write(folder / "mine/train-1.parquet", pixels(2, 2), [0, 1], user=["1", "2"])
-
-    with pytest.raises(FedstageError, match=r"train-1\.parquet: .* column is string, in .*train-0"):
-        load(folder, client_column="user")
+    return expect
 
 
-# --- what is refused ------------------------------------------------------------------------------
+def has(images, labels, name="train", **columns):
+    """Return a change of a folder: another file for training or for testing."""
+    return lambda place: write(place / f"{name}.parquet", images, labels, **columns)
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, 1, -1, 2], r"row 2: label = -1: must be 0\.\.2"),
-        ([0, 1, 10**12, 2], r"row 2: label = 1000000000000: must be 0\.\.99999"),
-        ([0, None, 1, 2], r"row 1: label = null"),
-        ([0.0, 1.0, 2.0, 0.0], r"data\.label = 'label': column is double, must be integer"),
-        (["a", "b", "c", "a"], r"data\.label = 'label': column is string, must be integer"),
-    ],
-)
-@pytest.mark.parametrize("name", ["train", "test"])
-def test_invalid_labels_are_refused_by_file_and_row(folder, name, labels, message):
-    write(folder / f"mine/{name}.parquet", pixels(1, 4), labels)
+def shards(*files):
+    """Return a change of a folder: several files for training, of images, labels and clients."""
 
-    with pytest.raises(FedstageError, match=rf"{name}\.parquet: {message}"):
-        load(folder)
+    def change(place):
+        (place / "train.parquet").unlink()
+        for number, (images, labels, users) in enumerate(files):
+            write(place / f"train-{number}.parquet", images, labels, user=users)
+
+    return change
 
 
-def test_label_beyond_the_named_classes_is_refused_by_file_and_row(folder):
-    metadata = {"label_names": json.dumps(["ant", "bee"])}
-    write(folder / "mine/train.parquet", pixels(1, 3), [0, 1, 1], metadata=metadata)
-    write(folder / "mine/test.parquet", pixels(1, 3), [0, 2, 1], metadata=metadata)
-
-    with pytest.raises(FedstageError, match=r"test\.parquet: row 1: label = 2: must be 0\.\.1"):
-        load(folder)
+def names(*classes):
+    return {"label_names": json.dumps(classes)}
 
 
-def test_missing_label_column_is_named_with_those_there_are(folder):
-    message = r"train\.parquet: data\.label = 'fine': no such column; its columns are img, label$"
-
-    with pytest.raises(FedstageError, match=message):
-        load(folder, label="fine")
-
-
-def test_missing_image_column_is_refused(folder):
-    write(folder / "mine/test.parquet", pixels(1, 2), [0, 1], column="picture")
-
-    with pytest.raises(FedstageError, match=r"test\.parquet: has no column 'img' or 'image'"):
-        load(folder)
+def test_invalid_labels_are_refused_by_file_and_row(refused):
+    for name in ("train", "test"):
+        for labels, message in [
+            ([0, 1, -1, 2], r"row 2: label = -1: must be 0\.\.2"),
+            ([0, 1, 10**12, 2], r"row 2: label = 1000000000000: must be 0\.\.99999"),
+            ([0, None, 1, 2], "row 1: label = null"),
+            ([0.0, 1.0, 2.0, 0.0], r"data\.label = 'label': column is double, must be integer"),
+            (["a", "b", "c", "a"], r"data\.label = 'label': column is string, must be integer"),
+        ]:
+            refused(rf"{name}\.parquet: {message}", has(pixels(1, 4), labels, name))
 
 
-def test_image_column_of_another_type_is_refused(folder):
-    pq.write_table(pa.table({"img": [b"x"], "label": [0]}), folder / "mine/train.parquet")
+def test_wrong_names_of_classes_are_refused(refused):
+    for text, message in [
+        ("[", "is not JSON"),
+        ('{"0": "ant"}', "must list the class names"),
+        ("[1, 2, 3]", "must list the class names"),
+    ]:
+        change = has(pixels(1, 2), [0, 1], metadata={"label_names": text})
+        refused(rf"train\.parquet: metadata 'label_names': {message}", change)
 
-    with pytest.raises(FedstageError, match=r"column 'img' is binary, must be struct"):
-        load(folder)
+    def named(place, train, test, labels):
+        write(place / "train.parquet", pixels(1, 2), [0, 1], metadata=train)
+        write(place / "test.parquet", pixels(1, 2), labels, metadata=test)
+
+    ants, bees = names("ant", "bee"), names("bee", "ant")
+    message = r"test\.parquet: class names differ .*train\.parquet"
+    refused(message, lambda place: named(place, ants, bees, [0, 1]))
+    message = r"test\.parquet: row 1: label = 2: must be 0\.\.1"
+    refused(message, lambda place: named(place, ants, ants, [0, 2]))
+
+
+def test_clients_of_another_form_are_refused(refused):
+    change = shards((pixels(1, 2), [0, 1], [1, 2]), (pixels(2, 2), [0, 1], ["1", "2"]))
+    message = r"train-1\.parquet: .* column is string, in .*train-0"
+    refused(message, change, client_column="user")
+    change = has(pixels(1, 12), [0, 1, 2] * 4, user=list("ab" * 6))
+    message = r"test\.parquet: data\.client_column = 'user'"  # a division takes clients of both
+    refused(message, change, client_column="user", division=(7, 1, 2))
+
+
+def test_images_of_another_form_are_refused(refused):
+    change = has(pixels(1, 2), [0, 1], "test", column="picture")
+    refused(r"test\.parquet: has no column 'img' or 'image'", change)
+    damaged = [*pixels(1, 2), b"no image"]
+    change = shards((pixels(1, 3), [0, 1, 2], [0] * 3), (damaged, [0, 1, 2], [0] * 3))
+    message = r"train-1\.parquet: row 2: cannot decode the image \(cannot identify image file\)$"
+    refused(message, change)
+    held_out = int(numpy_generator(0, "dataset", "train").permutation(12)[-1])
+    images = list(pixels(1, 12))
+    images[held_out] = pixels(1, 1, 7, 7)[0]
+    refused(f"row {held_out}: image of shape", has(images, [0, 1, 2] * 4), held_out=1)
+
+
+def test_damaged_and_missing_files_are_refused(refused):
+    def cut(place):
+        path = place / "train.parquet"
+        path.write_bytes(path.read_bytes()[:-20])
+
+    def alter(place):
+        path = place / "train.parquet"
+        content = bytearray(path.read_bytes())
+        content[content.index(b"IDAT") + 20] ^= 1
+        path.write_bytes(content)
+
+    refused(r"train\.parquet: truncated, or not a Parquet file", cut)
+    refused(r"train\.parquet: truncated or altered", alter)
+    message = r"/mine: has no train\*\.parquet"
+    refused(message, lambda place: (place / "train.parquet").unlink())
 
 
 @pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP"])
@@ -415,16 +417,6 @@ def test_truncated_image_is_refused_by_file_and_row(folder, image_format):
     write(folder / "mine/train.parquet", files, [row % 3 for row in range(300)])
 
     with pytest.raises(FedstageError, match=r"train\.parquet: row 290: cannot decode the image"):
-        load(folder)
-
-
-def test_row_of_a_damaged_image_is_counted_within_its_shard(folder):
-    (folder / "mine/train.parquet").unlink()
-    write(folder / "mine/train-0.parquet", pixels(1, 4), [0, 1, 2, 0])
-    write(folder / "mine/train-1.parquet", [*pixels(1, 2), b"no image"], [0, 1, 2])
-
-    told = r"train-1\.parquet: row 2: cannot decode the image \(cannot identify image file\)$"
-    with pytest.raises(FedstageError, match=told):
         load(folder)
 
 
@@ -442,81 +434,6 @@ def test_altered_images_never_end_in_another_exception(folder, image_format):
         except FedstageError as error:
             refused += "row 0: cannot decode the image" in str(error)
     assert refused
-
-
-def test_row_without_an_image_is_refused(folder):
-    write(folder / "mine/train.parquet", [*pixels(1, 2), None], [0, 1, 2])
-
-    with pytest.raises(FedstageError, match=r"train\.parquet: row 2: img has no bytes"):
-        load(folder)
-
-
-def test_images_of_two_shapes_in_a_file_are_refused(folder):
-    images = [*pixels(1, 3), *pixels(1, 1, 5, 6)]
-    write(folder / "mine/train.parquet", images, [0, 1, 2, 0])
-
-    with pytest.raises(FedstageError, match=r"train\.parquet: row 3: .*\(3, 5, 6\).*image_size"):
-        load(folder)
-
-
-def test_test_images_must_have_the_shape_of_training_images(folder):
-    write(folder / "mine/test.parquet", pixels(1, 2, 7, 7), [0, 1])
-
-    with pytest.raises(FedstageError, match=r"test\.parquet: row 0: .*others have \(3, 6, 6\)"):
-        load(folder)
-
-
-def test_held_out_images_must_have_the_shape_of_training_images(folder):
-    order = numpy_generator(0, "dataset", "train").permutation(12)
-    images = list(pixels(1, 12))
-    images[order[-1]] = pixels(1, 1, 7, 7)[0]
-    write(folder / "mine/train.parquet", images, [0, 1, 2] * 4)
-
-    with pytest.raises(FedstageError, match=rf"row {order[-1]}: image of shape"):
-        load(folder, held_out=1)
-
-
-def test_truncated_file_is_refused_by_name(folder):
-    path = folder / "mine/train.parquet"
-    path.write_bytes(path.read_bytes()[:-20])
-
-    with pytest.raises(FedstageError, match=r"train\.parquet: truncated, or not a Parquet file"):
-        load(folder)
-
-
-def test_altered_page_is_noticed_by_its_checksum(folder):
-    path = folder / "mine/train.parquet"
-    content = bytearray(path.read_bytes())
-    content[content.index(b"IDAT") + 20] ^= 1
-    path.write_bytes(content)
-
-    with pytest.raises(FedstageError, match=r"train\.parquet: truncated or altered"):
-        load(folder)
-
-
-@pytest.mark.parametrize("name", ["train", "test"])
-def test_missing_file_names_folder_and_pattern(folder, name):
-    (folder / f"mine/{name}.parquet").unlink()
-
-    with pytest.raises(FedstageError, match=rf"{folder / 'mine'}: has no {name}\*\.parquet"):
-        load(folder)
-
-
-def test_missing_folder_is_named(tmp_path):
-    with pytest.raises(FedstageError, match=f"{tmp_path / 'mine'}: no such folder"):
-        load(tmp_path)
-
-
-def test_file_without_rows_is_refused(folder):
-    write(folder / "mine/train.parquet", [], pa.array([], pa.int64()))
-
-    with pytest.raises(FedstageError, match=r"train\.parquet: has no rows"):
-        load(folder)
-
-
-def test_sizes_beyond_the_data_set_are_refused(folder):
-    with pytest.raises(FedstageError, match=r"data\.train_size = 13: at most 12"):
-        load(folder, train_size=13)
 
 
 # --- real data ------------------------------------------------------------------------------------

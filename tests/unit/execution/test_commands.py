@@ -1,11 +1,25 @@
-"""Completion in a shell."""
+"""Commands that are no stages, and their completion in a shell."""
 
+import inspect
 import subprocess
 
 import pytest
 
-from fedstage.execution.cli import COMMANDS, main
+from fedstage.execution.cli import main
+from fedstage.execution.commands import COMMANDS
 from fedstage.plan.stages import STAGES
+
+
+def test_every_command_has_a_function_of_its_options(capsys):
+    for name, command in COMMANDS.items():
+        options = [option.lstrip("-") for option, _ in command.options or [("arguments", {})]]
+        parameters = inspect.signature(command.function).parameters.values()
+        required = {one.name for one in parameters if one.default is inspect.Parameter.empty}
+        assert required <= set(options) <= {one.name for one in parameters}, name
+        with pytest.raises(SystemExit) as caught:
+            main([name, "--help"])
+        assert caught.value.code == 0
+        assert f"fedstage {name} " in capsys.readouterr().out
 
 
 @pytest.fixture

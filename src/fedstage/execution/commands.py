@@ -1,0 +1,215 @@
+"""Commands that are no stages: about what there is, what was made, and what runs.
+
+All their options stand in `COMMANDS`. What a command needs is imported by that command only.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedstage.data.folder import default_folder
+from fedstage.errors import FedstageError
+from fedstage.plan.stages import STAGES
+
+#: What `fedstage list` lists.
+KINDS = ("methods", "models", "data", "partitions", "stages", "experiments", "runs")
+#: What `fedstage export` writes for.
+PROGRAMS = ("tensorboard", "mlflow")
+
+#: The name of an option, and its arguments for argparse.
+Option = tuple[str, dict[str, Any]]
+
+
+class Command(NamedTuple):
+    """A command: what it does, what it is called with, its options, and what returns its answer.
+
+    `answer` is a function of the options, or the name of one, which is then imported. Without
+    `options` all arguments are snakemake's: it gets them as a list, `arguments`.
+    """
+
+    about: str
+    usage: str
+    options: Sequence[Option] | None
+    answer: Callable[..., str] | str
+
+    @property
+    def function(self) -> Callable[..., str]:
+        """The function that returns the answer."""
+        if not isinstance(self.answer, str):
+            return self.answer
+        module, _, name = self.answer.rpartition(".")
+        function: Callable[..., str] = getattr(import_module(module), name)
+        return function
+
+
+def run_command(name: str, arguments: Sequence[str]) -> int:
+    """Print the answer of a command, if there is anything to print, or its error instead."""
+    given = _parse(name, COMMANDS[name], arguments)
+    try:
+        if text := COMMANDS[name].function(**given):
+            print(text)
+    except BrokenPipeError:
+        raise
+    except (FedstageError, OSError) as error:
+        print(f"fedstage {name}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parse(name: str, command: Command, arguments: Sequence[str]) -> dict[str, Any]:
+    usage = f"fedstage {name} {command.usage}"
+    described = f"{command.about}."
+    if command.options is None:
+        parser = argparse.ArgumentParser(usage=usage, description=described, allow_abbrev=False)
+        return {"arguments": parser.parse_known_args(arguments)[1]}
+    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=described)
+    for option, about in command.options:
+        parser.add_argument(option, **about)
+    return vars(parser.parse_args(arguments))
+
+
+def describe_commands() -> list[str]:
+    """Return how each command is called and what it does, a line each."""
+    return [
+        f"fedstage {name} {command.usage}: {command.about}" for name, command in COMMANDS.items()
+    ]
+
+
+def _why(file: Path) -> str:
+    from fedstage.storage.why import why
+
+    return why(file, default_folder())
+
+
+def _list(kind: str, target: str | None, config: Path, workflow: Path) -> str:
+    from fedstage.experiments.listing import listing, write
+
+    if target is not None and kind != "runs":
+        raise FedstageError(f"{kind} {target}: only runs are those of a target")
+    return write(*listing(kind, target, config, workflow))
+
+
+def _compare(target: str, rows: Sequence[str], metric: str | None) -> str:
+    from fedstage.results.at_hand.differences import compare, write
+
+    return write(compare(target, rows, metric=metric))
+
+
+def _completion(shell: str) -> str:
+    script = files("fedstage.execution").joinpath("completion.bash").read_text(encoding="utf-8")
+    words = {"COMMANDS": (*COMMANDS, *STAGES), "KINDS": KINDS, "PROGRAMS": PROGRAMS}
+    for name, offered in words.items():
+        script = script.replace(name, " ".join(offered))
+    return script.rstrip()
+
+
+def _option(name: str, **about: Any) -> Option:
+    return name, about
+
+
+_PLACES = (
+    _option("--config", type=Path, default=Path("config.yaml")),
+    _option("--workflow", type=Path, default=Path("workflow"), help="its folder"),
+)
+_TARGET = _option("target", help="such as quickstart or fedsdd_table2/mini")
+_SNAKEMAKE = "[TARGET ...] [options of snakemake]"
+
+COMMANDS = {
+    "why": Command(
+        "print from which settings, files and source a file came, also one that is gone",
+        "FILE",
+        [_option("file", type=Path, help="a file below results")],
+        _why,
+    ),
+    "check": Command(
+        "check config.yaml and every experiment, of which a run reads those that it makes",
+        "",
+        _PLACES,
+        "fedstage.experiments.checking.check",
+    ),
+    "check-data": Command(
+        "check a folder of your own data, or the data of an experiment, before any job",
+        "FOLDER",
+        [
+            _option("named", metavar="FOLDER", help="or the name of an experiment"),
+            _option("--settings", default="{}", help="of data, such as {label: outcome}"),
+            *_PLACES,
+        ],
+        "fedstage.execution.data_check.check_data",
+    ),
+    "missing": Command(
+        "list the files of finished jobs that are gone, of all experiments or of targets",
+        _SNAKEMAKE,
+        None,
+        "fedstage.execution.missing.list_missing",
+    ),
+    "forget": Command(
+        "list, or delete, what still contains the clients that aggregators have forgotten",
+        "TARGET [--delete]",
+        [
+            _option("target", help="an experiment, or EXPERIMENT/SCALE"),
+            _option("--delete", action="store_true", help="delete them, and prove it"),
+            *_PLACES,
+        ],
+        "fedstage.execution.forget.forget",
+    ),
+    "verify": Command(
+        "read every file of finished jobs: its digest, which file it is, what it was made from",
+        _SNAKEMAKE,
+        None,
+        "fedstage.execution.verify.list_faults",
+    ),
+    "list": Command(
+        "list what there is to choose from, or what has been made of a target",
+        f"{'|'.join(KINDS)} [TARGET]",
+        [
+            _option("kind", choices=KINDS),
+            _option("target", nargs="?", help="whose runs; by default those of config.yaml"),
+            *_PLACES,
+        ],
+        _list,
+    ),
+    "compare": Command(
+        "print which rows of a target's table differ, by paired t-tests over seeds, with p-values "
+        "corrected for all comparisons shown (Holm)",
+        "TARGET [--rows ROW ...]",
+        [
+            _TARGET,
+            _option("--rows", nargs="+", default=[], metavar="ROW", help="by default all"),
+            _option("--metric", help="a column of the metrics, by default the table's"),
+        ],
+        _compare,
+    ),
+    "export": Command(
+        "write the runs of a target for a program that shows experiments: scalars over rounds, "
+        "settings as parameters, and tables; needs the extra of its name",
+        f"TARGET --to {'|'.join(PROGRAMS)} FOLDER",
+        [
+            _TARGET,
+            _option("--to", choices=PROGRAMS, required=True),
+            _option("into", metavar="FOLDER", type=Path, help="where to write"),
+        ],
+        "fedstage.results.export.targets.export",
+    ),
+    "watch": Command(
+        "show what runs in a working folder, what is left, how long it takes, and the losses",
+        "[FOLDER]",
+        [
+            _option("folder", nargs="?", type=Path, default=Path(), help="by default this one"),
+            _option("--every", type=float, default=2.0, help="seconds between two looks"),
+            _option("--once", action="store_true", help="look once, and end"),
+        ],
+        "fedstage.execution.watch.watch",
+    ),
+    "completion": Command(
+        'print what completes these commands: eval "$(fedstage completion bash)"; in zsh, after '
+        "autoload -U +X bashcompinit && bashcompinit",
+        "bash|zsh",
+        [_option("shell", choices=["bash", "zsh"])],
+        _completion,
+    ),
+}

@@ -9,11 +9,12 @@ from tests.shared.stages import aggregation, local_training
 
 from fedstage.algorithm.aggregation.averages import mean_change
 from fedstage.algorithm.aggregation.server_optimizers import server_step
-from fedstage.algorithm.local_trainers import fednova
+from fedstage.algorithm.local_trainers import fednova, local_trainer
 from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import ServerAverage
+from fedstage.settings.local_training import FedNova
 from fedstage.settings.optimisation import Client
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
@@ -25,6 +26,9 @@ from fedstage.training.batches import client_batches
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
     torch.set_num_threads(1)
+
+
+TRAINER = local_trainer(FedNova(name="fednova"))
 
 
 def client(**changes):
@@ -79,19 +83,19 @@ def test_who_repeats_a_gradient_twice_as_often_counts_the_same():
     """Changes of 6 and 12 steps along one gradient are scaled to the same length."""
     masses = [fednova.gradient_mass(client(), steps) for steps in (6, 12)]
     sent = [{"gradient_mass": torch.tensor(mass)} for mass in masses]
-    scales = fednova.scales(sent, [0.5, 0.5])
+    scales = TRAINER.scales(sent, [0.5, 0.5])
     assert [scale * mass for scale, mass in zip(scales, masses, strict=True)] == [9.0, 9.0]
 
 
 def test_equal_masses_are_the_plain_average():
     sent = [{"gradient_mass": torch.tensor(120.9419)}] * 3
-    assert fednova.scales(sent, [0.2, 0.3, 0.5]) == pytest.approx([1.0] * 3, rel=1e-15)
+    assert TRAINER.scales(sent, [0.2, 0.3, 0.5]) == pytest.approx([1.0] * 3, rel=1e-15)
 
 
 def test_a_client_without_steps_has_no_direction():
     sent = [{"gradient_mass": torch.tensor(mass)} for mass in (0.0, 8.0)]
-    assert fednova.scales(sent, [0.5, 0.5]) == [0.0, 0.5]
-    assert fednova.scales(sent[:1], [1.0]) == [0.0]
+    assert TRAINER.scales(sent, [0.5, 0.5]) == [0.0, 0.5]
+    assert TRAINER.scales(sent[:1], [1.0]) == [0.0]
 
 
 # --- rounds of the stages -------------------------------------------------------------------------
@@ -278,7 +282,7 @@ def fixed_point(momentum, normalise, rate=1e-3, rounds=1000):
             ends.append({"w": torch.from_numpy(w)})
             mass = fednova.gradient_mass(client(momentum=momentum), steps)
             sent.append({"gradient_mass": torch.tensor(mass)})
-        scales = fednova.scales(sent, SHARES.tolist()) if normalise else [1.0] * 3
+        scales = TRAINER.scales(sent, SHARES.tolist()) if normalise else [1.0] * 3
         factors = [share * scale for share, scale in zip(SHARES, scales, strict=True)]
         change = mean_change({"w": weights}, ends, factors, ["w"])
         moved, _ = server_step(ServerAverage(name="average"), {"w": weights}, change, {})

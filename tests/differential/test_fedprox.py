@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import Trained, fedavg, fedprox, local_trainer
+from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -56,7 +55,7 @@ def trained(mu, settings, loss=nn.functional.cross_entropy, model=None, start=No
     model = network() if model is None else model
     images, labels = data()
     start = parameters(model) if start is None else start
-    term = fedprox.gradient_term(FedProx(name="fedprox", mu=mu), start, {}, client=0)
+    term = local_trainer(FedProx(name="fedprox", mu=mu)).gradient_term(start, {}, client=0)
     generator = torch_generator(0, "augmentation")
     train(
         model, images, labels, batches(settings), settings, loss, INFO, generator,
@@ -100,13 +99,10 @@ def test_mu_zero_is_fedavg_bit_for_bit(change):
     settings = client(**change)
     model = network()
     images, labels = data()
-    term = fedavg.gradient_term(FedAvg(name="fedavg"), parameters(model), {}, client=0)
+    assert local_trainer(FedAvg(name="fedavg")).gradient_term({}, {}, client=0) is None
     generator = torch_generator(0, "augmentation")
     loss = nn.functional.cross_entropy
-    train(
-        model, images, labels, batches(settings), settings, loss, INFO, generator,
-        gradient_term=term,
-    )  # fmt: skip
+    train(model, images, labels, batches(settings), settings, loss, INFO, generator)
     ours = trained(0.0, settings)
     assert all(torch.equal(ours[name], value) for name, value in model.state_dict().items())
 
@@ -141,7 +137,7 @@ def test_without_a_data_gradient_the_distance_shrinks_by_one_minus_eta_mu_a_step
 def test_the_term_pulls_parameters_only_and_towards_the_start():
     model = network()
     start = {name: torch.zeros_like(value) for name, value in parameters(model).items()}
-    term = fedprox.gradient_term(FedProx(name="fedprox", mu=0.5), start, {}, client=0)
+    term = local_trainer(FedProx(name="fedprox", mu=0.5)).gradient_term(start, {}, client=0)
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     buffers = {name: value.clone() for name, value in model.named_buffers()}
@@ -149,13 +145,3 @@ def test_the_term_pulls_parameters_only_and_towards_the_start():
     for parameter in model.parameters():
         assert torch.allclose(parameter.grad, 1 + 0.5 * parameter.detach())
     assert all(torch.equal(value, buffers[name]) for name, value in model.named_buffers())
-
-
-@pytest.mark.parametrize("settings", [FedAvg(name="fedavg"), FedProx(name="fedprox", mu=0.1)])
-def test_nothing_is_sent_beside_the_weights_and_nothing_remembered(settings):
-    trainer, weights = local_trainer(settings), {"w": torch.ones(2)}
-    assert trainer.payload(None, Trained(weights, weights, None, None, None), {}, 0) == {}
-    assert trainer.sent_down(weights, {}) == {}
-    assert (
-        trainer.next_state(None, {}, [Update(None, {}, {}, {"client": 0, "samples": 7})], 5) == {}
-    )

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import Task, fedavg, local_trainer, moon
+from fedstage.algorithm.local_trainers import Task, local_trainer, moon
 from fedstage.models.build import build
 from fedstage.models.heads import represent
 from fedstage.models.initialisation import initialise
@@ -52,7 +52,7 @@ def settings_of(mu=2.0, temperature=0.5):
 def state_after(model, client=3):
     """The round state in which a client has ended in a model."""
     update = Update(None, model.state_dict(), {}, {"client": client})
-    return moon.next_state(settings_of(), {}, [update], clients=9)
+    return local_trainer(settings_of()).next_state({}, [update], clients=9)
 
 
 def by_hand(seen, start, last, temperature):
@@ -106,7 +106,7 @@ def trained(model, mu, state, client=3):
     settings = Client.model_validate({"learning_rate": 0.1, "batch_size": 8, "epochs": 2})
     batches = client_batches(N, settings, torch_generator(0, "batches"))
     task = Task(model, cross_entropy, PLAIN, state, client, labels, CLASSES)
-    objective = moon.objective(settings_of(mu), task)
+    objective = local_trainer(settings_of(mu)).objective(task)
     train(
         model, images, labels, batches, settings, cross_entropy, INFO,
         torch_generator(0, "augmentation"), objective=objective,
@@ -152,22 +152,14 @@ def test_without_mu_and_in_a_first_participation_it_is_fedavg_bit_for_bit():
     for mu, state in ((0.0, state_after(last)), (2.0, state_after(last, client=4))):
         found, _ = trained(network(), mu, state)
         assert all(torch.equal(value, expected[name]) for name, value in found.items())
-    task = Task(network(), cross_entropy, PLAIN, {}, 0, data()[1], CLASSES)
-    assert fedavg.objective(None, task) is None
 
 
 def test_the_state_has_each_clients_last_model():
     one, other = network(1), network(2)
     state = state_after(one) | {"client/8/head.classifier.bias": torch.ones(CLASSES)}
     update = Update(None, other.state_dict(), {}, {"client": 3})
-    after = moon.next_state(settings_of(), state, [update], clients=9)
+    after = local_trainer(settings_of()).next_state(state, [update], clients=9)
     names = other.state_dict()
     assert all(torch.equal(after[f"client/3/{name}"], names[name]) for name in names)
     assert torch.equal(after["client/8/head.classifier.bias"], torch.ones(CLASSES))
     assert len(after) == len(names) + 1
-
-
-def test_nothing_travels_but_the_model():
-    trainer = local_trainer(settings_of())
-    assert trainer.payload(settings_of(), None, {}, 3) == trainer.sent_down({}, {}) == {}
-    assert trainer.scales([{}], [1.0]) is None

@@ -9,7 +9,7 @@ from torch import nn
 from fedstage.algorithm.aggregation.averages import average_weights, move_towards
 from fedstage.algorithm.exchange.round_state import read_state
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import Trained, local_trainer, scaffold
+from fedstage.algorithm.local_trainers import Trained, local_trainer
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -82,7 +82,7 @@ def local_round(method, chosen, weights, state, client, round_):
         INFO,
         torch_generator(0, "augmentation"),
         rate=chosen.round_decay ** (round_ - 1),
-        gradient_term=trainer.gradient_term(METHODS[method], weights, state, client),
+        gradient_term=trainer.gradient_term(weights, state, client),
     )
     end = {name: value.clone() for name, value in model.state_dict().items()}
 
@@ -91,7 +91,7 @@ def local_round(method, chosen, weights, state, client, round_):
         return dict(zip(end, full_gradient(model, images, labels, chosen, loss, INFO), strict=True))
 
     trained = Trained(weights, end, outcome, gradient_at_start, None)
-    return end, trainer.payload(METHODS[method], trained, state, client)
+    return end, trainer.payload(trained, state, client)
 
 
 def update(client, payload, samples):
@@ -107,7 +107,7 @@ def federated(method, chosen, participants, weights=None, rate=1.0):
         average = average_weights([sent[i][0] for i in chosen_clients], [1.0] * len(sent))
         weights = move_towards(weights, average, rate, weights)
         updates = [update(i, sent[i][1], SIZES[i]) for i in chosen_clients]
-        state = trainer.next_state(METHODS[method], state, updates, CLIENTS)
+        state = trainer.next_state(state, updates, CLIENTS)
         yield weights, state
 
 
@@ -231,27 +231,27 @@ def test_local_step_adds_c_and_subtracts_c_i():
     parameter = nn.Parameter(torch.zeros(2))
     for client, expected in [(7, [-8.5, -17.5]), (1, [1.5, 2.5])]:
         parameter.grad = torch.tensor([0.5, 0.5])
-        scaffold.gradient_term(METHODS["scaffold"], start, state, client)([parameter])
+        local_trainer(METHODS["scaffold"]).gradient_term(start, state, client)([parameter])
         assert parameter.grad.tolist() == expected
 
 
 def test_what_is_sent_down_is_c():
-    start = {"w": torch.zeros(2)}
-    assert scaffold.sent_down(start, {})["w"].tolist() == [0, 0]
+    start, trainer = {"w": torch.zeros(2)}, local_trainer(METHODS["scaffold"])
+    assert trainer.sent_down(start, {})["w"].tolist() == [0, 0]
     state = {"server/w": torch.tensor([1.0, 2.0]), "client/0/w": torch.ones(2)}
-    assert scaffold.sent_down(start, state)["w"].tolist() == [1, 2]
+    assert trainer.sent_down(start, state)["w"].tolist() == [1, 2]
 
 
 def test_state_of_clients_that_did_not_answer_stays():
     state = {"server/w": torch.ones(1), "client/0/w": torch.ones(1), "client/10/w": torch.ones(1)}
-    plain, updates = METHODS["scaffold"], [update(1, {"w": torch.tensor([4.0])}, 3)]
-    after = scaffold.next_state(plain, state, updates, clients=8)
+    updates = [update(1, {"w": torch.tensor([4.0])}, 3)]
+    after = local_trainer(METHODS["scaffold"]).next_state(state, updates, clients=8)
     assert {name: float(value) for name, value in after.items()} == {
         "server/w": 1.5, "client/0/w": 1.0, "client/10/w": 1.0, "client/1/w": 4.0,
     }  # fmt: skip
     assert float(state["server/w"]) == 1.0, "the old state is left alone"
     for method in ("scaffold", "by_samples"):
-        assert scaffold.next_state(METHODS[method], state, [], clients=8) == state
+        assert local_trainer(METHODS[method]).next_state(state, [], clients=8) == state
 
 
 # --- identities ---------------------------------------------------------------------------------
@@ -345,9 +345,8 @@ def federated_groups(folder, chosen, shared):
             }
             models[group] = average_weights([sent[i][0] for i in clients], [1.0] * len(clients))
             updates = [update(i, sent[i][1], SIZES[i]) for i in clients]
-            states[group] = scaffold.next_state(
-                METHODS["scaffold"], states[group], updates, CLIENTS
-            )
+            trainer = local_trainer(METHODS["scaffold"])
+            states[group] = trainer.next_state(states[group], updates, CLIENTS)
             save_tensors(paths[group], states[group], {"group": group})
 
 

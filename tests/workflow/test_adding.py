@@ -129,7 +129,7 @@ def test_what_the_page_says_can_be_done_literally(extended, package):
     # An edit of a part makes anew what chose it, and nothing else.
     path = package / "algorithm/local_trainers/feddyn.py"
     text = path.read_text()
-    path.write_text(text.replace("alpha=settings.alpha", "alpha=2 * settings.alpha"))
+    path.write_text(text.replace("alpha=self.settings.alpha", "alpha=2 * self.settings.alpha"))
     lines = {line for _, _, line in extended.plan().trained()}
     path.write_text(text)
     assert lines

@@ -155,7 +155,7 @@ def terms(model, name):
         for name, value in start.items()
     }
     chosen = {"fedprox": FedProx(name="fedprox", mu=0.3), "scaffold": Scaffold(name="scaffold")}
-    return local_trainer(chosen[name]).gradient_term(chosen[name], start, state, 0)
+    return local_trainer(chosen[name]).gradient_term(start, state, 0)
 
 
 def same(first, second):

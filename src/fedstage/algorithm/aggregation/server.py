@@ -68,7 +68,7 @@ class GroupRound:
         return answered(self.received)
 
     @property
-    def trainer(self) -> LocalTrainer:
+    def trainer(self) -> LocalTrainer[Any]:
         """The local trainer, for what the server does with its payloads."""
         return local_trainer(self.settings.local)
 
@@ -163,7 +163,7 @@ def next_client_state(group: GroupRound) -> Tensors:
     settings, state, updates = group.settings, group.state, group.answered
     clients = _possible_clients(settings, group.number)
     variates = round_state.variates(state)
-    own = group.trainer.next_state(settings.local, variates, updates, clients)
+    own = group.trainer.next_state(variates, updates, clients)
     lost = own.keys() - round_state.variates(own).keys()
     if lost:
         raise FedstageError(

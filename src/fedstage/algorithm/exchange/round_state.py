@@ -8,7 +8,7 @@ One file a round and group, with tensors named after the weights (NAME):
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
     residual/server/NAME  what it left out of the changes of the global model
-    received/ID              the last round that client ID took part in, where the model is sent as
+    received/ID           the last round that client ID took part in, where the model is sent as
                           changes
 
 What has not been set yet is missing; c, c_i and residuals then count as zero. Where all global
@@ -104,6 +104,12 @@ def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
         for update in updates
     }
     return together(_starting(state, _RECEIVED), received)
+
+
+def next_models(state: Tensors, updates: Sequence[Update]) -> Tensors:
+    """Return `state` with the models of `updates` as those that their clients have ended in."""
+    new = [_named(f"client/{update.metadata['client']}/", update.weights) for update in updates]
+    return together(state, *new)
 
 
 def server_memory(state: Tensors) -> Tensors:

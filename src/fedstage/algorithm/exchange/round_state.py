@@ -93,7 +93,9 @@ def next_statistics(state: Tensors, updates: Sequence[Update], parameters: Tenso
 def next_residuals(state: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return the residuals of all clients after the participants' `updates`."""
     old = [n for n in state if n.startswith(_RESIDUAL) and not n.startswith(_OF_SERVER)]
-    new = [_named(f"{_RESIDUAL}{one.metadata['client']}/", one.residual) for one in updates]
+    new = [
+        _named(f"{_RESIDUAL}{update.metadata['client']}/", update.residual) for update in updates
+    ]
     return together(renamed(state, {name: name for name in old}), *new)
 
 
@@ -132,7 +134,7 @@ def _named(prefix: str, tensors: Tensors) -> Tensors:
 
 def _sums(parts: Sequence[Tensors], names: Iterable[str]) -> Tensors:
     """Return the sums over several files, each added up when it is taken."""
-    shapes = {name: one for part in reversed(parts) for name, one in shapes_of(part).items()}
+    shapes = {name: like for part in reversed(parts) for name, like in shapes_of(part).items()}
     return Deferred({name: Entry(shapes[name], partial(_sum, parts, name)) for name in names})
 
 

@@ -46,9 +46,10 @@ def moments_of(features: Tensor, labels: Tensor, classes: int) -> Moments:
 
 def total(parts: Sequence[Moments]) -> Moments:
     """Return the moments of all clients' samples."""
-    counts = torch.stack([one.counts for one in parts]).double().sum(0)
-    sums = torch.stack([one.sums for one in parts]).double().sum(0)
-    return Moments(counts, sums, torch.stack([one.products for one in parts]).double().sum(0))
+    counts = torch.stack([part.counts for part in parts]).double().sum(0)
+    sums = torch.stack([part.sums for part in parts]).double().sum(0)
+    products = torch.stack([part.products for part in parts]).double().sum(0)
+    return Moments(counts, sums, products)
 
 
 def head(settings: ClosedForm, moments: Moments) -> tuple[Tensor, Tensor]:

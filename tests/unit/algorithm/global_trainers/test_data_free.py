@@ -160,7 +160,7 @@ def test_a_generators_step_is_along_the_differences_of_its_loss():
 def test_a_students_step_is_along_the_differences_of_its_loss():
     room, labels = classroom(double=True), torch.tensor([0, 1, 3, 0, 1])
     pixels, shares = torch.randn(5, 1, 8, 8).double(), shares_of(COUNTS).double()[:, labels]
-    members = room.said(pixels, range(3))
+    members = room.logits(pixels, range(3))
     compare_with_differences(
         lambda: student_loss(room.student(pixels), members, shares, each_distance(SERVER)),
         list(room.student.parameters()),

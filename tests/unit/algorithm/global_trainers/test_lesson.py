@@ -53,12 +53,12 @@ def test_a_round_has_as_many_samples_as_asked_for_each_once_and_in_their_order()
 def test_everybody_in_a_round_has_the_same_samples_and_the_next_round_has_others():
     """Server and clients ask with their own members in any order, at other times."""
     assert numbers(12) == numbers(12, members=MEMBERS[::-1])
-    assert numbers(12, round=2) != numbers(12)
+    assert numbers(12, round_=2) != numbers(12)
     assert numbers(12, seed=1) != numbers(12)
     # Neither what the clients train by nor how students learn moves the draw.
     assert numbers(12, local="fedprox", ensemble={"clients": {"weights": "samples"}}) == numbers(12)
 
 
 def test_all_samples_come_with_time():
-    taught = {one for round_ in range(1, 60) for one in numbers(12, round=round_)}
+    taught = {number for round_ in range(1, 60) for number in numbers(12, round_=round_)}
     assert taught == set(range(N))

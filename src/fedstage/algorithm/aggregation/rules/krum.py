@@ -30,9 +30,9 @@ def combine(
 
 def scores(models: Sequence[Weights], names: Weights, faulty: int) -> torch.Tensor:
     """Return s(i) of each model, float64 [n], over the tensors with these names."""
-    vectors = [torch.cat([one[name].double().flatten() for name in names]) for one in models]
+    vectors = [torch.cat([model[name].double().flatten() for name in names]) for model in models]
     distances = torch.stack(
-        [torch.stack([(one - other).square().sum() for other in vectors]) for one in vectors]
+        [torch.stack([(own - other).square().sum() for other in vectors]) for own in vectors]
     )
     nearest = distances.sort(dim=1).values  # the first is of the model itself, 0
     return nearest[:, 1 : len(models) - faulty - 1].sum(dim=1)

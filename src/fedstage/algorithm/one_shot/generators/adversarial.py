@@ -1,4 +1,4 @@
-"""Images that a server generates against an ensemble, and the student that learns beside it.
+"""Images that a server generates against an ensemble, and the student that learns from them.
 
 With the teacher z(x) = sum_i w_i f_i(x) of the clients' models, each epoch
 
@@ -57,8 +57,8 @@ def synthesise(
     """
     epochs = server.epochs
     assert epochs is not None, "checked by OneShotRecipe"
-    for one in world.teachers:
-        one.eval().requires_grad_(False)
+    for teacher in world.teachers:
+        teacher.eval().requires_grad_(False)
     device = next(world.student.parameters()).device
     weights = torch.full((len(world.teachers),), 1 / len(world.teachers), device=device)
     pool: Images | None = None

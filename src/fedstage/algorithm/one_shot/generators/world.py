@@ -66,7 +66,7 @@ class World:
 
     def logits(self, pixels: Tensor) -> Tensor:
         """Return the logits [m, b, classes] of all clients' models on normalised pixels."""
-        return torch.stack([forward(one, pixels, self.numerics) for one in self.teachers])
+        return torch.stack([forward(teacher, pixels, self.numerics) for teacher in self.teachers])
 
 
 def combined(weights: Tensor, logits: Tensor) -> Tensor:

@@ -60,6 +60,6 @@ def adam_descent(
     clip_norm: float | None = None,
     clipped: Sequence[nn.Parameter] | None = None,
 ) -> Descend:
-    """Return `descent` with so many steps of Adam at a constant rate."""
+    """Return `descent` with `steps` steps of Adam at a constant rate."""
     adam = Optimiser(optimiser="adam", learning_rate=rate, batch_size=1, clip_norm=clip_norm)
     return descent(parameters, adam, [rate] * steps, beta1=beta1, clipped=clipped)

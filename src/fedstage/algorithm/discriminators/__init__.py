@@ -91,7 +91,7 @@ def train_discriminator(
 ) -> tuple[nn.Module, float]:
     """Return a client's discriminator of its uint8 [n, C, H, W] images, and its mean loss.
 
-    `key` is that of the weights, which all clients start from.
+    `key` is the key of the weights, which all clients start from.
 
     Raises
     ------

@@ -38,8 +38,7 @@ _OF_SERVER = (_OPTIMISER, f"{_RESIDUAL}server/")
 def read_state(paths: Sequence[Path], group: int) -> Tensors:
     """Return the state that a group's round starts from; empty without files, in the first round.
 
-    With shared control variates, the files are those of all groups; the rest of them is each
-    group's own.
+    With shared control variates, the files are all groups'; the rest of each is the group's own.
     """
     read = {metadata["group"]: tensors for tensors, metadata in open_all(paths)}
     ordered = [read[number] for number in sorted(read)]

@@ -121,7 +121,7 @@ def counts_of(
 
 
 def shares_of(counts: Tensor) -> Tensor:
-    """Return alpha [m, classes], float32, of counts [m, classes]; 0 for a class that nobody has."""
+    """Return alpha [m, classes], float32, of counts [m, classes]; 0 for a class without samples."""
     return (counts.double() / counts.sum(0).clamp(min=1)).float()
 
 

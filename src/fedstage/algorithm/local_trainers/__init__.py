@@ -81,7 +81,7 @@ S = TypeVar("S", bound=LocalTraining)
 
 
 class LocalTrainer(Generic[S]):
-    """What a local trainer does in a round; by default that of FedAvg.
+    """What a local trainer does in a round; by default FedAvg's.
 
     `start` holds the parameters of the global model, `state` the group's round state, which is
     empty in the first round.

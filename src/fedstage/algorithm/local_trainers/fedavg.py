@@ -5,4 +5,4 @@ from fedstage.settings.local_training import FedAvg
 
 
 class Trainer(LocalTrainer[FedAvg]):
-    """The loss of a client's logits, and nothing beside its weights."""
+    """Clients minimise the loss of their logits and send their weights."""

@@ -7,7 +7,7 @@ A client that starts from w*_b minimises, with the last M = `models` global mode
         lambda = softmax( -loss_j / T_v ), loss_j on the server's validation set
     D = T^2 mean KL( sigma_T(teacher), sigma_T(student) ), gradient only through the student
 
-The mean is that of weights, not of outputs. In the first M rounds there are fewer models, and in
+The mean is of weights, not of outputs. In the first M rounds there are fewer models, and in
 the first round there is none: the initial model has learnt nothing, and the term is off, as
 released. Teachers are frozen and use their own, or mean, running statistics. The squared
 difference of logits (`mse`) is an option of the released code. There the

@@ -5,7 +5,7 @@ times the learning rate. The server takes the mean of the changes per unit of th
 
     w <- w_start + tau_eff sum_i p_i (w_i - w_start) / ||a_i||_1    tau_eff = sum_i p_i ||a_i||_1
 
-so that the fixed point is that of the weighted loss, however many steps each client takes. A client
+so that the fixed point is the weighted loss's, however many steps each client takes. A client
 sends its mass in addition to its weights. Where all masses are equal, this is FedAvg.
 
 The global momentum of the released code is the server optimiser ``momentum`` with a rate of 1.

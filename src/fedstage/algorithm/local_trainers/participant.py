@@ -60,7 +60,7 @@ class Participant:
 class Start:
     """w*_{b,k}, its file, for messages, and the round state; the latter is empty in round 1.
 
-    `history` and `losses` are those of a `Task`.
+    `history` and `losses` are as in `Task`.
     """
 
     path: Path

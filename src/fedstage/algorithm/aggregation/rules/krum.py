@@ -6,7 +6,7 @@ Of n models of which f = `faulty` may be anything, the score of model i is
 
 over parameters. Krum takes the model with the lowest score, Multi-Krum the plain mean of the m =
 `selected` models with the lowest scores; of equal scores the first participant's is lower. The
-paper is about gradients at a common point, whose distances are those of the models. It proves
+paper is about gradients at a common point, which are as far apart as the models. It proves
 resilience for n > 2 f + 2; m may be n - f - 2 at most, as in El Mhamdi et al. 2018.
 """
 

@@ -3,7 +3,7 @@
 The server takes Delta, the mean of (a participant's last weights - the weights all started from),
 as if -Delta were a gradient (Reddi et al. 2021, Algorithm 2). An optimiser is a module with the
 function `step`, found by the name of its settings, which takes what `server_step` takes. It works
-on any dictionary of floating-point tensors, such as a model's parameters or those of an aggregator
+on any dictionary of floating-point tensors, such as the parameters of a model or of an aggregator
 over logits. Its state is a dictionary of tensors too, which can be written to a file between two
 rounds.
 

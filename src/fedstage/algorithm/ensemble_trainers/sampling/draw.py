@@ -26,7 +26,7 @@ def draw(
 ) -> list[Weights]:
     """Draw the models of one round and group.
 
-    Each has a generator of its own, so that the first 10 of 20 models are those of 10.
+    Each has a generator of its own, so that the first 10 of 20 models are 10 drawn alone.
 
     Parameters
     ----------

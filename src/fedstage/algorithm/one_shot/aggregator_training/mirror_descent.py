@@ -92,7 +92,7 @@ def draw(chances: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the positions that are drawn, each with its chance, by systematic sampling.
 
     In a random order the chances lie side by side on a line, on which every whole number, moved by
-    one uniform number, draws whom it falls on. So as many are drawn as the chances add up to.
+    one uniform number, draws the position that it falls on. The chances' sum is the number drawn.
     """
     order = torch.randperm(len(chances), generator=generator)
     ends = chances[order].cumsum(0)

@@ -42,7 +42,7 @@ def distil(
 ) -> Weights:
     """Return the decoder that learns from the `decoders` of clients, by client.
 
-    `counts` [classes] of each say how many images each draws, of which labels.
+    `counts` [classes] of each give its number of images, and their labels' frequencies.
 
     Raises
     ------

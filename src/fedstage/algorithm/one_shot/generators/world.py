@@ -1,4 +1,4 @@
-"""What a server that generates images has: models of clients, a student, and a method."""
+"""A server that generates images: models of clients, a student, and a method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Method:
-    """What tells one method from another.
+    """What distinguishes a method.
 
     Attributes
     ----------

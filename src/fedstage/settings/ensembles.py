@@ -69,7 +69,6 @@ class Bayesian(Ensemble):
     Dirichlet distribution of the clients' shares.
     """
 
-    module: ClassVar[str] = "aggregated"  # all members weigh the same
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling.draw"}
     members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and those that are drawn
     lacks: ClassVar[Lacks] = {

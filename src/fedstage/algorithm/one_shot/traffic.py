@@ -16,7 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fedstage.algorithm.exchange.traffic import COUNT, payload_bytes
+from fedstage.algorithm.exchange.label_counts import COUNT
+from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Round, Trained, alone
 from fedstage.settings.one_shot import OneShotRecipe
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.algorithm.exchange.traffic import counts_sent
+from fedstage.algorithm.exchange.label_counts import counts_sent
 from fedstage.settings.recipes import Recipe
 
 BASE = {

@@ -62,6 +62,8 @@ def test_without_other_terms_it_is_the_cross_entropy_of_two_views():
 def test_terms_are_added_by_their_weights():
     model = network()
     prototypes = prototypes_of(model)
+    with torch.no_grad():
+        prototypes.mul_(0.1)  # at their full length they are apart already
     apart = loss_of(model, apart=0.5) - loss_of(model)
     torch.testing.assert_close(apart, 0.5 * between(prototypes))
     once, twice = (loss_of(model, alike=one, temperature=0.3) - loss_of(model) for one in (0.5, 1))

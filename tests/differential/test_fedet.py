@@ -1,7 +1,6 @@
 """Fed-ET's consensus and loss in rounds, sample by sample in float64, and by finite differences.
 
-`test_aggregators.py` has the same loss behind a one-shot aggregator, `reference/fedet_rounds.py`
-whole rounds.
+`reference/fedet_rounds.py` has whole rounds, `reference/fedkd.py` one-shot students.
 """
 
 from itertools import product

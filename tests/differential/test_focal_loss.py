@@ -8,7 +8,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import LogisticRegression
-from fedstage.settings.optimisation import CrossEntropy, Focal
+from fedstage.settings.optimisation import Focal
 from fedstage.training.losses import client_loss
 from fedstage.training.losses.focal import focal
 
@@ -51,35 +51,14 @@ def loss_and_gradient(loss, logits, labels):
     return value.item(), asked.grad.numpy()
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
-def test_loss_and_gradient_are_those_of_the_equation(samples, gamma, weights):
-    settings = Focal(name="focal", gamma=gamma, class_weights=weights)
-
-    value, gradient = loss_and_gradient(client_loss(settings, CLASSES, CPU), *samples)
-
-    expected = slow_focal(*samples, gamma, weights or [1.0] * CLASSES)
-    assert value == pytest.approx(expected[0], rel=1e-12)
-    np.testing.assert_allclose(gradient, expected[1], rtol=1e-10, atol=1e-15)
-
-
-def test_without_gamma_and_weights_it_is_the_cross_entropy(samples):
-    plain = client_loss(CrossEntropy(name="cross_entropy"), CLASSES, CPU)
-    value, gradient = loss_and_gradient(plain, *samples)
-
-    settings = Focal(name="focal", gamma=0)
-    found = loss_and_gradient(client_loss(settings, CLASSES, CPU), *samples)
-
-    assert found[0] == pytest.approx(value, rel=1e-14)
-    np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-16)
-
-
-def test_weights_scale_the_mean_and_are_not_divided_out(samples):
-    logits, labels = map(torch.from_numpy, samples)
-    plain = focal(logits, labels, 2.0)
-    assert focal(logits, labels, 2.0, torch.full((CLASSES,), 3.0)).item() == pytest.approx(
-        3 * plain.item(), rel=1e-12
-    )
+def test_loss_and_gradient_are_those_of_the_equation(samples, weights):
+    for gamma in (0.0, 0.5, 1.0, 2.0, 5.0):
+        settings = Focal(name="focal", gamma=gamma, class_weights=weights)
+        value, gradient = loss_and_gradient(client_loss(settings, CLASSES, CPU), *samples)
+        expected = slow_focal(*samples, gamma, weights or [1.0] * CLASSES)
+        assert value == pytest.approx(expected[0], rel=1e-12)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-10, atol=1e-15)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.01, 0.5, 1.0, 2.0])

@@ -139,46 +139,11 @@ def test_momentum_is_the_published_one_round_for_round(form, eta, beta):
             assert numbers(path, name, place) == pytest.approx(way, rel=1e-12, abs=1e-13)
 
 
-# --- how they are related -------------------------------------------------------------------------
-
-
 def test_average_takes_the_mean_itself_and_remembers_nothing():
     start, (delta,) = tensors(0), changes(1)
     weights, state = server_step(chosen("average"), start, delta, {})
     assert state == {}
     assert all(torch.equal(weights[name], start[name] + delta[name]) for name in start)
-
-
-@pytest.mark.parametrize("form", ["heavy_ball", "damped", "nesterov"])
-def test_without_momentum_all_forms_are_the_average(form):
-    path, _ = run(chosen("momentum", beta=0.0, form=form), changes(5), tensors(0))
-    plain, _ = run(chosen("average"), changes(5), tensors(0))
-    assert all(torch.equal(path[-1][name], plain[-1][name]) for name in SHAPES)
-
-
-def test_from_zero_the_first_steps_of_adam_and_yogi_coincide_and_the_others_do_not():
-    adam, _ = run(chosen("adam"), changes(9), tensors(0))
-    yogi, _ = run(chosen("yogi"), changes(9), tensors(0))
-    assert all(torch.allclose(adam[0][name], yogi[0][name], rtol=1e-14) for name in SHAPES)
-    assert not any(torch.allclose(adam[8][name], yogi[8][name], rtol=1e-6) for name in SHAPES)
-
-
-def test_second_moment_of_yogi_changes_by_the_square_and_no_more():
-    settings = chosen("yogi")
-    weights, state = tensors(0), {}
-    for delta in changes(40):
-        before = {name: state.get(f"v/{name}", torch.zeros_like(weights[name])) for name in SHAPES}
-        weights, state = server_step(settings, weights, delta, state)
-        for name in SHAPES:
-            moved = (state[f"v/{name}"] - before[name]).abs()
-            assert torch.allclose(moved, 0.01 * delta[name].square(), rtol=1e-9, atol=1e-18)
-
-
-def test_adam_with_a_huge_epsilon_is_the_average():
-    settings = chosen("adam", beta1=0.0, beta2=0.0, epsilon=1e9, learning_rate=1e9)
-    path, _ = run(settings, changes(5), tensors(0))
-    plain, _ = run(chosen("average"), changes(5), tensors(0))
-    assert all(torch.allclose(path[-1][name], plain[-1][name], atol=1e-8) for name in SHAPES)
 
 
 @pytest.mark.parametrize("kind", ["adam", "yogi", "momentum"])

@@ -105,15 +105,6 @@ def test_statistics_of_an_average_are_those_of_its_own_features():
     assert torch.allclose(norm.running_var, features.var(1), rtol=1e-4)
 
 
-def test_averaging_does_not_change_the_training():
-    model = cnn()
-    after_step, _ = weight_average(model, WeightAverage(every=2))
-    with_average, _ = taught(model, after_step=after_step)
-    without, _ = taught(cnn())
-    for name, value in without.state_dict().items():
-        assert torch.equal(with_average.state_dict()[name], value), name
-
-
 # --- early stopping -------------------------------------------------------------------------------
 
 VALIDATION = 25
@@ -208,12 +199,6 @@ def test_where_nobody_would_be_left_all_stay():
         assert keep([0.05, 0.1], 10, rule) == ([True, True], [True, True])
 
 
-def test_an_outlier_is_averaged_but_does_not_teach():
-    averaged, teaching = keep([0.5, 0.52, 0.51, 0.15, 0.53, 0.9], 10, "as_released")
-    assert averaged == [True] * 6
-    assert teaching == [True, True, True, False, True, True]
-
-
 LABELS = torch.tensor([0, 1, 2, 3])
 RIGHT = {0: [3, 0], 1: [2]}  # of two groups: how many each client gets right
 
@@ -301,44 +286,3 @@ def test_sharpening_raises_the_teachers_probabilities_to_a_power(power, tau):
     p /= p.sum(1, keepdims=True)
     q = (student.double() / tau).softmax(1).numpy()
     assert ours == pytest.approx((p * np.log(p / q)).sum(1).mean(), rel=1e-5)
-
-
-# --- self-distillation ----------------------------------------------------------------------------
-
-
-def test_one_participant_of_one_group_teaches_itself():
-    """FedSDD with K = R = 1 and one participant: FedAvg's model learns from itself.
-
-    The teacher speaks with running statistics, the student learns with those of its batches: so it
-    moves, and it moves as in a plain loop of torch's own parts.
-    """
-    ours = cnn()
-    norms = [part for part in ours.modules() if isinstance(part, nn.BatchNorm2d)]
-    for norm in norms:
-        norm.running_mean.fill_(0.3)
-        norm.running_var.fill_(2.0)
-    plain = copy.deepcopy(ours)
-    chosen = server(learning_rate=0.05)
-    said = compute_logits(ours, images(), INFO)
-    train(
-        ours, images(), said, batches(STEPS), chosen, distillation_loss(chosen), INFO,
-        torch_generator("augmentation"),
-    )  # fmt: skip
-    pixels = (images().float() / 255 - 0.4) / 0.3
-    frozen = copy.deepcopy(plain).eval()
-    optimiser = torch.optim.SGD(plain.parameters(), lr=0.05, momentum=0.9)
-    plain.train()
-    for index in batches(STEPS):
-        with torch.no_grad():
-            target = (frozen(pixels[index]) / 4).softmax(1)
-        loss = 16 * nn.functional.kl_div(
-            (plain(pixels[index]) / 4).log_softmax(1), target, reduction="batchmean"
-        )
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    moved = False
-    for name, value in plain.state_dict().items():
-        assert torch.allclose(ours.state_dict()[name].double(), value.double(), atol=1e-4), name
-        moved = moved or not torch.allclose(value.double(), frozen.state_dict()[name].double())
-    assert moved

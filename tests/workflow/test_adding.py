@@ -129,7 +129,7 @@ def test_what_the_page_says_can_be_done_literally(extended, package):
     # An edit of a part makes anew what chose it, and nothing else.
     path = package / "algorithm/local_trainers/feddyn.py"
     text = path.read_text()
-    path.write_text(text.replace("alpha=settings.alpha", "alpha=2 * settings.alpha"))
+    path.write_text(text.replace("alpha=self.settings.alpha", "alpha=2 * self.settings.alpha"))
     lines = {line for _, _, line in extended.plan().trained()}
     path.write_text(text)
     assert lines
@@ -184,5 +184,5 @@ def test_the_pages_trainer_with_a_state_is_refused_where_it_does_not_declare_it(
     kept = "    keeps_state: ClassVar[bool] = True\n"
     path.write_text(path.read_text()[:start] + path.read_text()[start:].replace(kept, "", 1))
     refused = call(forgetful, LOAD).stderr.splitlines()[-1]
-    assert "local = feddyn: has a next_state of its own, and nobody keeps" in refused
+    assert "local = feddyn: keeps_state = False, but its trainer has next_state" in refused
     assert "set keeps_state = True in the settings class FedDyn" in refused

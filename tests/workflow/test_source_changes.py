@@ -45,7 +45,11 @@ def test_comments_docstrings_and_what_no_recipe_names_make_nothing_anew(edited):
         "mask: bool = True\n",
         "mask: bool = True\n    more: int = 0\n",
     )
-    edited("algorithm/local_trainers/fedprox.py", "alpha=settings.mu", "alpha=2 * settings.mu")
+    edited(
+        "algorithm/local_trainers/fedprox.py",
+        "alpha=self.settings.mu",
+        "alpha=2 * self.settings.mu",
+    )
     project = edited("models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert project.plan().jobs == {}
 

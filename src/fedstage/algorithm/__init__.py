@@ -9,5 +9,22 @@ Group k of round t, from w*_{t-1,k}, the model that the round before left:
 5. `global_trainers`: chosen models learn from the teacher on public images: w*_{t,k}.
 
 In place of 2 to 5, `one_shot` fits an aggregator to the logits of clients' models that were each
-trained once, to the end; a student may learn from it. Folders import only from those before them.
+trained once, to the end; a student may learn from it. A folder imports only from folders before it.
+
+Where an equation is (all files name their sources):
+
+    FedSDD   average of a group, Eq. 2             `aggregation.averages`
+             temporal ensemble, Eq. 5              `ensemble_trainers.aggregated`
+             loss of the student, Eq. 4            `global_trainers.distillation`
+    FedEED   Algorithm 1                           this list of folders
+             teacher, section 3                    `ensemble_trainers`
+             loss of the student, section 4        `global_trainers.distillation`
+    Fed-ET   weighted consensus, Eqs. 2 and 3      `ensemble_trainers.confidence`
+             diversity and loss, Eqs. 4, 6 to 10   `global_trainers.transfers.fedet`
+    BKD      loss to the buffer, Eq. 4             `global_trainers.buffer`
+             relative distance, section 4.3        `aggregation.distances`
+    FENS     rules, Eq. 1                          `one_shot.aggregators`
+             training, Algorithm 2                 `one_shot.aggregator_training.federated`
+
+A paper that is one local trainer, rule or generator is the file of its name.
 """

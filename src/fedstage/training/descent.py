@@ -1,4 +1,4 @@
-"""Steps that lower a loss of some parameters only, of whatever else the loss passes through."""
+"""Steps that lower a loss by some parameters only, whatever other models it passes through."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,20 +31,35 @@ def descent(
     rates
         The learning rate of each step.
     beta1
-        That of Adam.
+        Adam's.
     clipped
-        Those whose gradients are clipped together, by default all.
+        The parameters whose gradients are clipped together, by default all.
     """
     move = optimiser_step(parameters, how, beta1)
     sizes = step_sizes(how, rates, parameters[0], beta1)
 
     def descend(loss: Tensor, step: int) -> None:
-        for one, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            one.grad = gradient
+        gradients = torch.autograd.grad(loss, parameters)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
         if how.clip_norm is not None:
             nn.utils.clip_grad_norm_(parameters if clipped is None else clipped, how.clip_norm)
         move(sizes[step])
-        for one in parameters:
-            one.grad = None
+        for parameter in parameters:
+            parameter.grad = None
 
     return descend
+
+
+def adam_descent(
+    parameters: Sequence[nn.Parameter],
+    rate: float,
+    steps: int,
+    *,
+    beta1: float = BETA1,
+    clip_norm: float | None = None,
+    clipped: Sequence[nn.Parameter] | None = None,
+) -> Descend:
+    """Return `descent` with `steps` steps of Adam at a constant rate."""
+    adam = Optimiser(optimiser="adam", learning_rate=rate, batch_size=1, clip_norm=clip_norm)
+    return descent(parameters, adam, [rate] * steps, beta1=beta1, clipped=clipped)

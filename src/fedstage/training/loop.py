@@ -161,7 +161,7 @@ def full_gradient(
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> list[torch.Tensor]:
-    """Return the gradient of the mean loss over all samples; arguments are those of `training`.
+    """Return the gradient of the mean loss over all samples; arguments are as in `training`.
 
     Batches have the training's size and are not augmented. Norms use the batch, as in training, so
     running statistics move. `clip_norm` and `weight_decay` apply to the result, as in each step.

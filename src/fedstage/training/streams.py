@@ -2,7 +2,7 @@
 
 A training is a generator that yields after each step. The host launches a step of one, then of the
 next, and the GPU runs different streams side by side. A generator makes its tensors on its stream
-and hands over only results that it has waited for, so trainings need not know of each other.
+and hands over only results that it has waited for, so trainings do not depend on each other.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator

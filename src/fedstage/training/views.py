@@ -3,7 +3,7 @@
 In turn: a part of 20 to 100 % of the image and of an aspect from 3/4 to 4/3, enlarged; mirrored
 with probability 1/2; with probability 4/5 brightness, contrast and saturation changed by factors
 from 0.6 to 1.4 and the hue by up to a tenth of a turn, in any order; grey with probability 1/5. The
-values are those of FAFI's released code, which draws them once for all images of a batch.
+values are from FAFI's released code, which draws them once for all images of a batch.
 """
 
 from math import exp, log, sqrt

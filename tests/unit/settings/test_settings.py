@@ -214,7 +214,7 @@ def test_stateful_trainers_are_those_that_carry_a_state():
     split = {"model": parts[0], "architectures": parts, "global_models": 2, "server_model": True}
     needed = {name: beside | (split if name == "gkt" else {}) for name in names}
     for settings in (recipe(local=name, **needed[name]).local for name in names):
-        state = local_trainer(settings).next_state(settings, {}, updates, clients=2)
+        state = local_trainer(settings).next_state({}, updates, clients=2)
         assert bool(state) == settings.keeps_state
 
 

@@ -24,28 +24,13 @@ def test_normalise_by_hand():
     result = normalise(images, {"mean": [0.5, 0.2], "std": [0.25, 0.1]})
     assert result.dtype == torch.float32
     assert result.flatten().tolist() == pytest.approx([-2.0, 2.0, 0.0, 2.0], abs=1e-6)
-
-
-def test_normalise_standardises_each_channel():
-    images = pixels(50, channels=3)
-    scaled = images.double() / 255
-    mean, std = scaled.mean((0, 2, 3)), scaled.std((0, 2, 3), correction=0)
-    result = normalise(images, {"mean": mean.tolist(), "std": std.tolist()})
-    assert result.mean((0, 2, 3)).abs().max() < 1e-5
-    assert (result.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
+    assert images.flatten().tolist() == [0, 255, 51, 102]
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.int64])
 def test_samples_that_are_no_images_stay_as_they_are(kind):
     samples = torch.tensor([[0, 255], [51, -2]], dtype=kind)
     assert normalise(samples, {"mean": [], "std": []}) is samples
-
-
-def test_normalise_leaves_its_input_as_it_is():
-    images = pixels(2)
-    before = images.clone()
-    normalise(images, {"mean": [0.5, 0.5], "std": [0.1, 0.1]})
-    assert torch.equal(images, before)
 
 
 def test_none_changes_and_draws_nothing():
@@ -125,32 +110,15 @@ def test_crop_offsets_cover_0_to_8_evenly_and_independently():
     assert len(set(zip(row.tolist(), column.tolist(), flipped.tolist(), strict=True))) == 162
 
 
-def test_padding_is_black():
-    images = torch.full((200, 1, 6, 6), 255, dtype=torch.uint8)
-    result = augmented(images, "crop_flip")
-    assert set(result.unique().tolist()) == {0, 255}
-    # A white image moved by (r, c) keeps (6 - |r|) (6 - |c|) white pixels.
-    white = (result == 255).flatten(1).sum(1)
-    allowed = {(6 - r) * (6 - c) for r in range(5) for c in range(5)}
-    assert set(white.tolist()) <= allowed
-    assert {36, 4} <= set(white.tolist())
-
-
 @pytest.mark.parametrize("kind", ["flip", "crop", "crop_flip"])
-def test_same_generator_same_result(kind):
+def test_the_generator_alone_decides_and_the_input_is_left_alone(kind):
     images = pixels(20)
+    before = images.clone()
     torch.manual_seed(1)
     first = augmented(images, kind)
+    assert (first.shape, first.dtype) == (images.shape, torch.uint8)
+    assert torch.equal(images, before)
+    assert not torch.equal(first, before)
     torch.manual_seed(2)
     assert torch.equal(augmented(images, kind), first)
     assert not torch.equal(augmented(images, kind, seed=1), first)
-
-
-@pytest.mark.parametrize("kind", ["flip", "crop", "crop_flip"])
-def test_shape_and_type_stay_and_the_input_is_left_alone(kind):
-    images = pixels(20)
-    before = images.clone()
-    result = augmented(images, kind)
-    assert (result.shape, result.dtype) == (images.shape, torch.uint8)
-    assert torch.equal(images, before)
-    assert not torch.equal(result, before)

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -90,15 +91,8 @@ def test_clip_norm_limits_the_gradient():
     chosen = settings(clip_norm=0.05)
     model, _ = trained(chosen)
     assert close(model.weight, slow_training(chosen, batches())[0])
-    one, _ = trained(chosen, batches()[:1])
-    step = (one.weight - Linear().weight).detach().norm()
-    assert float(step) == pytest.approx(0.5 * 0.05, rel=1e-4)
-
-
-def test_clip_norm_above_the_gradient_changes_nothing():
     wide, _ = trained(settings(clip_norm=1e3))
-    free, _ = trained(settings())
-    assert torch.equal(wide.weight, free.weight)
+    assert torch.equal(wide.weight, trained(settings())[0].weight)
 
 
 def test_gradient_term_joins_after_clipping():
@@ -130,11 +124,6 @@ def test_training_may_end_after_a_step():
     assert outcome.steps == 2
     assert outcome.loss == pytest.approx(sum(losses) / 2, rel=1e-5)
     assert outcome.rate_sum == pytest.approx(2 * 0.5)
-
-
-def test_looking_at_each_step_changes_nothing():
-    watched, _ = trained(settings(), after_step=lambda step: False)
-    assert torch.equal(watched.weight, trained(settings())[0].weight)
 
 
 def test_rate_scales_the_learning_rate_of_the_round():
@@ -171,32 +160,25 @@ def test_schedule_sets_the_rate_of_each_step():
     assert moved.flatten().tolist() == pytest.approx([outcome.rate_sum] * 12, rel=1e-5)
 
 
-def nan_at(step):
-    """A loss that is NaN from the given step (from 1) on."""
+def breaking_at(step, factor):
+    """A loss that is not finite from the given step (from 1) on."""
     count = 0
 
     def loss(logits, labels):
         nonlocal count
         count += 1
         value = nn.functional.cross_entropy(logits, labels)
-        return value * math.nan if count >= step else value
+        return value * factor if count >= step else value
 
     return loss
 
 
-@pytest.mark.parametrize("step", [1, 2, 5])
-def test_divergence_names_the_first_step_without_a_finite_loss(step):
-    _, outcome = trained(settings(), batches() * 2, loss=nan_at(step))
-    assert outcome.diverged_at == step
-    assert math.isnan(outcome.loss)
-    assert outcome.steps == 6
-
-
-def test_infinite_loss_is_a_divergence():
-    def endless(logits, labels):
-        return nn.functional.cross_entropy(logits, labels) + math.inf
-
-    assert trained(settings(), loss=endless)[1].diverged_at == 1
+def test_divergence_names_the_first_step_without_a_finite_loss():
+    for step, factor in ((1, math.inf), (2, math.nan), (5, math.nan)):
+        _, outcome = trained(settings(), batches() * 2, loss=breaking_at(step, factor))
+        assert outcome.diverged_at == step
+        assert math.isnan(outcome.loss)
+        assert outcome.steps == 6
 
 
 def test_weights_that_break_in_the_last_step_are_a_divergence_there():
@@ -206,12 +188,6 @@ def test_weights_that_break_in_the_last_step_are_a_divergence_there():
     _, outcome = trained(settings(), batches()[:1], gradient_term=breaking)
     assert outcome.diverged_at == 1
     assert math.isnan(outcome.loss)
-
-
-def test_learning_rate_beyond_all_reason_diverges_for_real():
-    _, outcome = trained(settings(learning_rate=1e38), batches() * 4)
-    assert outcome.diverged_at is not None
-    assert 1 < outcome.diverged_at <= 12
 
 
 def cnn(norm="batch"):
@@ -235,15 +211,11 @@ def cnn_bytes(**changes):
 def test_two_runs_give_identical_bytes_whatever_the_global_generator(change):
     torch.manual_seed(1)
     first = cnn_bytes(**change)
+    assert first[0] != cnn_bytes(**change, augmentation="none")[0]
     torch.manual_seed(2)
     state = torch.get_rng_state()
     assert cnn_bytes(**change) == first
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_augmentation_takes_part():
-    assert cnn_bytes()[0] != cnn_bytes(augmentation="none")[0]
-    assert cnn_bytes(augmentation="flip")[0] != cnn_bytes(augmentation="none")[0]
 
 
 def test_batch_norm_trains_its_statistics_even_after_an_evaluation():
@@ -255,22 +227,6 @@ def test_batch_norm_trains_its_statistics_even_after_an_evaluation():
     buffers = dict(model.named_buffers())
     assert int(buffers["norm1.num_batches_tracked"]) == 4
     assert buffers["norm1.running_mean"].abs().max() > 0
-
-
-def test_loss_falls():
-    _, first = trained(settings(), batches())
-    _, later = trained(settings(), batches() * 40)
-    assert later.loss < 0.9 * first.loss
-
-
-def test_images_and_targets_are_left_alone():
-    images, labels = data()
-    before = images.clone(), labels.clone()
-    generator = torch_generator(0, "augmentation")
-    chosen = settings(augmentation="flip")
-    train(Linear(), images, labels, batches(), chosen, nn.functional.cross_entropy, INFO, generator)
-    assert torch.equal(images, before[0])
-    assert torch.equal(labels, before[1])
 
 
 def test_targets_may_be_logits():
@@ -302,13 +258,12 @@ def slow_gradient_of_all(weight, n):
     return (odds - nn.functional.one_hot(labels, CLASSES)).T @ pixels / n
 
 
-@pytest.mark.parametrize("n", [12, 13, 15])
-@pytest.mark.parametrize("batch_size", [4, 100])
-def test_the_gradient_of_all_samples_does_not_depend_on_how_they_are_cut(n, batch_size):
-    model = Linear()
-    (gradient,) = gradient_of_all(model, settings(batch_size=batch_size, augmentation="flip"), n)
-    assert not gradient.requires_grad
-    assert torch.allclose(gradient.double(), slow_gradient_of_all(model.weight, n), atol=1e-6)
+def test_the_gradient_of_all_samples_does_not_depend_on_how_they_are_cut():
+    model = Linear()  # the same for all, so that a gradient would be added to those before
+    for n, size in product((12, 13, 15), (4, 100)):
+        (gradient,) = gradient_of_all(model, settings(batch_size=size, augmentation="flip"), n)
+        assert not gradient.requires_grad
+        assert torch.allclose(gradient.double(), slow_gradient_of_all(model.weight, n), atol=1e-6)
 
 
 def test_the_gradient_of_all_samples_is_clipped_as_a_whole_and_then_decayed():
@@ -319,14 +274,6 @@ def test_the_gradient_of_all_samples_is_clipped_as_a_whole_and_then_decayed():
     (gradient,) = gradient_of_all(model, chosen)
     expected = expected / 3 + 0.1 * model.weight.detach().double()
     assert torch.allclose(gradient.double(), expected, atol=1e-5)
-
-
-def test_gradients_of_before_are_not_added():
-    model = Linear()
-    (first,) = gradient_of_all(model, settings())
-    before = first.clone()
-    (second,) = gradient_of_all(model, settings())
-    assert torch.equal(second, before)
 
 
 def test_the_gradient_of_all_samples_sees_norms_as_training_does():

@@ -34,7 +34,7 @@ def discounts_of(settings: Aggregation, updates: Sequence[Update]) -> list[float
     """
     discounts = [discount(settings.discount, update.delay) for update in updates]
     stale = any(update.delay for update in updates)
-    plain = settings.stale == "models" and all(one == 1.0 for one in discounts)
+    plain = settings.stale == "models" and all(factor == 1.0 for factor in discounts)
     return None if plain or not stale else discounts
 
 

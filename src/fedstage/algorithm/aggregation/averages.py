@@ -24,7 +24,7 @@ def average_weights(
 
     Sums are taken in float64 in the order given. Floating-point buffers (BatchNorm's running
     statistics) are averaged like parameters; integer buffers (its batch counter) take the rounded
-    average. All tensors by default, or those of `names`; one of a model at a time is in memory.
+    average. All tensors by default, or the ones in `names`; one of a model at a time is in memory.
     """
     total, kinds = float(sum(weights)), shapes_of(models[0])
     average = room_for(kinds if names is None else {name: kinds[name] for name in names})

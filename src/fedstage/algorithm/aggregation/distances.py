@@ -50,5 +50,5 @@ def _norm(tensor: torch.Tensor, before: torch.Tensor | None = None) -> float:
 
 
 def _together(norms: Sequence[float]) -> float:
-    """Return the norm of all values, from those of single tensors."""
+    """Return the norm of all values, from the norms of single tensors."""
     return sqrt(sum(norm**2 for norm in norms))

@@ -37,7 +37,7 @@ def by_parts(
     into = [result.view(-1) for result in results]
     for first in range(0, len(flat[0]), PART):
         part = slice(first, first + PART)
-        made = step(*(one[part].double() for one in flat))
+        made = step(*(values[part].double() for values in flat))
         for whole, result in zip(into, made, strict=True):
             whole[part] = result
 

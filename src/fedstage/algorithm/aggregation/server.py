@@ -2,7 +2,7 @@
 
     updates -> average, or a step of the server's optimiser -> compressed change -> w_{t,k}
 
-and, beside it, the next round state and the bytes that travelled.
+and with it the next round state and the bytes that travelled.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ class GroupRound:
         return answered(self.received)
 
     @property
-    def trainer(self) -> LocalTrainer:
+    def trainer(self) -> LocalTrainer[Any]:
         """The local trainer, for what the server does with its payloads."""
         return local_trainer(self.settings.local)
 
@@ -79,7 +79,7 @@ def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
     Of the updates, the start and the state one tensor at a time is read.
 
     If all participants diverged, or there are none, or no weights travel, both stay as they were.
-    Running statistics that are to be estimated anew are not yet.
+    Running statistics that are to be estimated are not estimated yet.
     """
     if not group.answered or not weights_travel(group.settings):
         return group.start, round_state.server_memory(group.state)
@@ -150,7 +150,7 @@ def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
 def _moved(group: GroupRound, rest: Weights, change: Tensors) -> tuple[Weights, Weights]:
     """Return a model, the parameters moved by the server's optimiser, and its moments.
 
-    What are no parameters are those of `rest`.
+    Buffers are taken from `rest`.
     """
     optimiser = group.settings.aggregation.server_optimizer
     before = round_state.optimiser_state(group.state)
@@ -163,7 +163,7 @@ def next_client_state(group: GroupRound) -> Tensors:
     settings, state, updates = group.settings, group.state, group.answered
     clients = _possible_clients(settings, group.number)
     variates = round_state.variates(state)
-    own = group.trainer.next_state(settings.local, variates, updates, clients)
+    own = group.trainer.next_state(variates, updates, clients)
     lost = own.keys() - round_state.variates(own).keys()
     if lost:
         raise FedstageError(
@@ -196,19 +196,19 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
         return _traffic_of_features(group)
     compression, start, parameters = group.settings.compression, group.start, group.parameters
     # The bytes of a message do not depend on its values, so the group's own state will do.
-    beside = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
+    payload = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
     up, down = [], []
     for update in group.received:
         client, round_ = update.metadata["client"], update.metadata["round"]
         missed = round_state.rounds_since(group.state, client, round_)
         up.append(bytes_up(compression, update, parameters))
         older = _older_models_sent(group.settings, update) * payload_bytes(start)
-        down.append(beside + older + bytes_down(compression, missed, start, parameters))
+        down.append(payload + older + bytes_down(compression, missed, start, parameters))
     return {"bytes_up": up, "bytes_down": down}
 
 
 def _older_models_sent(recipe: Recipe, update: Update) -> int:
-    """Return how many models a participant gets beside the one that it starts from."""
+    """Return how many models a participant gets in addition to its start."""
     if not recipe.local.history:
         return 0
     # The model of round 0 has learnt nothing, so it is none of those that teach.
@@ -225,7 +225,7 @@ def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:
 
 
 def _logits_received(group: GroupRound, update: Update) -> int:
-    """Return how many logits a participant receives: those of the last round, or that it lacks."""
+    """Return how many logits a participant receives: the last round's, or all that it lacks."""
     client, round_ = int(update.metadata["client"]), int(update.metadata["round"])
     if group.received_before is None:
         server = receives_server_logits(group.settings)
@@ -236,7 +236,7 @@ def _logits_received(group: GroupRound, update: Update) -> int:
 def _traffic_of_features(group: GroupRound) -> dict[str, list[Any]]:
     """Return the bytes of all samples' features, logits and labels up, and of logits down.
 
-    Numbers have 32 bits, labels too. In the first round the server has nothing to say.
+    Numbers have 32 bits, labels too. In the first round the server sends nothing.
     """
     up, down = [], []
     for update in group.received:

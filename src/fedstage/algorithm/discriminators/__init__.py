@@ -1,13 +1,13 @@
-"""A client's discriminator, and the server's generator that it is trained against (FedGO).
+"""Discriminators of clients, and the server's generator (FedGO, Jang et al., ICML 2025).
 
     discriminator   max   E_x log D(x) + E_z log(1 - D(G(z)))
     generator       max   E_z log D(G(z))
 
-Both expectations weigh the same, however many images x there are. The server trains a generator
-and a discriminator of its own by turns on its public images (Goodfellow et al. 2014, in the form
-that does not saturate; Adam's rates are those of Radford et al. 2016). Each client trains a
-discriminator against the finished generator, which uses its running statistics; all start
-from the same weights.
+A client's discriminator is trained against the generator. Both expectations weigh the same, however
+many images x there are. The server trains a generator and a discriminator of its own in turn on its
+public images (Goodfellow et al. 2014, in the form that does not saturate; Adam's rates are from
+Radford et al. 2016). Each client trains a discriminator against the finished generator, which uses
+its running statistics; all start from the same weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ from fedstage.models.image_generator import ImageGenerator, new_image_generator,
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.odds import Discriminator, PublicGenerator
-from fedstage.settings.optimisation import Client, Optimiser
+from fedstage.settings.optimisation import Client
 from fedstage.training.batches import client_batches, public_batches
-from fedstage.training.descent import Descend, descent
+from fedstage.training.descent import Descend, adam_descent
 from fedstage.training.images import normalise
 from fedstage.training.passes import forward
 
@@ -91,7 +91,7 @@ def train_discriminator(
 ) -> tuple[nn.Module, float]:
     """Return a client's discriminator of its uint8 [n, C, H, W] images, and its mean loss.
 
-    `key` is that of the weights, which all clients start from.
+    `key` is the key of the weights, which all clients start from.
 
     Raises
     ------
@@ -132,11 +132,8 @@ def draw(
 
 
 def _adam(settings: PublicGenerator | Discriminator, model: nn.Module, steps: int) -> Descend:
-    how = Optimiser(
-        optimiser="adam", learning_rate=settings.learning_rate, batch_size=settings.batch_size
-    )
-    rates = [settings.learning_rate] * steps
-    return descent(list(model.parameters()), how, rates, beta1=settings.beta1)
+    parameters = list(model.parameters())
+    return adam_descent(parameters, settings.learning_rate, steps, beta1=settings.beta1)
 
 
 def _check_finite(losses: Sequence[Tensor], who: str, rate: float) -> None:

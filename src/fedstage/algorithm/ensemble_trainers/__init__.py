@@ -2,8 +2,9 @@
 
 A teacher is a list of members and weights. Its logits are the weighted average of its members',
 y(x) = sigma(sum_j a_j f(x; w_j)) (FedEED section 3), or its probabilities are by choice,
-y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). Each kind is a module with the function `shares`, which
-returns a_j [members], or a_j(x) [members, n], in float64.
+y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). FedSDD's temporal ensemble (Eq. 5) is
+`aggregated`. Each kind is a module with the function `shares`, which returns a_j [members], or
+a_j(x) [members, n], in float64.
 """
 
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def read_members(paths: Sequence[Path], odds: Path | None = None) -> list[Member
 
 
 def in_order(members: Sequence[Members]) -> list[Members]:
-    """Return members in the order of round, group and kind, which is that of all sums."""
+    """Return members in the order of round, group and kind, in which all sums are taken."""
     return sorted(members, key=lambda part: (part.round, part.group, part.kind))
 
 

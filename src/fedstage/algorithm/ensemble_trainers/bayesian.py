@@ -1,8 +1,16 @@
 """FedBE's ensemble: all client models, the averaged one, and models drawn from their distribution.
 
-All weigh the same. How models are drawn stands in `fedstage.algorithm.ensemble_trainers.sampling`.
+`fedstage.algorithm.ensemble_trainers.sampling` draws the models.
 """
 
-from fedstage.algorithm.ensemble_trainers.aggregated import shares
+from collections.abc import Sequence
 
-__all__ = ["shares"]
+import torch
+
+from fedstage.algorithm.ensemble_trainers import Members, aggregated
+from fedstage.settings.ensembles import Bayesian
+
+
+def shares(settings: Bayesian, members: Sequence[Members]) -> torch.Tensor:
+    """Return the same weight for all members."""
+    return aggregated.shares(settings, members)

@@ -2,8 +2,8 @@
 
     a_k(x) = n_k o_k(x) / sum_l n_l o_l(x),     o_k(x) = D_k(x) / (1 - D_k(x))
 
-Client k has trained D_k to tell its images from those of a generator that all clients have. The
-best D_k is p_k / (p_k + p_g), so that o_k is in proportion to the density p_k of its images,
+Client k has trained D_k to tell its images from the images of a generator that all clients have.
+The best D_k is p_k / (p_k + p_g), so that o_k is in proportion to the density p_k of its images,
 whatever the generator's p_g is, and a_k(x) is the share of client k in the mixture of all data at
 x. There n_k counts client k's training samples, and sums are over the round's participants.
 """
@@ -28,7 +28,7 @@ def shares(settings: Odds, members: Sequence[Members]) -> torch.Tensor:
     terms = []
     for part in members:
         if part.log_odds is None:
-            raise FedstageError("ensemble = odds: only teaches, on images of which odds are known")
+            raise FedstageError("ensemble = odds: only teaches, on images that have odds")
         samples = torch.tensor(part.samples, dtype=torch.float64, device=part.log_odds.device)
         terms.append(part.log_odds.double() + samples.log()[:, None])
     return torch.cat(terms).softmax(0)

@@ -1,11 +1,11 @@
 """Labels of public samples that are kept over rounds (SCARLET, Azuma et al. 2026).
 
-The samples of a round follow from the seed, and so does the cache: server and clients know for
-which samples there are labels, and nothing is sent to say so. With D = `duration`, a label of round
-s serves the rounds before s + D; then clients are asked anew. The new label is kept (`renewed`), or
+The samples of a round follow from the seed, and so does the cache: server and clients can compute
+which samples have labels, and nothing is sent for it. With D = `duration`, a label of round s
+serves the rounds before s + D; then clients are asked again. The new label is kept (`renewed`), or
 serves once and leaves no entry, so that the sample is kept again when it is used next
-(`forgotten`): so does the released code. There a label of s + D itself is asked for and then not
-taken, by a bound that one place has and another has not; here it is taken.
+(`forgotten`), as in the released code. There a label of s + D itself is asked for and then not
+taken, because two places have different bounds; here it is taken.
 """
 
 import torch
@@ -32,10 +32,10 @@ def after_round(recipe: Recipe, count: int, round_: int) -> tuple[torch.Tensor, 
     for past in range(1, round_ + 1):
         drawn = samples_of(recipe, count, past)
         used = torch.arange(count) if drawn is None else drawn
-        known = made[used]
-        serves = (known > 0) & (past < known + settings.duration)
-        asked, known = used[~serves], known[~serves]
-        gone = (known > 0) & (settings.expired == "forgotten")
+        label_round = made[used]
+        serves = (label_round > 0) & (past < label_round + settings.duration)
+        asked, label_round = used[~serves], label_round[~serves]
+        gone = (label_round > 0) & (settings.expired == "forgotten")
         made[asked] = torch.where(gone, 0, past)
     return asked, made
 
@@ -48,5 +48,5 @@ def labels_sent(recipe: Recipe, count: int, round_: int, since: int | None) -> i
     if round_ == 1:
         return 0
     asked, made = after_round(recipe, count, round_ - 1)
-    last = 1 if since is None else round_ - since  # it got those of the rounds before then
+    last = 1 if since is None else round_ - since  # it has the labels of earlier rounds
     return int((made >= last).sum()) + int((made[asked] == 0).sum())

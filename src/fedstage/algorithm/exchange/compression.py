@@ -9,8 +9,8 @@ of the global model.
 
 Sparse ternary compression (Sattler et al. 2019) sends the entries' signs and one magnitude a tensor
 instead; FENS keeps 16 bits an entry, and leaves open which entries, residuals and the way down.
-Here they are as in STC: the largest, a residual at either end, both ways. Running statistics, and
-what a local trainer sends beside its weights, are sent whole.
+Here they are as in STC: the largest, a residual at either end, both ways. Running statistics and
+what a local trainer sends in addition to its weights are sent whole.
 """
 
 import torch

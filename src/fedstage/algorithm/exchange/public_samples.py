@@ -1,4 +1,4 @@
-"""Which public samples a round uses: all, or as many as the server's settings say, drawn anew."""
+"""Which public samples a round uses: all, or `samples_a_round` of them, drawn for each round."""
 
 import torch
 

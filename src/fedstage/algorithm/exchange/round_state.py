@@ -8,7 +8,7 @@ One file a round and group, with tensors named after the weights (NAME):
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
     residual/server/NAME  what it left out of the changes of the global model
-    received/ID              the last round that client ID took part in, where the model is sent as
+    received/ID           the last round that client ID took part in, where the model is sent as
                           changes
 
 What has not been set yet is missing; c, c_i and residuals then count as zero. Where all global
@@ -38,8 +38,7 @@ _OF_SERVER = (_OPTIMISER, f"{_RESIDUAL}server/")
 def read_state(paths: Sequence[Path], group: int) -> Tensors:
     """Return the state that a group's round starts from; empty without files, in the first round.
 
-    With shared control variates, the files are those of all groups; the rest of them is each
-    group's own.
+    With shared control variates, the files are all groups'; the rest of each is the group's own.
     """
     read = {metadata["group"]: tensors for tensors, metadata in open_all(paths)}
     ordered = [read[number] for number in sorted(read)]
@@ -93,7 +92,9 @@ def next_statistics(state: Tensors, updates: Sequence[Update], parameters: Tenso
 def next_residuals(state: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return the residuals of all clients after the participants' `updates`."""
     old = [n for n in state if n.startswith(_RESIDUAL) and not n.startswith(_OF_SERVER)]
-    new = [_named(f"{_RESIDUAL}{one.metadata['client']}/", one.residual) for one in updates]
+    new = [
+        _named(f"{_RESIDUAL}{update.metadata['client']}/", update.residual) for update in updates
+    ]
     return together(renamed(state, {name: name for name in old}), *new)
 
 
@@ -104,6 +105,12 @@ def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
         for update in updates
     }
     return together(_starting(state, _RECEIVED), received)
+
+
+def next_models(state: Tensors, updates: Sequence[Update]) -> Tensors:
+    """Return `state` with the models of `updates` as those that their clients have ended in."""
+    new = [_named(f"client/{update.metadata['client']}/", update.weights) for update in updates]
+    return together(state, *new)
 
 
 def server_memory(state: Tensors) -> Tensors:
@@ -126,7 +133,7 @@ def _named(prefix: str, tensors: Tensors) -> Tensors:
 
 def _sums(parts: Sequence[Tensors], names: Iterable[str]) -> Tensors:
     """Return the sums over several files, each added up when it is taken."""
-    shapes = {name: one for part in reversed(parts) for name, one in shapes_of(part).items()}
+    shapes = {name: like for part in reversed(parts) for name, like in shapes_of(part).items()}
     return Deferred({name: Entry(shapes[name], partial(_sum, parts, name)) for name in names})
 
 

@@ -22,7 +22,7 @@ def bytes_down(
 ) -> int:
     """Return the bytes of the model that a participant starts from.
 
-    Where the model's parameters are sent as changes, they are those of the `missed` rounds since
+    Where the model's parameters are sent as changes, these are of the `missed` rounds since
     its last one, unless the whole model is smaller. In its first round (None) it is sent whole.
     """
     whole = payload_bytes(model)

@@ -16,7 +16,7 @@ class Update:
     Attributes
     ----------
     weights, payload : dict
-        The trained model, and what the local trainer sends beside it; empty where training
+        The trained model, and what the local trainer sends with it; empty where training
         diverged.
     metadata : dict
         round, group, participant, client, base_round, samples; steps and loss, or diverged_at.
@@ -42,9 +42,9 @@ class Update:
 
 
 def read_updates(paths: Sequence[Path]) -> list[Update]:
-    """Read the updates of a group's participants, in the order of their participants.
+    """Read the updates of a group, in the order of participants.
 
-    Participants that stayed empty are left out.
+    Absent participants are left out.
     """
     updates = []
     for path, (tensors, metadata) in zip(paths, open_all(paths), strict=True):

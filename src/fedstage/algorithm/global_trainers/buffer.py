@@ -1,11 +1,13 @@
 """Buffered distillation: a frozen copy F_0 of the student is a second teacher (BKD, Eq. 4).
 
+BKD is "Edge Bias in Federated Learning and its Solution by Buffered Knowledge Distillation".
+
     L_BKD = L_KD + weight tau^2 mean_x KL( sigma_tau(F_0(x)), sigma_tau(F(x)) )
 
-F_0 is the student as its distillation starts. Melting copies it anew at the start of each epoch
-over the public samples. It uses its running statistics, and of the images that the student
-sees: where nothing is augmented, its logits are computed once after each copy. Temperature, its
-square and sharpening are those of the server, whatever the loss to the teacher is.
+F_0 is the student as its distillation starts; a melting buffer is copied again at the start of each
+epoch over the public samples. F_0 uses its running statistics and sees the student's images: where
+nothing is augmented, its logits are computed once after each copy. Temperature, its square and
+sharpening are the server's, whatever the loss to the teacher is.
 """
 
 import copy
@@ -74,7 +76,7 @@ def live_buffer(
 
 
 def melting(refresh: Refresh, epoch: int, steps: int) -> AfterStep:
-    """Return the function to call after each step, which copies F_0 anew where an epoch starts.
+    """Return the function to call after each step, which copies F_0 again where an epoch starts.
 
     An epoch has `epoch` steps. The function never ends the training.
     """

@@ -1,12 +1,12 @@
-"""A student learns from clients' models on images of a generator that learns beside it.
+"""A student and a generator of images learn from clients' models (FedFTG, Zhang et al., CVPR 2022).
 
 No public data are needed. With n_k^y, the samples of class y of client k among those that teach,
 
     y ~ sum_k n_k^y                    alpha_k^y = n_k^y / sum_j n_j^y
-    generator   G(z, y) descends the loss of its module, z ~ N(0, I), the student fixed
+    generator   G(z, y) descends its loss in `generators`, z ~ N(0, I), the student fixed
     student     min mean_x sum_k alpha_k^y D( f_k(x) -> f(x; w) ),  x = G(z, y) fixed
 
-in turn for each batch. A generator in front of students uses its running statistics.
+in turn for each batch. Images for students are made with the generator's running statistics.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,17 +26,16 @@ from fedstage.models.loading import fill_model
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import FedFtg, RoundGenerator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Optimiser
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
-from fedstage.training.descent import descent
+from fedstage.training.descent import adam_descent, descent
 from fedstage.training.divergence import each_divergence
 from fedstage.training.passes import forward
 from fedstage.training.schedules import factor
 
-#: Of a step, with the settings by which it was taken: ``generator`` or ``server``.
+#: The loss of a step, after the settings that the step belongs to: ``generator`` or ``server``.
 Loss = tuple[str, Tensor]
 
 
@@ -88,9 +87,9 @@ def learn_without_data(
     """
     teaching = teaching_of(recipe)
     generator = teaching.generator
-    assert isinstance(generator, FedFtg), "of such a recipe alone the graph has this stage"
+    assert isinstance(generator, FedFtg), "the graph has this stage for such recipes only"
     held = counts_of(teachers, counts, int(info["classes"]))
-    room = Classroom(student, [one.model for one in teachers], held, info, recipe.numerics)
+    room = Classroom(student, [teacher.model for teacher in teachers], held, info, recipe.numerics)
     net = new_generator(generator, info, recipe.seed, group)
     if before is not None:
         fill_model(net, load_tensors(before)[0], before)
@@ -115,14 +114,14 @@ def counts_of(
 ) -> Tensor:
     """Return n_k^y, int64 [m, classes], of the clients that teach."""
     rows = []
-    for one in teachers:
-        assert one.client is not None, "checked by Recipe: clients teach"
-        rows.append([counts[one.client].get(label, 0) for label in range(classes)])
+    for teacher in teachers:
+        assert teacher.client is not None, "checked by Recipe: clients teach"
+        rows.append([counts[teacher.client].get(label, 0) for label in range(classes)])
     return torch.tensor(rows)
 
 
 def shares_of(counts: Tensor) -> Tensor:
-    """Return alpha [m, classes], float32, of counts [m, classes]; 0 for a class that nobody has."""
+    """Return alpha [m, classes], float32, of counts [m, classes]; 0 for a class without samples."""
     return (counts.double() / counts.sum(0).clamp(min=1)).float()
 
 
@@ -217,11 +216,8 @@ def _generator_steps(
     """Return what the generator does with a batch of a number; it returns the losses."""
     how = generator_module(settings)
     turns = how.turns(settings, len(room.teachers))
-    adam = Optimiser(
-        optimiser="adam", learning_rate=settings.learning_rate, batch_size=server.batch_size
-    )
     number = len(turns) * -(-steps // settings.student_steps)
-    descend = descent(list(net.parameters()), adam, [settings.learning_rate] * number)
+    descend = adam_descent(list(net.parameters()), settings.learning_rate, number)
 
     def improve(batch: int, latent: Tensor, labels: Tensor, shares: Tensor) -> list[Tensor]:
         room.student.eval()

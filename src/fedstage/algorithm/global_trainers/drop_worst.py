@@ -95,5 +95,5 @@ def average_anew(
     """Return the average of a group's kept clients; the aggregated model if all or none are."""
     if all(averaged) or not any(averaged):
         return aggregated
-    kept = [one for one, flag in zip(answered(updates), averaged, strict=True) if flag]
+    kept = [update for update, flag in zip(answered(updates), averaged, strict=True) if flag]
     return average_weights([update.weights for update in kept], client_weights(settings, kept))

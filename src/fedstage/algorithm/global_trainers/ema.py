@@ -9,11 +9,8 @@ paper does not state the moment. An epoch that the end of training cuts short co
 import torch
 from torch import nn
 
-from fedstage.algorithm.global_trainers.swa import take
 from fedstage.settings.server import MovingAverage
 from fedstage.training.loop import AfterStep
-
-__all__ = ["moving_average", "take"]
 
 
 def moving_average(

@@ -10,10 +10,11 @@ sees, and per sample, flattened,
 Enc has three 3x3 convolutions, from C to C, to k C and to k C channels, with LeakyReLU (0.1) after
 each and no norms; Dec mirrors it with transposed convolutions, and the translator is like Enc. The
 paper has one teacher. Several share one paraphraser, so that their factors are in one space, and
-both losses are means over them. Teachers are others in every round, and so is the paraphraser.
+both losses are means over them. Each round has new teachers, and so a new paraphraser.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
@@ -43,18 +44,11 @@ class Paraphraser(nn.Module):
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
         self.encoder = encoder(channels, width)
-        self.decoder = nn.Sequential(
-            nn.ConvTranspose2d(width, width, 3, padding=1),
-            nn.LeakyReLU(SLOPE),
-            nn.ConvTranspose2d(width, channels, 3, padding=1),
-            nn.LeakyReLU(SLOPE),
-            nn.ConvTranspose2d(channels, channels, 3, padding=1),
-            nn.LeakyReLU(SLOPE),
-        )
+        self.decoder = _layers(nn.ConvTranspose2d, width, width, channels, channels)
 
 
 class Translated(nn.Module):
-    """A student in training, with the translator that learns beside it."""
+    """A student in training, with the translator that learns with it."""
 
     def __init__(self, student: nn.Module, translator: nn.Module) -> None:
         super().__init__()
@@ -68,14 +62,15 @@ class Translated(nn.Module):
 
 def encoder(channels: int, width: int) -> nn.Module:
     """Return three convolutions from feature maps of `channels` to factors of `width` channels."""
-    return nn.Sequential(
-        nn.Conv2d(channels, channels, 3, padding=1),
-        nn.LeakyReLU(SLOPE),
-        nn.Conv2d(channels, width, 3, padding=1),
-        nn.LeakyReLU(SLOPE),
-        nn.Conv2d(width, width, 3, padding=1),
-        nn.LeakyReLU(SLOPE),
-    )
+    return _layers(nn.Conv2d, channels, channels, width, width)
+
+
+def _layers(kind: type[nn.Conv2d] | type[nn.ConvTranspose2d], *channels: int) -> nn.Module:
+    """Return 3x3 convolutions between these numbers of channels, a LeakyReLU after each."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(channels):
+        layers += [kind(inputs, outputs, 3, padding=1), nn.LeakyReLU(SLOPE)]
+    return nn.Sequential(*layers)
 
 
 def factor_distance(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -133,9 +128,9 @@ def factor_term(
     def term(seen: Seen) -> torch.Tensor:
         assert seen.factors is not None, "the student has a translator"
         with torch.no_grad():
-            taught = [compute(encode, maps_of(one, seen.pixels, numerics), numerics).float()
-                      for one in teachers]  # fmt: skip
-        distances = [factor_distance(seen.factors, one) for one in taught]
+            maps = [maps_of(teacher, seen.pixels, numerics) for teacher in teachers]
+            taught = [compute(encode, of_teacher, numerics).float() for of_teacher in maps]
+        distances = [factor_distance(seen.factors, of_teacher) for of_teacher in taught]
         return settings.weight * torch.stack(distances).mean()
 
     return term
@@ -166,8 +161,9 @@ def train_paraphraser(
 
     def reconstruction(model: nn.Module, pixels: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            seen = [maps_of(one, pixels, numerics) for one in teachers]
-        return torch.stack([reconstruction_loss(paraphraser, one, numerics) for one in seen]).mean()
+            seen = [maps_of(teacher, pixels, numerics) for teacher in teachers]
+        losses = [reconstruction_loss(paraphraser, maps, numerics) for maps in seen]
+        return torch.stack(losses).mean()
 
     size, steps = settings.batch_size, public_steps(len(images), settings)
     outcome = train(
@@ -220,13 +216,13 @@ def _shape(
     numerics: Numerics,
     name: str,
 ) -> tuple[int, ...]:
-    """Return the shape [C, H, W] of the last feature maps, which must be everybody's."""
+    """Return the shape [C, H, W] of the last feature maps, which all models must share."""
     student = tuple(with_maps(model.eval(), pixels)[0].shape[1:])
-    for one in teachers:
-        shape = tuple(maps_of(one, pixels, numerics).shape[1:])
+    for teacher in teachers:
+        shape = tuple(maps_of(teacher, pixels, numerics).shape[1:])
         if shape != student:
             raise FedstageError(
                 f"{name}: server.factor_transfer: feature maps of shape {list(shape)} of a "
-                f"teacher of group {one.group}: must have the student's, {list(student)}"
+                f"teacher of group {teacher.group}: must have the student's, {list(student)}"
             )
     return student

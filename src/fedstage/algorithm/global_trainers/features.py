@@ -8,7 +8,7 @@ in evaluation mode. With these of all participants together the server's model S
 
     l_s = KL_T(z_c -> z_s) + alpha CE(z_s, y)        z_s = S(H)
 
-and of a client that takes part later it says z_s = S(E_i(x)): see `local_trainers.gkt`.
+and a client that takes part later receives z_s = S(E_i(x)): see `local_trainers.gkt`.
 """
 
 from collections.abc import Mapping, Sequence

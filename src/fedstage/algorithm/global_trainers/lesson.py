@@ -69,7 +69,7 @@ def of_round(recipe: Recipe, whole: Taught, round_: int) -> Taught:
 def live_targets(recipe: Recipe, teachers: Sequence[Teacher]) -> LiveTargets:
     """Return the function from pixels to the targets of its ensemble and `distillation`."""
     teaching = teaching_of(recipe)
-    (kind,) = teaching.ensemble.members  # nobody is drawn
+    (kind,) = teaching.ensemble.members  # none is drawn
 
     @torch.no_grad()
     def targets_of(pixels: torch.Tensor) -> torch.Tensor:
@@ -82,9 +82,8 @@ def logits_of(
     teachers: Sequence[Teacher], kind: str, pixels: torch.Tensor, numerics: Numerics
 ) -> list[Members]:
     """Return the members' logits of a batch, each by itself and in the order of `teachers`."""
-    return [
-        Members(
-            one.round, one.group, forward(one.model, pixels, numerics)[None], (one.samples,), kind
-        )
-        for one in teachers
-    ]
+    members = []
+    for teacher in teachers:
+        logits = forward(teacher.model, pixels, numerics)[None]
+        members.append(Members(teacher.round, teacher.group, logits, (teacher.samples,), kind))
+    return members

@@ -2,12 +2,12 @@
 
 Of each labelled public sample (x, y), by the model w that the distillation starts from:
 
-    it is right           y alone; the pool keeps f(x; w)
+    w is right            y alone; the pool keeps f(x; w)
     wrong, in the pool    y, and the logits in the pool, of the last round in which it was right
     wrong, and not there  y, and z(x) = sum_k a_k(x) f_k(x) over the clients k that are right, with
                           a = softmax over these k of 1 / H( sigma(f_k(x)) ); where none is, y alone
 
-H is the entropy. Clients learn y and what the server's model says, of all samples.
+H is the entropy. Clients learn y and the server's logits of all samples.
 """
 
 from typing import NamedTuple
@@ -37,9 +37,9 @@ def select(
     right = own.argmax(1) == labels
     consensus, anybody = of_those_who_are_right(members, labels)
     teacher = torch.where(pooled[:, None], pool, consensus)
-    known = ~right & (pooled | anybody)
+    taught = ~right & (pooled | anybody)
     after = torch.where(right[:, None], own, pool)
-    return Selected(together(labels, known, teacher), after, pooled | right)
+    return Selected(together(labels, taught, teacher), after, pooled | right)
 
 
 def of_those_who_are_right(
@@ -50,16 +50,16 @@ def of_those_who_are_right(
     logits = members.double()
     entropy = (-logits.softmax(2) * logits.log_softmax(2)).sum(2).clamp(min=LEAST)
     confident = (1 / entropy).masked_fill(~right, float("-inf"))
-    shares = confident.softmax(0).nan_to_num(0.0)  # where nobody is right
+    shares = confident.softmax(0).nan_to_num(0.0)  # where no client is right
     return torch.einsum("mn,mnc->nc", shares, logits).to(members.dtype), right.any(0)
 
 
 def from_server(own: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return what clients learn: the labels, and what the server's model says."""
+    """Return what clients learn: the labels, and the server's logits."""
     return together(labels, torch.ones_like(labels, dtype=torch.bool), own)
 
 
-def together(labels: torch.Tensor, known: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return targets [n, 2 + C]; labels are exact."""
-    columns = torch.stack([labels.to(teacher.dtype), known.to(teacher.dtype)], dim=1)
+def together(labels: torch.Tensor, taught: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return targets [n, 2 + C]: exact labels, whether logits are taught, and logits."""
+    columns = torch.stack([labels.to(teacher.dtype), taught.to(teacher.dtype)], dim=1)
     return torch.cat([columns, teacher], dim=1)

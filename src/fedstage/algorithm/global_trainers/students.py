@@ -1,4 +1,4 @@
-"""The students of a round: w_{t,k} learns what the round's ensemble teaches; gives w*_{t,k}."""
+"""The students of a round: w_{t,k} learns from the round's ensemble and becomes w*_{t,k}."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def read_student(
     weights, metadata = load_tensors(start)
     if goes_on(recipe):
         metadata = {}  # of another round, or of what the run starts from
-    # The server's own model starts from that of the round before.
+    # The server's own model starts from the round before's.
     place = {"round": round_, "group": group}
     return Student(recipe, round_, group, start, weights, metadata | place, info, device)
 

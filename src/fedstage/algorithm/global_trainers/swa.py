@@ -55,8 +55,8 @@ def take(
 ) -> None:
     """Replace the model's parameters by the averages.
 
-    Running statistics are not averaged: they are estimated anew on the images, as FedBE does on
-    its unlabelled ones.
+    Running statistics are not averaged but estimated on the images, as FedBE does on its unlabelled
+    ones.
     """
     for parameter, average in zip(model.parameters(), averages, strict=True):
         parameter.copy_(average)

@@ -1,4 +1,4 @@
-"""The members of an ensemble as models, which look at the images that a student sees."""
+"""The members of an ensemble as models, which predict the images that a student sees."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from fedstage.storage.tensors import load_tensors
 class Teacher:
     """A member of an ensemble: a frozen model that uses its running statistics.
 
-    `client` is whose it is, None of an average.
+    `client` is the client that trained it, None for an average.
     """
 
     round: int
@@ -42,7 +42,8 @@ def read_teachers(
         If no member is left.
     """
     if teaching_of(recipe).ensemble.members == ("clients",):
-        read = [(one.path, one.weights, one.metadata) for one in answered(read_updates(paths))]
+        updates = answered(read_updates(paths))
+        read = [(update.path, update.weights, update.metadata) for update in updates]
     else:
         read = [(path, *load_tensors(path)) for path in paths]
     if not read:

@@ -1,13 +1,14 @@
-"""LocalTrainer: (global model, client data) -> client update.
+"""LocalTrainer: (global model, client data) -> client update (FedEED, Algorithm 1).
 
-A local trainer is a module of the functions below, found by the name of its settings. All are pure;
-what a trainer keeps from round to round is in the group's round state, a dictionary of tensors.
+A local trainer is a module with a class `Trainer`, found by the name of its settings, which
+overrides the functions in which it differs from FedAvg. All are pure: what a trainer keeps from
+round to round is in the group's round state, a dictionary of tensors.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import nn
@@ -15,7 +16,7 @@ from torch import nn
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
-from fedstage.settings.local_training import FedAvg, LocalTraining
+from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.training.loop import GradientTerm, Outcome
@@ -51,11 +52,11 @@ class Task:
     state : dict
         The group's round state.
     labels : torch.Tensor
-        Those of all of its samples, int64 [n].
+        The labels of all of the client's samples, int64 [n].
     history : sequence of dict
         The last global models, in the order of rounds, where the trainer learns from them.
     losses : sequence of float
-        Their losses on the server's validation set, where these are read.
+        The losses of `history` on the server's validation set, if the trainer uses them.
     """
 
     model: nn.Module
@@ -75,78 +76,78 @@ class Task:
         return counts.to(self.labels.device)
 
 
-class LocalTrainer(Protocol):
-    """The functions of a local trainer's module.
+#: The settings of a local trainer.
+S = TypeVar("S", bound=LocalTraining)
+
+
+class LocalTrainer(Generic[S]):
+    """What a local trainer does in a round; by default FedAvg's.
 
     `start` holds the parameters of the global model, `state` the group's round state, which is
     empty in the first round.
     """
 
+    def __init__(self, settings: S) -> None:
+        self.settings = settings
+
     def prepare(self, model: nn.Module, state: Tensors, client: int) -> None:
-        """Change the model, which is the one that the round starts from, before it is trained."""
+        """Change the model, as the round starts from it, before it is trained."""
 
-    def gradient_term(
-        self, settings: Any, start: Tensors, state: Tensors, client: int
-    ) -> GradientTerm | None:
+    def gradient_term(self, start: Tensors, state: Tensors, client: int) -> GradientTerm | None:
         """Return what is added to each gradient; None for nothing."""
+        return None
 
-    def objective(self, settings: Any, task: Task) -> ModelLoss | None:
-        """Return what the client minimises, if it is more than the loss of its logits.
+    def objective(self, task: Task) -> ModelLoss | None:
+        """Return what the client minimises; None for the loss of its logits.
 
         It is a function of the model, a batch and its labels: `passes.forward` gives the logits,
-        and `heads.represent` the features, too, of a model with a head. Settings of a trainer that
-        has an objective say `own_loss`, and `needs_head` where it reads features.
+        and `heads.represent` the features, too, of a model with a head. The settings of a trainer
+        with an objective set `own_loss`, and `needs_head` where it reads features.
         """
+        return None
 
-    def payload(self, settings: Any, trained: Trained, state: Tensors, client: int) -> Weights:
-        """Return what the client sends beside its weights."""
+    def payload(self, trained: Trained, state: Tensors, client: int) -> Weights:
+        """Return what the client sends in addition to its weights."""
+        return {}
 
     def sent_down(self, start: Tensors, state: Tensors) -> Tensors:
-        """Return what the server sends beside the global model."""
+        """Return what the server sends in addition to the global model."""
+        return {}
 
-    def next_state(
-        self, settings: Any, state: Tensors, updates: Sequence[Update], clients: int
-    ) -> Tensors:
-        """Return the state after this round; `clients` is N, all that can be in the group."""
+    def next_state(self, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
+        """Return the state after this round; `clients` is N, all that can be in the group.
+
+        The settings of a trainer with a state set `keeps_state`.
+        """
+        return {}
 
     def scales(self, payloads: Sequence[Tensors], shares: Sequence[float]) -> list[float] | None:
         """Return the factor of each participant's change in the server's sum; None for 1.
 
         `shares` are p_i, which sum to 1.
         """
+        return None
 
 
-def local_trainer(settings: LocalTraining) -> LocalTrainer:
-    """Return the module of a local trainer.
+def local_trainer(settings: LocalTraining) -> LocalTrainer[Any]:
+    """Return the local trainer of these settings.
 
     Raises
     ------
     FedstageError
-        If it has a state that its settings do not declare, so that nobody would keep it.
+        If it has a state or a loss of its own that its settings do not declare: the state would not
+        be kept, and the loss might be compiled.
     """
-    trainer = cast(LocalTrainer, implementation(settings))
-    stateless = cast(LocalTrainer, implementation(FedAvg(name="fedavg"))).next_state
-    if trainer.next_state is not stateless and not settings.keeps_state:
-        raise FedstageError(
-            f"local = {settings.name}: has a next_state of its own, and nobody keeps what it "
-            f"returns: set keeps_state = True in the settings class {type(settings).__name__}, or "
-            "take next_state from fedavg.py"
-        )
+    trainer: LocalTrainer[Any] = implementation(settings).Trainer(settings)
+    declared = {
+        "next_state": ("keeps_state", settings.keeps_state),
+        "objective": ("own_loss", settings.own_loss),
+    }
+    for function, (attribute, value) in declared.items():
+        own = getattr(type(trainer), function) is not getattr(LocalTrainer, function)
+        if own and not value:
+            raise FedstageError(
+                f"local = {settings.name}: {attribute} = False, but its trainer has {function}: "
+                f"set {attribute} = True in the settings class {type(settings).__name__}"
+            )
     return trainer
-
-
-def objective_of(settings: LocalTraining, task: Task) -> ModelLoss | None:
-    """Return what a client minimises, None if that is the loss of its logits.
-
-    Raises
-    ------
-    FedstageError
-        If the settings do not declare a loss of the trainer's own, which is never compiled.
-    """
-    objective = local_trainer(settings).objective(settings, task)
-    if objective is not None and not settings.own_loss:
-        raise FedstageError(
-            f"local = {settings.name}: has an objective of its own: set own_loss = True in the "
-            f"settings class {type(settings).__name__}"
-        )
-    return objective

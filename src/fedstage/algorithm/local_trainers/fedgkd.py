@@ -1,4 +1,4 @@
-"""FedGKD (Yao et al. 2023): a client keeps what the last global models know.
+"""FedGKD (Yao et al. 2023): a client also learns from the last global models.
 
 A client that starts from w*_b minimises, with the last M = `models` global models up to w*_b,
 
@@ -7,11 +7,11 @@ A client that starts from w*_b minimises, with the last M = `models` global mode
         lambda = softmax( -loss_j / T_v ), loss_j on the server's validation set
     D = T^2 mean KL( sigma_T(teacher), sigma_T(student) ), gradient only through the student
 
-The mean is that of weights, not of outputs. In the first M rounds there are fewer models, and in
+The mean is of weights, not of outputs. In the first M rounds there are fewer models, and in
 the first round there is none: the initial model has learnt nothing, and the term is off, as
 released. Teachers are frozen and use their own, or mean, running statistics. The squared
-difference of logits (`mse`) is an option of the released code. That code's path for votes takes
-the divergences without gradients, so that they change nothing; here they have them, as published.
+difference of logits (`mse`) is an option of the released code. There the
+divergences of votes have no gradients, so that they change nothing; here they have, as published.
 """
 
 from collections.abc import Sequence
@@ -19,51 +19,45 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from fedstage.algorithm.local_trainers import Task
-from fedstage.algorithm.local_trainers.fedavg import (
-    gradient_term,
-    next_state,
-    payload,
-    prepare,
-    scales,
-    sent_down,
-)
+from fedstage.algorithm.local_trainers import LocalTrainer, Task
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import FedGkd
 from fedstage.training.divergence import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
 from fedstage.weights import Tensors, Weights
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
+
+class Trainer(LocalTrainer[FedGkd]):
+    """FedAvg whose clients minimise L."""
+
+    def objective(self, task: Task) -> ModelLoss | None:
+        """Return L; None for gamma = 0 or a first round, which is FedAvg bit for bit."""
+        settings = self.settings
+        if settings.gamma == 0 or not task.history:
+            return None
+        voting = settings.teacher == "vote"
+        weights = task.history if voting else [mean_weights(task.history)]
+        teachers = [_filled(task.model, model) for model in weights]
+        shares = votes(task.losses, settings.vote_temperature) if voting else [1.0]
+
+        def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                teachers_logits = [forward(teacher, pixels, task.numerics) for teacher in teachers]
+            logits = forward(model, pixels, task.numerics)
+            loss = task.loss(logits, labels)
+            for share, taught in zip(shares, teachers_logits, strict=True):
+                loss = loss + settings.gamma / 2 * share * distance(settings, taught, logits)
+            return loss
+
+        return of_model
 
 
-def objective(settings: FedGkd, task: Task) -> ModelLoss | None:
-    """Return L; None for gamma = 0 or a first round, which is FedAvg bit for bit."""
-    if settings.gamma == 0 or not task.history:
-        return None
-    voting = settings.teacher == "vote"
-    weights = task.history if voting else [mean_weights(task.history)]
-    teachers = [_filled(task.model, one) for one in weights]
-    shares = votes(task.losses, settings.vote_temperature) if voting else [1.0]
-
-    def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            teachers_logits = [forward(teacher, pixels, task.numerics) for teacher in teachers]
-        logits = forward(model, pixels, task.numerics)
-        loss = task.loss(logits, labels)
-        for share, known in zip(shares, teachers_logits, strict=True):
-            loss = loss + settings.gamma / 2 * share * distance(settings, known, logits)
-        return loss
-
-    return of_model
-
-
-def distance(settings: FedGkd, known: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+def distance(settings: FedGkd, taught: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     """Return D of a teacher's and a student's logits, both [b, classes]."""
     if settings.distance == "mse":
-        return nn.functional.mse_loss(logits, known)
+        return nn.functional.mse_loss(logits, taught)
     t = settings.temperature
-    return t**2 * mean_divergence(known / t, logits / t)
+    return t**2 * mean_divergence(taught / t, logits / t)
 
 
 def votes(losses: Sequence[float], temperature: float) -> list[float]:
@@ -75,7 +69,7 @@ def votes(losses: Sequence[float], temperature: float) -> list[float]:
 def mean_weights(models: Sequence[Tensors]) -> Weights:
     """Return the mean of models, summed in float64; numbers of batches are rounded.
 
-    As the aggregation's equal weights, whose room comes after this one, but for the last bit.
+    Up to the last bit it is the average of equal weights in `aggregation`, which imports this room.
     """
     mean: Weights = {}
     for name, like in models[0].items():

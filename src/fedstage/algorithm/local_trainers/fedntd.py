@@ -1,4 +1,4 @@
-"""FedNTD (Lee et al. 2022): a client keeps what the global model predicts beside the label.
+"""FedNTD (Lee et al. 2022): a client keeps what the global model predicts of the wrong classes.
 
 For a sample with label y, with softmax at temperature tau over the classes c != y only, q of the
 global model that the round starts from and p of the model that is trained (section 4):
@@ -6,46 +6,39 @@ global model that the round starts from and p of the model that is trained (sect
     L_ntd = KL( q, p )                              gradient only through p
     L     = CE + beta tau^2 mean L_ntd
 
-The factor tau^2 is that of the released code (`algorithms/fedntd/criterion.py`), whose beta and tau
-are 1 (`config/fedntd.json`), as in the paper. The global model is frozen and uses its
-running statistics; in the released code the question does not come up, for its models have none.
-Nothing is kept between rounds, and nothing beside the weights travels.
+The factor tau^2 is in the released code (`algorithms/fedntd/criterion.py`), whose beta and tau are
+1 (`config/fedntd.json`), as in the paper. The global model is frozen and uses its running
+statistics; the released models have none.
 """
 
 import torch
 from torch import nn
 
-from fedstage.algorithm.local_trainers import Task
-from fedstage.algorithm.local_trainers.fedavg import (
-    gradient_term,
-    next_state,
-    payload,
-    prepare,
-    scales,
-    sent_down,
-)
+from fedstage.algorithm.local_trainers import LocalTrainer, Task
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import FedNtd
 from fedstage.training.divergence import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
+class Trainer(LocalTrainer[FedNtd]):
+    """FedAvg whose clients minimise L."""
 
-def objective(settings: FedNtd, task: Task) -> ModelLoss | None:
-    """Return CE + beta tau^2 mean L_ntd; None for beta = 0, which is FedAvg bit for bit."""
-    if settings.beta == 0:
-        return None
-    start, weight = frozen(task.model), settings.beta * settings.temperature**2
+    def objective(self, task: Task) -> ModelLoss | None:
+        """Return CE + beta tau^2 mean L_ntd; None for beta = 0, which is FedAvg bit for bit."""
+        settings = self.settings
+        if settings.beta == 0:
+            return None
+        start, weight = frozen(task.model), settings.beta * settings.temperature**2
 
-    def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            known = forward(start, pixels, task.numerics)
-        logits = forward(model, pixels, task.numerics)
-        pair = [not_true(one, labels) / settings.temperature for one in (known, logits)]
-        return task.loss(logits, labels) + weight * mean_divergence(*pair)
+        def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                before = forward(start, pixels, task.numerics)
+            logits = forward(model, pixels, task.numerics)
+            q, p = (not_true(part, labels) / settings.temperature for part in (before, logits))
+            return task.loss(logits, labels) + weight * mean_divergence(q, p)
 
-    return of_model
+        return of_model
 
 
 def not_true(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -8,33 +8,25 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from fedstage.algorithm.local_trainers.fedavg import (
-    next_state,
-    objective,
-    payload,
-    prepare,
-    scales,
-    sent_down,
-)
+from fedstage.algorithm.local_trainers import LocalTrainer
 from fedstage.settings.local_training import FedProx
 from fedstage.training.loop import GradientTerm
 from fedstage.weights import Tensors
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
+class Trainer(LocalTrainer[FedProx]):
+    """FedAvg with the proximal term's gradient."""
 
-def gradient_term(
-    settings: FedProx, start: Tensors, state: Tensors, client: int
-) -> GradientTerm | None:
-    """Return g <- g + mu (w - w_start); None for mu = 0, which is FedAvg bit for bit."""
-    if settings.mu == 0:
-        return None
-    anchors = list(start.values())
+    def gradient_term(self, start: Tensors, state: Tensors, client: int) -> GradientTerm | None:
+        """Return g <- g + mu (w - w_start); None for mu = 0, which is FedAvg bit for bit."""
+        if self.settings.mu == 0:
+            return None
+        anchors = list(start.values())
 
-    @torch.no_grad()
-    def add(parameters: Sequence[nn.Parameter]) -> None:
-        for parameter, anchor in zip(parameters, anchors, strict=True):
-            assert parameter.grad is not None
-            parameter.grad.add_(parameter - anchor, alpha=settings.mu)
+        @torch.no_grad()
+        def add(parameters: Sequence[nn.Parameter]) -> None:
+            for parameter, anchor in zip(parameters, anchors, strict=True):
+                assert parameter.grad is not None
+                parameter.grad.add_(parameter - anchor, alpha=self.settings.mu)
 
-    return add
+        return add

@@ -1,4 +1,4 @@
-"""FedGKT on clients (He et al. 2020): labels, and what the server says of the client's samples.
+"""FedGKT on clients (He et al. 2020): labels, and the server's logits of the client's samples.
 
 Each client keeps a small model, an extractor E and a classifier. A large model S of the server goes
 on from features: see `global_trainers.features`. In round t a client minimises, from its own model
@@ -9,48 +9,35 @@ on, or in its first participation from the initial one,
 
 z_s is computed once, before the first step, of all of the client's samples as they are, not
 augmented, by its extractor as the round starts. In round 1 the server has learnt nothing, and a
-client minimises CE. In the paper all clients take part in each round and have z_s of the round
-before; computing it when it is needed is how Fed-ET (Appendix B) lets some of them take part.
+client minimises CE. In the paper all clients take part in each round and receive z_s of the round
+before; as in Fed-ET (Appendix B) z_s is computed when it is needed, so that only some need to.
 """
 
 import torch
 from torch import nn
 
 from fedstage.algorithm.local_trainers import Task
-from fedstage.algorithm.local_trainers.digest import (
-    gradient_term,
-    next_state,
-    payload,
-    prepare,
-    scales,
-    sent_down,
-)
+from fedstage.algorithm.local_trainers.digest import Trainer as Digest
 from fedstage.settings.local_training import Gkt
 from fedstage.training.divergence import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
 
-__all__ = [
-    "gradient_term",
-    "next_state",
-    "objective",
-    "payload",
-    "prepare",
-    "scales",
-    "sent_down",
-]
 
+class Trainer(Digest[Gkt]):
+    """Training from the client's own model, by l_c."""
 
-def objective(settings: Gkt, task: Task) -> ModelLoss | None:
-    """Return l_c, of targets with the server's logits, or CE, of labels alone."""
+    def objective(self, task: Task) -> ModelLoss | None:
+        """Return l_c for targets with the server's logits, CE for labels alone."""
+        settings = self.settings
 
-    def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        logits = forward(model, pixels, task.numerics)
-        if targets.dim() == 1:
-            return task.loss(logits, targets)
-        labels, received = taken_apart(targets)
-        return task.loss(logits, labels) + settings.alpha * transfer(received, logits, settings)
+        def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            logits = forward(model, pixels, task.numerics)
+            if targets.dim() == 1:
+                return task.loss(logits, targets)
+            labels, received = taken_apart(targets)
+            return task.loss(logits, labels) + settings.alpha * transfer(received, logits, settings)
 
-    return of_model
+        return of_model
 
 
 def transfer(received: torch.Tensor, logits: torch.Tensor, settings: Gkt) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""MOON (Li, He, Song 2021): what a client sees stays close to what the global model sees.
+"""MOON (Li, He, Song 2021): a client's representation stays close to the global model's.
 
 For a batch, with the representations z of the model that is trained, z_glob of the model that the
 round starts from, and z_prev of the client's own model of its last participation (section 3.3):
@@ -9,7 +9,7 @@ round starts from, and z_prev of the client's own model of its last participatio
 Both other models are frozen and use their running statistics, as released. In its first
 participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2
 whatever z is, and the client minimises CE. (The released code takes the client's initial model.)
-A round's state holds the model that each client has ended in; nothing of it travels.
+The round state holds the model that each client has ended in; it does not travel.
 """
 
 from collections.abc import Sequence
@@ -18,40 +18,40 @@ import torch
 from torch import nn
 from torch.nn.functional import cosine_similarity, log_softmax
 
+from fedstage.algorithm.exchange.round_state import next_models
 from fedstage.algorithm.exchange.updates import Update, part
-from fedstage.algorithm.local_trainers import Task
-from fedstage.algorithm.local_trainers.fedavg import (
-    gradient_term,
-    payload,
-    prepare,
-    scales,
-    sent_down,
-)
+from fedstage.algorithm.local_trainers import LocalTrainer, Task
 from fedstage.models.heads import represent
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import Moon
 from fedstage.training.passes import ModelLoss
-from fedstage.weights import Tensors, renamed, together
-
-__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
+from fedstage.weights import Tensors
 
 
-def objective(settings: Moon, task: Task) -> ModelLoss | None:
-    """Return CE + mu mean L_con; None for mu = 0 or a first participation, which is FedAvg."""
-    previous = part(task.state, f"client/{task.client}/")
-    if settings.mu == 0 or not previous:
-        return None
-    start, last = frozen(task.model), frozen(task.model)
-    last.load_state_dict(previous)
+class Trainer(LocalTrainer[Moon]):
+    """FedAvg whose clients minimise L and keep their last model."""
 
-    def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            others = [represent(one, pixels, task.numerics)[0] for one in (start, last)]
-        seen, logits = represent(model, pixels, task.numerics)
-        contrast = contrastive_loss(seen, others[0], others[1], settings.temperature)
-        return task.loss(logits, targets) + settings.mu * contrast
+    def objective(self, task: Task) -> ModelLoss | None:
+        """Return CE + mu mean L_con; None for mu = 0 or a first participation, which is FedAvg."""
+        previous = part(task.state, f"client/{task.client}/")
+        if self.settings.mu == 0 or not previous:
+            return None
+        start, last = frozen(task.model), frozen(task.model)
+        last.load_state_dict(previous)
 
-    return of_model
+        def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                of_start, _ = represent(start, pixels, task.numerics)
+                of_last, _ = represent(last, pixels, task.numerics)
+            seen, logits = represent(model, pixels, task.numerics)
+            contrast = contrastive_loss(seen, of_start, of_last, self.settings.temperature)
+            return task.loss(logits, targets) + self.settings.mu * contrast
+
+        return of_model
+
+    def next_state(self, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
+        """Return the models that all clients have ended in."""
+        return next_models(state, updates)
 
 
 def contrastive_loss(
@@ -60,12 +60,3 @@ def contrastive_loss(
     """Return the mean L_con of representations [n, width] of three models."""
     near = torch.stack([cosine_similarity(seen, other) for other in (start, last)], dim=1)
     return -log_softmax(near / temperature, dim=1)[:, 0].mean()
-
-
-def next_state(settings: Moon, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
-    """Return the state with the participants' models, in place of those they had before."""
-    ended = []
-    for update in updates:
-        own = f"client/{update.metadata['client']}/"
-        ended.append(renamed(update.weights, {name: f"{own}{name}" for name in update.weights}))
-    return together(state, *ended)

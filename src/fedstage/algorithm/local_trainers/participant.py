@@ -13,7 +13,7 @@ from torch import nn
 
 from fedstage.algorithm.exchange.compression import transmit
 from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates_of
-from fedstage.algorithm.local_trainers import Task, Trained, local_trainer, objective_of
+from fedstage.algorithm.local_trainers import Task, Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
@@ -26,14 +26,14 @@ from fedstage.training.losses import client_loss
 from fedstage.weights import Tensors, Weights
 
 Metadata = dict[str, Any]
-#: What comes before a client's training: it may change the model, and gives the targets of the
-#: samples, which are else their labels.
+#: What comes before a client's training: it may change the model, and returns the targets of the
+#: samples, which otherwise are their labels.
 Lesson = Callable[[nn.Module, Samples, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
 class Participant:
-    """The client in a participant of group k in round t, with n samples and labels on the device.
+    """A participant of group k in round t: its client, with n samples and labels on the device.
 
     It starts from w*_{b,k}, where b is `base_round`: t - 1, if it is not stale.
     """
@@ -60,7 +60,7 @@ class Participant:
 class Start:
     """w*_{b,k}, its file, for messages, and the round state; the latter is empty in round 1.
 
-    `history` and `losses` are those of a `Task`.
+    `history` and `losses` are as in `Task`.
     """
 
     path: Path
@@ -80,7 +80,7 @@ def train_participant(
     """Train a client, after the `lesson` if there is one; return its update's tensors and metadata.
 
     Yields after each step, so that other clients may take theirs. The update holds the trained
-    weights as ``model/NAME``, what the local trainer sends beside them as ``payload/NAME``, and
+    weights as ``model/NAME``, what the local trainer sends with them as ``payload/NAME``, and
     what compression leaves with the client as ``residual/NAME``. If training diverges and
     `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
 
@@ -115,8 +115,8 @@ def train_participant(
         torch_generator(*key),
         numerics,
         rate=client.round_decay ** (round_ - 1),
-        objective=objective_of(settings.local, task),
-        gradient_term=trainer.gradient_term(settings.local, anchors, on_device, number),
+        objective=trainer.objective(task),
+        gradient_term=trainer.gradient_term(anchors, on_device, number),
     )
     if outcome.diverged_at is not None:
         if settings.on_divergence == "stop":
@@ -135,13 +135,13 @@ def train_participant(
 
     before, after = parameters_of(model, start.weights), parameters_of(model, end)
     trained = Trained(before, after, outcome, gradient_at_start, client)
-    payload = trainer.payload(settings.local, trained, state, number)
+    payload = trainer.payload(trained, state, number)
     residual: Weights = {}
     if settings.compression.name != "none":
         left = residual_of(start.state, number)
         after, residual = transmit(settings.compression, before, after, left)
     parts = {"model": end | after, "payload": payload, "residual": residual}
-    tensors = {f"{kind}/{name}": one for kind, part in parts.items() for name, one in part.items()}
+    tensors = {f"{kind}/{n}": value for kind, part in parts.items() for n, value in part.items()}
     return tensors, participant.metadata | {"steps": outcome.steps, "loss": outcome.loss}
 
 

@@ -6,17 +6,17 @@
     server          c <- c + (1/N) sum over participants of a_i (c_i+ - c_i), of N clients in all
 
 a_i is 1, as published, or by the setting `weights` = ``samples`` the client's samples over the mean
-of the participants': so does FLamby's code, where all clients take part. All variates start at 0,
+of the participants', as in FLamby's code, where all clients take part. All variates start at 0,
 so that c is the mean of all N clients' c_i after every round; with ``samples`` the weighted mean,
 as long as all take part. They belong to parameters, never to buffers. With a schedule, E eta is the
 sum of the steps' rates. A client that diverged and was dropped leaves c and its c_i as they were.
 Clients that are bound to another architecture than the group's are not among the N: their variates
 stay 0.
 
-There is one set of variates a global model (`control` = ``per_model``), as if each group were a run
-of its own, or one for all (``shared``): a client's c_i is then that of its last round, whatever
-model it was trained on. FedEED and FedSDD leave this open. `exchange.round_state` describes the
-files. The server's step w <- w_start + eta_g mean(w_end - w_start) is part of the aggregation.
+There is a set of variates for each global model (`control` = ``per_model``), as if each group were
+a run of its own, or one for all (``shared``): a client's c_i is then from its last round, whatever
+model it trained. FedEED and FedSDD leave this open. `exchange.round_state` describes the files. The
+server's step w <- w_start + eta_g mean(w_end - w_start) is part of the aggregation.
 """
 
 from collections.abc import Sequence
@@ -26,68 +26,61 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.local_trainers import Trained
-from fedstage.algorithm.local_trainers.fedavg import objective, prepare, scales
+from fedstage.algorithm.local_trainers import LocalTrainer, Trained
 from fedstage.settings.local_training import Scaffold
 from fedstage.training.loop import GradientTerm
 from fedstage.weights import Deferred, Entry, Tensors, Weights, entries_of, shapes_of, together
 
-__all__ = ["gradient_term", "next_state", "objective", "payload", "prepare", "scales", "sent_down"]
 
+class Trainer(LocalTrainer[Scaffold]):
+    """FedAvg with gradients corrected by control variates."""
 
-def gradient_term(
-    settings: Scaffold, start: Tensors, state: Tensors, client: int
-) -> GradientTerm | None:
-    """Return g <- g - c_i + c."""
-    server, own = _variate(start, state, "server"), _variate(start, state, f"client/{client}")
-    corrections = [server[name] - own[name] for name in start]
+    def gradient_term(self, start: Tensors, state: Tensors, client: int) -> GradientTerm | None:
+        """Return g <- g - c_i + c."""
+        server, own = _variate(start, state, "server"), _variate(start, state, f"client/{client}")
+        corrections = [server[name] - own[name] for name in start]
 
-    @torch.no_grad()
-    def add(parameters: Sequence[nn.Parameter]) -> None:
-        for parameter, correction in zip(parameters, corrections, strict=True):
-            assert parameter.grad is not None
-            parameter.grad.add_(correction)
+        @torch.no_grad()
+        def add(parameters: Sequence[nn.Parameter]) -> None:
+            for parameter, correction in zip(parameters, corrections, strict=True):
+                assert parameter.grad is not None
+                parameter.grad.add_(correction)
 
-    return add
+        return add
 
+    def payload(self, trained: Trained, state: Tensors, client: int) -> Weights:
+        """Return c_i+ - c_i: g_i(w_start) - c_i, or -c + (w_start - w_end) / (E eta)."""
+        start, end, rates = trained.start, trained.end, trained.outcome.rate_sum
+        if self.settings.option == "I":
+            gradient, own = trained.gradient_at_start(), _variate(start, state, f"client/{client}")
+            return {name: gradient[name] - own[name] for name in start}
+        server = _variate(start, state, "server")
+        return {name: (start[name] - end[name]) / rates - server[name] for name in start}
 
-def payload(settings: Scaffold, trained: Trained, state: Tensors, client: int) -> Weights:
-    """Return c_i+ - c_i: g_i(w_start) - c_i, or -c + (w_start - w_end) / (E eta)."""
-    start, end, rates = trained.start, trained.end, trained.outcome.rate_sum
-    if settings.option == "I":
-        gradient, own = trained.gradient_at_start(), _variate(start, state, f"client/{client}")
-        return {name: gradient[name] - own[name] for name in start}
-    server = _variate(start, state, "server")
-    return {name: (start[name] - end[name]) / rates - server[name] for name in start}
+    def sent_down(self, start: Tensors, state: Tensors) -> Tensors:
+        """Return c, which is as large as the parameters."""
+        kept, sent = entries_of(state), {}
+        for name, like in shapes_of(start).items():
+            zero = Entry(like, partial(torch.zeros, like.shape, dtype=like.dtype))
+            sent[name] = kept.get(f"server/{name}", zero)
+        return Deferred(sent)
 
+    def next_state(self, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
+        """Return the state with c and the participants' c_i moved by their payloads.
 
-def sent_down(start: Tensors, state: Tensors) -> Tensors:
-    """Return c, which is as large as the parameters."""
-    known, sent = entries_of(state), {}
-    for name, like in shapes_of(start).items():
-        zero = Entry(like, partial(torch.zeros, like.shape, dtype=like.dtype))
-        sent[name] = known.get(f"server/{name}", zero)
-    return Deferred(sent)
-
-
-def next_state(
-    settings: Scaffold, state: Tensors, updates: Sequence[Update], clients: int
-) -> Tensors:
-    """Return the state with c and the participants' c_i moved by their payloads.
-
-    Each is added up when it is written, from one tensor of each payload.
-    """
-    samples = [int(update.metadata["samples"]) for update in updates]
-    mean = sum(samples) / max(len(updates), 1)
-    weights = [one / mean if settings.weights == "samples" else 1.0 for one in samples]
-    moved: dict[str, Entry] = {}
-    for name, like in (shapes_of(updates[0].payload) if updates else {}).items():
-        added = partial(_moved_server, state, updates, weights, clients, name)
-        moved[f"server/{name}"] = Entry(like, added)
-        for update in updates:
-            own = f"client/{update.metadata['client']}/{name}"
-            moved[own] = Entry(like, partial(_moved, state, own, update.payload, name))
-    return together(state, Deferred(moved))
+        Each is added up when it is written, from one tensor of each payload.
+        """
+        samples = [int(update.metadata["samples"]) for update in updates]
+        mean = sum(samples) / max(len(updates), 1)
+        weights = [count / mean if self.settings.weights == "samples" else 1.0 for count in samples]
+        moved: dict[str, Entry] = {}
+        for name, like in (shapes_of(updates[0].payload) if updates else {}).items():
+            added = partial(_moved_server, state, updates, weights, clients, name)
+            moved[f"server/{name}"] = Entry(like, added)
+            for update in updates:
+                own = f"client/{update.metadata['client']}/{name}"
+                moved[own] = Entry(like, partial(_moved, state, own, update.payload, name))
+        return together(state, Deferred(moved))
 
 
 def _moved(state: Tensors, own: str, payload: Tensors, name: str) -> torch.Tensor:

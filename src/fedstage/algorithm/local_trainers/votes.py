@@ -22,4 +22,4 @@ def losses_of(
     """Return the mean cross entropy of each model on the images of `validation`."""
     images, labels = read_labelled(validation, None, device, info)
     logits = (compute_logits(model, images, info, numerics) for model in models)
-    return [cross_entropy(one, labels.cpu()) for one in logits]
+    return [cross_entropy(of_model, labels.cpu()) for of_model in logits]

@@ -4,15 +4,15 @@ Client k sends, of the features f(x) of its samples by an encoder that all clien
 
     n_{k,c} = number of class c,   s_{k,c} = sum over class c of f,   S_k = sum of f f^T
 
-Their sums over clients are those of all samples together, however these are divided. With N samples
+Their sums over clients do not depend on how samples are divided. With N samples
 
     pi_c = n_c / N,   mu_c = s_c / n_c,   Sigma = 1/N ( S - sum_c n_c mu_c mu_c^T )
     Sigma <- (1 - l) Sigma + l tr(Sigma) / d I,   of which naive Bayes has the diagonal only
     logits_c = mu_c^T Sigma^-1 f - 1/2 mu_c^T Sigma^-1 mu_c + log pi_c
 
-which is a linear layer. A class that nobody has is never predicted. What the paper has beyond that
-is not here: quadratic discriminants are no linear layer and need S by class, and the heads that it
-trains on samples drawn from these Gaussians.
+which is a linear layer. A class without samples is never predicted. Not here are the paper's
+quadratic discriminants, which are no linear layer and need S by class, and the heads that it trains
+on samples drawn from these Gaussians.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from fedstage.settings.transfers import ClosedForm
 
-#: The logit of a class that nobody has.
+#: The logit of a class without samples.
 NEVER = -10_000.0
 
 
@@ -46,9 +46,10 @@ def moments_of(features: Tensor, labels: Tensor, classes: int) -> Moments:
 
 def total(parts: Sequence[Moments]) -> Moments:
     """Return the moments of all clients' samples."""
-    counts = torch.stack([one.counts for one in parts]).double().sum(0)
-    sums = torch.stack([one.sums for one in parts]).double().sum(0)
-    return Moments(counts, sums, torch.stack([one.products for one in parts]).double().sum(0))
+    counts = torch.stack([part.counts for part in parts]).double().sum(0)
+    sums = torch.stack([part.sums for part in parts]).double().sum(0)
+    products = torch.stack([part.products for part in parts]).double().sum(0)
+    return Moments(counts, sums, products)
 
 
 def head(settings: ClosedForm, moments: Moments) -> tuple[Tensor, Tensor]:
@@ -77,7 +78,7 @@ def head(settings: ClosedForm, moments: Moments) -> tuple[Tensor, Tensor]:
 
 
 def _has_inverse(covariance: Tensor) -> bool:
-    """Whether a covariance has one, as far as the moments, which travel in float32, can tell."""
+    """Whether a covariance has one, up to the precision of moments, which travel in float32."""
     values = torch.linalg.eigvalsh(covariance)
     least = torch.finfo(torch.float32).eps * len(values) * values[-1]
     return bool(values[0] > least)

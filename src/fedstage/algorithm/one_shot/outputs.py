@@ -1,4 +1,4 @@
-"""Which outputs of clients' models are read: those of the classes, or all."""
+"""Which outputs of clients' models are read: the classes', or all."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,5 +14,5 @@ def of_classes(logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
 
 
 def of_rule(aggregator: Aggregator, logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
-    """Return those of models' outputs [..., n, outputs] that a rule sees: the classes', or all."""
+    """Return the outputs [..., n, outputs] that a rule sees: the classes', or all."""
     return logits if aggregator.sees_all_outputs else of_classes(logits, info)

@@ -1,4 +1,4 @@
-"""What clients minimise that learn prototypes (FAFI, Zeng et al., ICML 2025).
+"""The loss of clients that learn prototypes (FAFI, Zeng et al., ICML 2025).
 
 With two views of each image of a batch, their features f, g = f / |f|, and prototypes p_c:
 

@@ -104,18 +104,18 @@ def _before(
 
 def _in_rounds(members: Sequence[int], clients: int, trained: Trained) -> Iterator[Row]:
     aggregator = payload_bytes(trained.parameters)
-    for one in trained.rounds:
-        number, accuracy = one.number, one.accuracy
-        size, phase = (aggregator, "round") if one.participants else (0, "step")
-        sizes = (size, size) if one.sampled is None else _of_some(one, members)
-        yield (phase, number, one.participants, one.loss, accuracy, *sizes)
-        if one.participants and accuracy is not None:  # every client sends right and all samples
+    for row in trained.rounds:
+        number, accuracy = row.number, row.accuracy
+        size, phase = (aggregator, "round") if row.participants else (0, "step")
+        sizes = (size, size) if row.sampled is None else _of_some(row, members)
+        yield (phase, number, row.participants, row.loss, accuracy, *sizes)
+        if row.participants and accuracy is not None:  # every client sends right and all samples
             yield ("validation", number, clients, None, accuracy, 2 * COUNT, aggregator)
 
 
-def _of_some(one: Round, members: Sequence[int]) -> tuple[int, int]:
+def _of_some(row: Round, members: Sequence[int]) -> tuple[int, int]:
     """Return the bytes that the mean participant sends and receives in a round of some members."""
-    assert one.sampled is not None, "of other rounds these are the aggregator's"
-    numbers = COUNT * one.sampled.coordinates
-    models = sum(count * members[position] for position, count in one.sampled.fetched.items())
-    return round(numbers / one.participants), round((numbers + models) / one.participants)
+    assert row.sampled is not None, "in other rounds the aggregator travels"
+    numbers = COUNT * row.sampled.coordinates
+    models = sum(count * members[position] for position, count in row.sampled.fetched.items())
+    return round(numbers / row.participants), round((numbers + models) / row.participants)

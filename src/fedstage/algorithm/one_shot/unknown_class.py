@@ -1,4 +1,4 @@
-"""What clients minimise that learn an unknown class (FedOV, Diao et al. 2023).
+"""The loss of clients that learn an unknown class (FedOV, Diao et al. 2023).
 
 With outliers x', class C behind the classes 0 to C-1, and a permutation b of the batch:
 
@@ -8,12 +8,12 @@ With outliers x', class C behind the classes 0 to C-1, and a permutation b of th
 
 beta is uniform, one a batch. d is found by steps of step sign(grad CE(f(x' + d), C)), each part at
 most the radius, with running statistics. The released code mixes the features of a hidden layer:
-for its ResNets the last one, whose mixture is that of the logits, as here for all models; for its
+for its ResNets the last one, whose mixture is the logits' mixture, as here for all models; for its
 small networks the one before. Samples and outliers are one batch, as released for models with
 BatchNorm. There the first step of the attack also moves the outliers of the second term, by
-accident, and the parts of d have no bound, for what they are compared with moves, too; its images
-are never clipped. Its weights are 1, 1 and 0.01; its code for ResNets leaves out all but the first
-two terms (attack null, second 0, mixed 0).
+accident, and d has no bound, because what it is compared with moves, too; images are never clipped.
+Its weights are 1, 1 and 0.01; its code for ResNets leaves out all but the first two terms (attack
+null, second 0, mixed 0).
 """
 
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def made(
 def attacked(
     settings: Attack, model: nn.Module, samples: torch.Tensor, means: Means
 ) -> torch.Tensor:
-    """Return outliers that are changed a little to look known."""
+    """Return outliers that are changed a little, towards the known classes."""
     reach, moved = settings.radius * means.unit, samples
     model.eval()
     for _ in range(settings.steps):
@@ -91,7 +91,7 @@ def attacked(
 
 
 def without(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return logits [b, C + 1] in which those of the labels can win nothing."""
+    """Return logits [b, C + 1] in which the label's cannot be the largest."""
     lost = torch.full_like(labels, MASKED, dtype=logits.dtype)[:, None]
     return logits.scatter_add(1, labels[:, None], lost)
 

@@ -1,7 +1,7 @@
 """Losses of a client's training: one module each, with ``loss(settings, classes, device)``.
 
-A loss is the mean over the batch of one number a sample, so a client's mean loss is that of its
-batches, weighted by their sizes.
+A loss is a mean over the batch of one number for each sample, so a client's mean loss is the mean
+over its batches, weighted by their sizes.
 """
 
 from functools import cache

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from fedstage.algorithm.aggregation import server
 from fedstage.algorithm.aggregation.rules import combined
 from fedstage.algorithm.aggregation.rules.krum import scores
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model
 from fedstage.algorithm.exchange.updates import Update
+from fedstage.algorithm.local_trainers import LocalTrainer
 from fedstage.errors import FedstageError
 from fedstage.settings.model_rules import Krum, Median, TrimmedMean
 from fedstage.settings.recipes import Recipe
@@ -135,20 +135,14 @@ def test_one_attacker_moves_the_average_and_neither_rule():
         assert robust["w"].abs().max() <= 3.0
 
 
-def trainer(monkeypatch, **own):
-    found = server.local_trainer(recipe().local)
-    functions = {name: getattr(found, name) for name in ("scales", "next_state")}
-    module = type("Module", (), {name: staticmethod(f) for name, f in (functions | own).items()})
-    monkeypatch.setattr(server, "local_trainer", lambda settings: module)
-
-
 def test_a_trainer_that_scales_changes_is_refused(monkeypatch):
-    trainer(monkeypatch, scales=lambda payloads, shares: [1.0] * len(shares))
+    monkeypatch.setattr(LocalTrainer, "scales", lambda self, payloads, shares: [1.0] * len(shares))
     with pytest.raises(FedstageError, match="scales the changes of an average"):
         next_model(group_round(recipe(rule="median"), MODELS))
 
 
 def test_a_state_under_names_that_nobody_reads_is_refused(monkeypatch):
-    trainer(monkeypatch, next_state=lambda *_: {"client/1/w": START["w"], "h": START["w"]})
+    state = {"client/1/w": START["w"], "h": START["w"]}
+    monkeypatch.setattr(LocalTrainer, "next_state", lambda *_: state)
     with pytest.raises(FedstageError, match="next_state returns 'h': names must begin with"):
         next_client_state(group_round(recipe(), MODELS))

@@ -1,7 +1,5 @@
 """FedFTG: what a client weighs, the losses of generator and student, and what stays as it is."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from torch import nn
@@ -12,10 +10,8 @@ from fedstage.algorithm.global_trainers.data_free import (
     drawn_batches,
     each_distance,
     fine_tune,
-    generator_loss,
     new_generator,
     shares_of,
-    student_loss,
 )
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.generators import Made, generator_module
@@ -41,12 +37,9 @@ def network(seed):
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(108, 4))
 
 
-def classroom(double=False):
+def classroom():
     models = [network(seed).eval().requires_grad_(False) for seed in range(3)]
-    room = Classroom(network(9), models, COUNTS, INFO, Numerics(device="cpu"))
-    for model in (room.student, *models) if double else ():
-        model.double()
-    return room
+    return Classroom(network(9), models, COUNTS, INFO, Numerics(device="cpu"))
 
 
 def generator(settings):
@@ -91,14 +84,6 @@ def assert_equal(one, other):
     assert all(torch.equal(a, b) for a, b in pairs)
 
 
-@BOTH
-def test_a_student_that_does_not_move_is_the_average(settings):
-    still = SERVER.model_copy(update={"learning_rate": 1e-30})
-    room = classroom()
-    fine_tune(room, generator(settings), settings, still, KEY, "student")
-    assert_equal(room.student, network(9))
-
-
 @pytest.mark.parametrize(
     ("settings", "turns"),
     [(PUBLISHED, [[0, 1, 2]] * 2), (RELEASED, [[0], [1], [2]] * 2)],
@@ -122,63 +107,6 @@ def made(members=3):
     shares = shares_of(COUNTS).double()[:members, labels]
     pixels, student, said = drawn(5, 1, 3, 3), drawn(5, 4), drawn(members, 5, 4)
     return Made(torch.randn(5, 3).double(), pixels, labels, student, said, shares, 3)
-
-
-@BOTH
-def test_derivatives_of_the_generators_loss_are_differences(settings):
-    example = made(3 if settings is PUBLISHED else 1)
-    module, distance = generator_module(settings), each_distance(SERVER)
-    sharper = settings.model_copy(update={"diversity": 2.0, "classification": 0.7})
-
-    def of(pixels, student, said):
-        parts = vars(example) | {"pixels": pixels, "student": student, "members": said}
-        return module.loss(sharper, Made(**parts), distance)
-
-    at = (example.pixels, example.student, example.members)
-    if settings is RELEASED:  # whose difference takes the client's logits as fixed
-        fixed = settings.model_copy(update={"classification": 1.0})
-        (gradient,) = torch.autograd.grad(module.loss(fixed, example, distance), at[2])
-        right = cross_entropy(at[2][0], example.labels) * example.shares.mean()
-        torch.testing.assert_close(gradient, torch.autograd.grad(right, at[2])[0])
-        assert torch.autograd.gradcheck(lambda *two: of(*two, at[2].detach()), at[:2])
-    else:
-        assert torch.autograd.gradcheck(of, at)
-
-
-def test_a_generators_step_is_along_the_differences_of_its_loss():
-    room, net = classroom(double=True), generator(PUBLISHED).double().train()
-    latent, labels = torch.randn(6, 3).double(), torch.tensor([0, 1, 3, 0, 1, 0])
-    shares = shares_of(COUNTS).double()[:, labels]
-
-    def loss():
-        distance = each_distance(SERVER)
-        return generator_loss(room, net, PUBLISHED, distance, range(3), latent, labels, shares)
-
-    compare_with_differences(loss, list(net.parameters()))
-
-
-def test_a_students_step_is_along_the_differences_of_its_loss():
-    room, labels = classroom(double=True), torch.tensor([0, 1, 3, 0, 1])
-    pixels, shares = torch.randn(5, 1, 8, 8).double(), shares_of(COUNTS).double()[:, labels]
-    members = room.logits(pixels, range(3))
-    compare_with_differences(
-        lambda: student_loss(room.student(pixels), members, shares, each_distance(SERVER)),
-        list(room.student.parameters()),
-    )
-
-
-def compare_with_differences(loss, parameters):
-    """Of the first number of each parameter."""
-    gradients = torch.autograd.grad(loss(), parameters)
-    for one, gradient in zip(parameters, gradients, strict=True):
-        values = []
-        for step in (1e-6, -1e-6):
-            with torch.no_grad():
-                one.view(-1)[0] += step
-                values.append(float(loss()))
-                one.view(-1)[0] -= step
-        difference = (values[0] - values[1]) / 2e-6
-        assert float(gradient.view(-1)[0]) == pytest.approx(difference, rel=1e-4, abs=1e-8)
 
 
 def test_each_sample_has_the_divergence_that_other_students_have_on_average():
@@ -208,7 +136,7 @@ def test_images_are_less_alike_the_further_they_are_where_noise_is():
     latent, pixels = torch.randn(4, 3), torch.rand(4, 1, 2, 2)
     assert likeness(pixels[:1].expand(4, -1, -1, -1), latent) == 1
     values = [float(likeness(pixels * scale, latent)) for scale in (0.5, 1, 2)]
-    assert all(one > other for one, other in pairwise(values))
+    assert values == sorted(values, reverse=True)
     a, b = pixels.flatten(1), latent
     pairs = [(i, j) for i in range(4) for j in range(4)]
     apart = [(a[i] - a[j]).abs().mean() * (b[i] - b[j]).square().mean() for i, j in pairs]

@@ -203,14 +203,6 @@ def test_a_student_learns_factors_and_is_kept_without_its_translator():
         assert torch.equal(value, before[name]), "the teacher does not learn"
 
 
-@pytest.mark.parametrize(
-    "kept", [{"swa": {"every": 2}}, {"moving_average": {}}, {"buffer": {"refresh": "epoch"}}]
-)
-def test_factors_compose_with_what_else_a_server_does(kept):
-    found = taught(server(**kept), teachers(a_model(1)))
-    assert found.keys() == a_model(3).state_dict().keys()
-
-
 def test_maps_of_another_shape_are_named():
     message = (
         r"student of round 2: server\.factor_transfer: feature maps of shape \[128, 4, 4\] of a "

@@ -60,5 +60,5 @@ def test_everybody_in_a_round_has_the_same_samples_and_the_next_round_has_others
 
 
 def test_all_samples_come_with_time():
-    taught = {one for round_ in range(1, 60) for one in numbers(12, round_=round_)}
+    taught = {number for round_ in range(1, 60) for number in numbers(12, round_=round_)}
     assert taught == set(range(N))

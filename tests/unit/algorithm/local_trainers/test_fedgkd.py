@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.algorithm.local_trainers import Task, objective_of
+from fedstage.algorithm.local_trainers import Task, local_trainer
 from fedstage.algorithm.local_trainers.fedgkd import mean_weights, votes
 from fedstage.settings.local_training import FedGkd
 from fedstage.training.passes import PLAIN
@@ -32,7 +32,7 @@ def of_history(model, history=(), losses=(), **settings):
     chosen = FedGkd(name="fedgkd", **{"gamma": GAMMA} | settings)
     past = tuple(one.state_dict() for one in history)
     task = Task(linear(9), cross_entropy, PLAIN, {}, 0, LABELS, CLASSES, past, losses)
-    loss = objective_of(chosen, task)(model, SAMPLES, LABELS)
+    loss = local_trainer(chosen).objective(task)(model, SAMPLES, LABELS)
     return loss - cross_entropy(model(SAMPLES), LABELS)
 
 
@@ -98,7 +98,7 @@ def test_of_one_model_there_is_no_gradient_where_it_is_the_students():
 def test_without_weight_or_history_a_client_minimises_the_loss_of_its_logits(gamma, history):
     past = tuple(one.state_dict() for one in history)
     task = Task(linear(9), cross_entropy, PLAIN, {}, 0, LABELS, CLASSES, past)
-    assert objective_of(FedGkd(name="fedgkd", gamma=gamma), task) is None
+    assert local_trainer(FedGkd(name="fedgkd", gamma=gamma)).objective(task) is None
 
 
 def test_a_mean_keeps_types_and_rounds_numbers_of_batches():

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.local_trainers import Task
-from fedstage.algorithm.local_trainers.gkt import objective, put_together, taken_apart, transfer
+from fedstage.algorithm.local_trainers import Task, local_trainer
+from fedstage.algorithm.local_trainers.gkt import put_together, taken_apart, transfer
 from fedstage.settings.local_training import Gkt
 from fedstage.training.passes import PLAIN
 
@@ -29,7 +29,7 @@ def minimised(settings, targets):
         model.bias.zero_()
     samples = torch.arange(28.0).reshape(7, 4).cos()
     task = Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES)
-    loss = objective(settings, task)(model, samples, targets)
+    loss = local_trainer(settings).objective(task)(model, samples, targets)
     return loss.detach(), torch.autograd.grad(loss, model.weight)[0], model(samples).detach()
 
 

@@ -1,17 +1,15 @@
 """Local trainers with a loss of their own: FedNTD and FedLC, by hand, and what must be declared."""
 
 import math
-import types
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm import local_trainers
-from fedstage.algorithm.local_trainers import Task, fedlc, fedntd, local_trainer, objective_of
+from fedstage.algorithm.local_trainers import Task, fedntd, fedprox, local_trainer
 from fedstage.errors import FedstageError
-from fedstage.settings.local_training import FedAvg, FedLc, FedNtd, FedProx
+from fedstage.settings.local_training import FedLc, FedNtd, FedProx
 from fedstage.training.passes import PLAIN
 
 CLASSES = 4
@@ -49,7 +47,7 @@ def not_true_divergence(known, logits, tau):
 def test_fedntd_distils_what_the_global_model_knows_of_other_classes(beta, tau):
     start, model = linear(0), linear(4)
     settings = FedNtd(name="fedntd", beta=beta, temperature=tau)
-    loss = objective_of(settings, task(start))(model, SAMPLES, LABELS)
+    loss = local_trainer(settings).objective(task(start))(model, SAMPLES, LABELS)
     plain = cross_entropy(model(SAMPLES), LABELS)
     expected = not_true_divergence(start(SAMPLES), model(SAMPLES), tau)
     assert expected > 0.05
@@ -58,12 +56,12 @@ def test_fedntd_distils_what_the_global_model_knows_of_other_classes(beta, tau):
 
 def test_fedntd_starts_at_the_cross_entropy_and_moves_neither_the_global_model_nor_true_logits():
     start = linear(0)
-    loss = objective_of(FedNtd(name="fedntd"), task(start))(start, SAMPLES, LABELS)
+    loss = local_trainer(FedNtd(name="fedntd")).objective(task(start))(start, SAMPLES, LABELS)
     torch.testing.assert_close(loss, cross_entropy(start(SAMPLES), LABELS))
     # The label's own logit has no part in the distillation.
     logits = start(SAMPLES).detach().requires_grad_()
     pair = [fedntd.not_true(one, LABELS) for one in (linear(4)(SAMPLES).detach(), logits)]
-    local_trainers.fedntd.mean_divergence(*pair).backward()
+    fedntd.mean_divergence(*pair).backward()
     assert torch.equal(logits.grad[range(6), LABELS], torch.zeros(6, dtype=torch.float64))
     assert logits.grad.abs().max() > 0.01
 
@@ -72,7 +70,7 @@ def test_fedntd_starts_at_the_cross_entropy_and_moves_neither_the_global_model_n
 def test_fedlc_takes_margins_from_logits_and_leaves_out_classes_without_samples(tau):
     model = linear(0)
     logits = model(SAMPLES).detach().requires_grad_()
-    of_logits = objective_of(FedLc(name="fedlc", tau=tau), task(model))
+    of_logits = local_trainer(FedLc(name="fedlc", tau=tau)).objective(task(model))
     loss = of_logits(nn.Identity(), logits, LABELS)
     margins = {0: tau / 3**0.25, 1: tau / 2**0.25, 3: tau}
     total = 0.0
@@ -91,34 +89,13 @@ def test_label_counts_are_of_all_of_the_clients_samples():
 
 @pytest.mark.parametrize("settings", [FedNtd(name="fedntd", beta=0), FedLc(name="fedlc", tau=0)])
 def test_without_its_weight_a_client_minimises_the_loss_of_its_logits(settings):
-    assert objective_of(settings, task(linear(0))) is None
+    assert local_trainer(settings).objective(task(linear(0))) is None
 
 
-def trainer(monkeypatch, **own):
-    """Let FedProx's settings find a module that has functions of its own."""
-    functions = {name: getattr(fedlc, name) for name in fedlc.__all__}
-    module = types.SimpleNamespace(**functions | {"objective": lambda *_: None} | own)
-    found = local_trainers.implementation
-
-    def implementation(settings):
-        return module if settings.name == "fedprox" else found(settings)
-
-    monkeypatch.setattr(local_trainers, "implementation", implementation)
-
-
-def test_a_state_that_is_not_declared_is_refused(monkeypatch):
-    trainer(monkeypatch, next_state=lambda *_: {"server/w": torch.ones(1)})
-    with pytest.raises(FedstageError, match="keeps_state = True in the settings class FedProx"):
+@pytest.mark.parametrize(
+    ("function", "declaration"), [("next_state", "keeps_state"), ("objective", "own_loss")]
+)
+def test_a_state_or_a_loss_that_is_not_declared_is_refused(monkeypatch, function, declaration):
+    monkeypatch.setattr(fedprox.Trainer, function, lambda *_: None, raising=False)
+    with pytest.raises(FedstageError, match=f"{declaration} = True in the settings class FedProx"):
         local_trainer(FedProx(name="fedprox"))
-
-
-def test_a_loss_that_is_not_declared_is_refused(monkeypatch):
-    trainer(monkeypatch, objective=lambda *_: lambda *_: None)
-    with pytest.raises(FedstageError, match="own_loss = True in the settings class FedProx"):
-        objective_of(FedProx(name="fedprox"), task(linear(0)))
-
-
-def test_trainers_without_either_need_no_declaration(monkeypatch):
-    trainer(monkeypatch)
-    assert objective_of(FedProx(name="fedprox"), task(linear(0))) is None
-    assert objective_of(FedAvg(name="fedavg"), task(linear(0))) is None

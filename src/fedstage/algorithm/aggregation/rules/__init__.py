@@ -1,13 +1,13 @@
 """Rules: from all models of a group's participants to one, in place of their average.
 
-A rule is a module with the function `combine`, found by the name of its settings. It has all models
-at once, since a median or a distance needs them; averages are sums, and have a path of their own.
-What comes of it is treated as the average is: the server's rate, or optimiser, moves the group's
-model towards it. No rule counts samples, unless it does so with the shares.
+A rule is a module with the function `combine`, found by the name of its settings, which takes what
+`combined` takes. It has all models at once, since a median or a distance needs them; averages are
+sums, and have a path of their own. Its result is treated as an average: the server's rate, or
+optimiser, moves the group's model towards it. No rule counts samples, unless it does so with the
+shares.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
@@ -15,23 +15,13 @@ from fedstage.settings.model_rules import ModelRule
 from fedstage.weights import Weights
 
 
-class Rule(Protocol):
-    """The function of a rule's module."""
-
-    def combine(
-        self, settings: Any, models: Sequence[Weights], shares: Sequence[float], start: Weights
-    ) -> Weights:
-        """Return one model, with buffers, in the types of the participants' `models`.
-
-        `shares` are p_n, which sum to 1. `start` holds the parameters of the group's model before
-        the round, and no buffers: its names are those of the parameters.
-        """
-
-
 def combined(
     settings: ModelRule, models: Sequence[Weights], shares: Sequence[float], start: Weights
 ) -> Weights:
-    """Return what the rule makes of all models; arguments are those of `Rule.combine`.
+    """Return one model, with buffers, in the types of the participants' `models`.
+
+    `shares` are p_n, which sum to 1. `start` holds the parameters of the group's model before the
+    round, and no buffers: its names are the names of the parameters.
 
     Raises
     ------
@@ -43,4 +33,5 @@ def combined(
             f"aggregation.rule = {settings.name!r}: {len(models)} participants in a group have "
             f"sent a model: with these settings it needs at least {settings.fewest}"
         )
-    return cast(Rule, implementation(settings)).combine(settings, models, shares, start)
+    model: Weights = implementation(settings).combine(settings, models, shares, start)
+    return model

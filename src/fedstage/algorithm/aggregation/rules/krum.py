@@ -6,7 +6,7 @@ Of n models of which f = `faulty` may be anything, the score of model i is
 
 over parameters. Krum takes the model with the lowest score, Multi-Krum the plain mean of the m =
 `selected` models with the lowest scores; of equal scores the first participant's is lower. The
-paper is about gradients at a common point, whose distances are those of the models. It proves
+paper is about gradients at a common point, which are as far apart as the models. It proves
 resilience for n > 2 f + 2; m may be n - f - 2 at most, as in El Mhamdi et al. 2018.
 """
 
@@ -30,9 +30,9 @@ def combine(
 
 def scores(models: Sequence[Weights], names: Weights, faulty: int) -> torch.Tensor:
     """Return s(i) of each model, float64 [n], over the tensors with these names."""
-    vectors = [torch.cat([one[name].double().flatten() for name in names]) for one in models]
+    vectors = [torch.cat([model[name].double().flatten() for name in names]) for model in models]
     distances = torch.stack(
-        [torch.stack([(one - other).square().sum() for other in vectors]) for one in vectors]
+        [torch.stack([(own - other).square().sum() for other in vectors]) for own in vectors]
     )
     nearest = distances.sort(dim=1).values  # the first is of the model itself, 0
     return nearest[:, 1 : len(models) - faulty - 1].sum(dim=1)

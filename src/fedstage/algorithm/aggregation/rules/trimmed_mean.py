@@ -1,7 +1,7 @@
 """The coordinate-wise trimmed mean (Yin et al. 2018, Definition 2).
 
 Of each number the b largest and the b smallest of n values are left out, b = `trimmed`; the paper's
-beta is b / n. Every participant counts once, whatever `aggregation.weights` says.
+beta is b / n. Every participant counts once, whatever `aggregation.weights` is.
 """
 
 from collections.abc import Sequence

@@ -2,27 +2,17 @@
 
 The server takes Delta, the mean of (a participant's last weights - the weights all started from),
 as if -Delta were a gradient (Reddi et al. 2021, Algorithm 2). An optimiser is a module with the
-function `step`, found by the name of its settings. It works on any dictionary of floating-point
-tensors, such as a model's parameters or those of an aggregator over logits. Its state is a
-dictionary of tensors too, which can be written to a file between two rounds.
+function `step`, found by the name of its settings, which takes what `server_step` takes. It works
+on any dictionary of floating-point tensors, such as the parameters of a model or of an aggregator
+over logits. Its state is a dictionary of tensors too, which can be written to a file between two
+rounds.
 
 Running statistics must not go through it: a variance that overshoots may become negative.
 """
 
-from typing import Any, Protocol, cast
-
 from fedstage.settings.aggregation import ServerOptimiser
 from fedstage.settings.base import implementation
 from fedstage.weights import Tensors, Weights
-
-
-class ServerStep(Protocol):
-    """The function of a server optimiser's module."""
-
-    def step(
-        self, settings: Any, weights: Tensors, change: Tensors, state: Tensors
-    ) -> tuple[Weights, Weights]:
-        """Return the next weights and the next state, as `server_step` does."""
 
 
 def server_step(
@@ -34,5 +24,5 @@ def server_step(
     stay unchanged. The state is empty before the first step. A round in which all participants
     diverged takes none: do not call it then.
     """
-    module = implementation(settings)
-    return cast(ServerStep, module).step(settings, weights, change, state)
+    after: tuple[Weights, Weights] = implementation(settings).step(settings, weights, change, state)
+    return after

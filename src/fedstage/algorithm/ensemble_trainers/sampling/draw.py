@@ -1,6 +1,7 @@
-"""The models that a Bayesian ensemble draws from the distribution over its clients' models.
+"""The models that a Bayesian ensemble draws from a distribution over its clients' models (FedBE).
 
-Only parameters are drawn. The running statistics of batch normalisation, which the paper does not
+The ensemble has these models, the clients' and their average, and all weigh the same. Only
+parameters are drawn. The running statistics of batch normalisation, which the paper does not
 mention, are not, since a variance must not become negative: a model of a Gaussian has those of the
 averaged model, and one of a Dirichlet distribution combines the clients' as it combines their
 parameters.
@@ -25,7 +26,7 @@ def draw(
 ) -> list[Weights]:
     """Draw the models of one round and group.
 
-    Each has a generator of its own, so that the first 10 of 20 models are those of 10.
+    Each has a generator of its own, so that the first 10 of 20 models are 10 drawn alone.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def draw(
     """
     models = [renamed(client, {name: name for name in parameters}) for client in clients]
 
-    def one(number: int) -> Weights:
+    def model(number: int) -> Weights:
         own = (*key, settings.distribution, number)
         if settings.distribution == "dirichlet":
             return dirichlet.sample(clients, settings.concentration, numpy_generator(*own))
@@ -52,4 +53,4 @@ def draw(
         assert start is not None, "the graph gives it to this variant"
         return aggregated | gaussian.sample_as_released(models, start, generator)
 
-    return [one(number) for number in range(settings.samples)]
+    return [model(number) for number in range(settings.samples)]

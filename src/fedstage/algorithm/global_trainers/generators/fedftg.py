@@ -34,6 +34,6 @@ def loss(settings: FedFtg, made: Made, distance: Distance) -> Tensor:
 def likeness(pixels: Tensor, latent: Tensor) -> Tensor:
     """Return L_dis of images [b, C, H, W] and z [b, latent]: 1 where all images are the same."""
     flat = pixels.flatten(1)
-    apart = torch.stack([(flat - one).abs().mean(1) for one in flat])
-    drawn = torch.stack([(latent - one).square().mean(1) for one in latent])
+    apart = torch.stack([(flat - image).abs().mean(1) for image in flat])
+    drawn = torch.stack([(latent - z).square().mean(1) for z in latent])
     return (-apart * drawn).mean().exp()

@@ -1,10 +1,10 @@
-"""Distillation of FedGEMS (Cheng et al. 2021): labels, and what is known of samples got wrong.
+"""Distillation of FedGEMS (Cheng et al. 2021): labels, and logits of samples got wrong.
 
 Targets are [n, 2 + C]: y, v and logits z. With v = 0 a sample is learnt by its label, with v = 1 by
 
     L(x) = epsilon CE( y, f(x; w) ) + (1 - epsilon) KL( sigma(z), sigma(f(x; w)) )
 
-Which samples have which, `global_trainers.selection` finds out.
+`global_trainers.selection` decides which samples have which.
 """
 
 from functools import cache
@@ -31,10 +31,10 @@ def loss(settings: FedGemsTransfer, server: Server) -> Loss:
     """Return the mean L."""
 
     def fedgems(student: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        labels, known, teacher = target[:, 0].long(), target[:, 1], target[:, 2:]
+        labels, taught, teacher = target[:, 0].long(), target[:, 1], target[:, 2:]
         hard = nn.functional.cross_entropy(student, labels, reduction="none")
         soft = each_divergence(teacher, student)
-        rest = (1 - settings.epsilon) * known
+        rest = (1 - settings.epsilon) * taught
         return ((1 - rest) * hard + rest * soft).mean()
 
     return fedgems

@@ -6,8 +6,8 @@
 
 with q_i by the clients' samples. a~ is unbiased; the derivatives, of a logarithm, are not, and are
 large where all of S_i has little weight. With all members in every S_i this is exponentiated
-gradient. The paper draws members independently, about as many as it wants,
-perhaps none; here they are exactly so many, drawn systematically, which has the same g. How g
+gradient. The paper draws members independently, so that their number varies and
+may be 0; here it is fixed, and they are drawn systematically, which has the same g. How g
 follows from a is open: equal, or in proportion to a, but no less than a share of what is equal,
 since a member of weight above 0 must have a chance. Its agnostic loss, of the worst mixture of
 clients, is not here.
@@ -34,14 +34,14 @@ def train(settings: MirrorDescent, task: Task) -> Trained:
     sampled: list[Sampled] = []
     trained = follow(_rounds(settings, task, sampled), settings, task, settings.rounds)
     rounds = [
-        replace(one, sampled=travelled)
-        for one, travelled in zip(trained.rounds, sampled, strict=True)
+        replace(round_, sampled=travelled)
+        for round_, travelled in zip(trained.rounds, sampled, strict=True)
     ]
     return replace(trained, rounds=rounds)
 
 
 def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iterator[Progress]:
-    """Yield after each round, whose members `sampled` is told before."""
+    """Yield after each round; what its participants fetch is appended to `sampled` before."""
     clients = sorted(task.samples)
     held = {client: {client} for client in clients}
     start = task.start["weights"]
@@ -92,7 +92,7 @@ def draw(chances: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the positions that are drawn, each with its chance, by systematic sampling.
 
     In a random order the chances lie side by side on a line, on which every whole number, moved by
-    one uniform number, draws whom it falls on. So as many are drawn as the chances add up to.
+    one uniform number, draws the position that it falls on. The chances' sum is the number drawn.
     """
     order = torch.randperm(len(chances), generator=generator)
     ends = chances[order].cumsum(0)

@@ -2,7 +2,7 @@
 
 The gate is a small network on the image: two blocks of convolution, ReLU and 2x2 max-pooling, two
 linear layers with ReLU, and an output a client. The paper gives no widths, and G(x) in [0, 1]^M: a
-softmax is the natural reading, and the released code's. Its widths are those of LeNet-5 (62,856
+softmax is the natural reading, and the released code's. Its widths are LeNet-5's (62,856
 numbers for 20 clients and colour images of 32x32 pixels).
 """
 
@@ -18,7 +18,7 @@ from fedstage.weights import Weights
 
 
 def parameters(settings: Moe, known: Knowledge, generator: torch.Generator) -> Weights:
-    """Return the gate's weights, drawn as those of models are (`models.initialisation`).
+    """Return the gate's weights, drawn like models' weights (`models.initialisation`).
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Images that a server generates against an ensemble, and the student that learns beside it.
+"""Images that a server generates against an ensemble, and the student that learns from them.
 
 With the teacher z(x) = sum_i w_i f_i(x) of the clients' models, each epoch
 
 1. generates a batch: a generator with new weights and its z, for random labels y, take `steps`
-   steps of Adam on the method's loss L_G, and of all batches on the way that of the lowest stays;
+   steps of Adam on the method's loss L_G; of all batches on the way the one of least loss is kept;
 2. moves the weights w on the pool of all batches before, if the method does;
 3. adds the batch to the pool, in 8 bits, and teaches the student by a pass over it, with `server`.
 
@@ -48,7 +48,7 @@ def synthesise(
     server: Server,
     key: tuple[Key, ...],
 ) -> Synthesised:
-    """Generate `server.epochs` batches, and train the student in place beside them.
+    """Generate `server.epochs` batches, and train the student in place on them.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def synthesise(
     """
     epochs = server.epochs
     assert epochs is not None, "checked by OneShotRecipe"
-    for one in world.teachers:
-        one.eval().requires_grad_(False)
+    for teacher in world.teachers:
+        teacher.eval().requires_grad_(False)
     device = next(world.student.parameters()).device
     weights = torch.full((len(world.teachers),), 1 / len(world.teachers), device=device)
     pool: Images | None = None

@@ -23,7 +23,7 @@ SOFTENED = 4.0  # of the teacher's logits where samples are moved
 
 
 def method(settings: CoBoosting, info: Mapping[str, Any]) -> Method:
-    """Return Co-Boosting, for images that are standardised as `info` says."""
+    """Return Co-Boosting, for images standardised by the mean and deviation in `info`."""
 
     def loss(made: Made) -> Tensor:
         each = cross_entropy(made.teacher, made.labels, reduction="none")

@@ -1,8 +1,9 @@
-"""One decoder that draws what those of all clients do (FedCVAE-KD; Heinbaugh et al., ICLR 2023).
+"""One decoder in place of all clients' decoders (FedCVAE-KD; Heinbaugh et al., ICLR 2023).
 
     L = rec( sigmoid(p_i(z, y)), p(z, y) )      z, y and i drawn as for the clients' images
 
-rec is that of the clients' autoencoders. Images are then of labels that are equally frequent.
+rec is the same as for the clients' autoencoders (`cvae`). The decoder's images have labels that are
+equally frequent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Cvae, DistilledDecoder
 from fedstage.settings.optimisation import Client
 from fedstage.training.batches import client_batches
-from fedstage.training.optimisers import optimiser_step, step_sizes
+from fedstage.training.descent import adam_descent
 from fedstage.weights import Weights
 
 
@@ -41,7 +42,7 @@ def distil(
 ) -> Weights:
     """Return the decoder that learns from the `decoders` of clients, by client.
 
-    `counts` [classes] of each say how many images each draws, of which labels.
+    `counts` [classes] of each give its number of images, and their labels' frequencies.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def distil(
         pixels.append(decode(settings, weights, latent[-1], labels[-1], info, device))
     decoder = new_decoder(*size_of(info), settings.latent, settings.width)
     draw_parameters(decoder, torch_generator(*key, "weights"))
-    taught = Taught(*(torch.cat(one).to(device) for one in (pixels, latent, labels)))
+    taught = Taught(*(torch.cat(parts).to(device) for parts in (pixels, latent, labels)))
     _learn(decoder.to(device).train(), how, taught, torch_generator(*key, "batches"))
     return state_of(decoder)
 
@@ -82,15 +83,12 @@ def _learn(
     )
     parameters = list(decoder.parameters())
     batches = client_batches(len(taught.labels), adam, generator)
-    move = optimiser_step(parameters, adam)
-    sizes = step_sizes(adam, [how.learning_rate] * len(batches), parameters[0])
+    descend = adam_descent(parameters, how.learning_rate, len(batches))
     loss = taught.pixels.new_zeros(())
-    for batch, size in zip(batches, sizes, strict=True):
+    for step, batch in enumerate(batches):
         pixels, latent, labels = (part[batch.to(part.device)] for part in taught)
         loss = reconstruction(decoder(latent, labels), pixels)
-        for one, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            one.grad = gradient
-        move(size)
+        descend(loss, step)
     if not loss.isfinite():
         raise FedstageError(
             "generator.distilled: the loss is not finite; lower "

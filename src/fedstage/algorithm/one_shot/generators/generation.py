@@ -13,8 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Adversarial
-from fedstage.settings.optimisation import Optimiser
-from fedstage.training.descent import Descend, descent
+from fedstage.training.descent import adam_descent
 from fedstage.training.images import augment, draw
 from fedstage.training.passes import forward
 
@@ -31,7 +30,15 @@ def generate(
     """
     device = weights.device
     net, latent, labels = _begin(settings, world.info, key, device)
-    descend = _steps(settings, list(net.parameters()), latent)
+    own = list(net.parameters())
+    descend = adam_descent(
+        [*own, latent],
+        settings.learning_rate,
+        settings.steps,
+        beta1=settings.beta1,
+        clip_norm=settings.clip_norm,
+        clipped=own,
+    )
     random = torch_generator(*key, "augmentation")
     world.student.eval()
     lowest, best = torch.inf, None
@@ -63,18 +70,6 @@ def _begin(
     return net.to(device).train(), nn.Parameter(latent.to(device)), labels.to(device)
 
 
-def _steps(settings: Adversarial, own: list[nn.Parameter], latent: nn.Parameter) -> Descend:
-    """Return steps of Adam; of the gradients those of the network are clipped."""
-    adam = Optimiser(
-        optimiser="adam",
-        learning_rate=settings.learning_rate,
-        batch_size=settings.batch_size,
-        clip_norm=settings.clip_norm,
-    )
-    rates = [settings.learning_rate] * settings.steps
-    return descent([*own, latent], adam, rates, beta1=settings.beta1, clipped=own)
-
-
 def _seen(method: Method, world: World, weights: Tensor, pixels: Tensor, labels: Tensor) -> Made:
     inputs = standardised(pixels, world.info)
     with watched(world.teachers if method.watches else ()) as distances:
@@ -88,7 +83,7 @@ def _seen(method: Method, world: World, weights: Tensor, pixels: Tensor, labels:
 
 @contextmanager
 def watched(models: Sequence[nn.Module]) -> Iterator[list[list[Tensor]]]:
-    """Collect of each model and norm || mean - running mean || + || variance - running one ||."""
+    """Collect, by model and norm, || mean - running mean || + || variance - running variance ||."""
     found: list[list[Tensor]] = [[] for _ in models]
     handles = [
         norm.register_forward_pre_hook(_collecting(own))

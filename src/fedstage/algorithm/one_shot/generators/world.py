@@ -1,4 +1,4 @@
-"""What a server that generates images has: models of clients, a student, and a method."""
+"""A server that generates images: models of clients, a student, and a method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Method:
-    """What tells one method from another.
+    """What distinguishes a method.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class World:
 
     def logits(self, pixels: Tensor) -> Tensor:
         """Return the logits [m, b, classes] of all clients' models on normalised pixels."""
-        return torch.stack([forward(one, pixels, self.numerics) for one in self.teachers])
+        return torch.stack([forward(teacher, pixels, self.numerics) for teacher in self.teachers])
 
 
 def combined(weights: Tensor, logits: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
 """Outliers that are destroyed images ("data destruction", FedOV, Diao et al. 2023, Section 3.2).
 
-Each image is changed in one of five ways, drawn anew: cropped to less than a third and enlarged,
-blurred, a third to a half of it erased, a half put in the place of another, or two blocks of it
-turned. Chances and ranges are those of the released code, in which the last two ways count double;
-torchvision's transforms are written out. Chosen here: what is erased becomes 0 of the standardised
-image, its mean, and an erased part that would be longer than the image ends with it.
+Each image is changed in one of five ways, drawn for each: cropped to less than a third and
+enlarged, blurred, a third to a half of it erased, a half put in the place of another, or two blocks
+of it turned. Chances and ranges are from the released code, in which the last two ways count
+double; torchvision's transforms are written out. Chosen here: what is erased becomes 0 of the
+standardised image, its mean, and an erased part that would be longer than the image ends with it.
 """
 
 import math
@@ -72,7 +72,7 @@ def cut(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def turn(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return an image in which two square blocks beside each other are turned."""
+    """Return an image in which two adjacent square blocks are turned."""
     half = min(image.shape[1:]) // 2
     quarters, top = 1 + _below(3, generator), _below(max(half, 1), generator)
     turned = image.clone()

@@ -67,20 +67,9 @@ def test_with_all_members_a_round_is_a_step_of_exponentiated_gradient():
     assert found.rounds[0].loss == pytest.approx(float(loss.detach()))
 
 
-def test_one_predictor_is_a_fixed_point():
-    alone = {0: samples_of(9, 0, members=1)}
-    assert weights(samples=alone, rounds=30, learning_rate=5.0).tolist() == [1.0]
-
-
 def test_all_predictors_by_number_are_all_predictors():
     assert torch.equal(weights(predictors=M, sampling="weights"), weights())
     assert not torch.equal(weights(predictors=M - 1), weights())
-
-
-def test_equal_clients_weigh_as_one():
-    own = samples_of(20, 3)
-    one, three = trained({0: own}), trained({0: own, 1: own, 2: own})
-    assert torch.allclose(one.parameters["weights"], three.parameters["weights"])
 
 
 def test_clients_weigh_by_samples_or_equally():
@@ -105,15 +94,6 @@ def test_members_are_drawn_with_their_chances(count, sampling):
         assert len(positions) == count
         drawn[positions] += 1 / 600
     assert torch.allclose(drawn.double(), chances, atol=0.08)
-
-
-def test_derivatives_of_drawn_members_are_unbiased_for_a_linear_loss():
-    """Of the mixture itself: sum a~_k p_k is on average sum a_k p_k."""
-    chances = mirror_descent.inclusion(settings_of(predictors=2), torch.full((M,), 0.2).double())
-    values = torch.arange(1.0, M + 1).double()
-    draws = [mirror_descent.draw(chances, torch_generator(seed, "u")) for seed in range(1000)]
-    means = torch.stack([(0.2 * values[own] / chances[own]).sum() for own in draws])
-    assert float(means.mean()) == pytest.approx(3.0, abs=0.15)
 
 
 def test_only_members_that_a_client_has_not_are_fetched_and_each_once():

@@ -124,26 +124,11 @@ def test_trained_weights_start_as_the_average(name):
     assert torch.allclose(said(name, logits), said("averaging", logits), atol=1e-6)
 
 
-def test_weights_by_label_counts_sum_to_one_for_each_class_that_somebody_has():
-    weights = started("weighted")["weights"]
-    assert torch.allclose(weights.sum(0), torch.ones(C))
-    assert torch.allclose(weights[:, 0], torch.tensor([0.5, 0.5, 0.0]))
-    assert torch.allclose(weights[:, 3], torch.tensor([0.25, 0.0, 0.75]))
-
-
 def test_a_class_that_nobody_has_counts_as_the_mean_or_not_at_all():
     assert torch.allclose(started("weighted")["weights"][:, 2], torch.full((M,), 1 / M))
     zero = started({"weighted": {"unheld": "zero"}})["weights"]
     assert torch.equal(zero[:, 2], torch.zeros(M))
     assert torch.equal(zero[:, :2], started("weighted")["weights"][:, :2])
-
-
-def test_one_client_a_class_picks_its_logit_and_equal_counts_are_the_mean():
-    logits = spoken(members=C)
-    alone = said("weighted", logits, torch.eye(C, dtype=torch.int64) * 7)
-    assert torch.allclose(alone, torch.stack([logits[c, :, c] for c in range(C)], dim=1))
-    equal = said("weighted", logits, torch.full((C, C), 5))
-    assert torch.allclose(equal, logits.mean(0), atol=1e-6)
 
 
 def test_linear_as_released_starts_from_one_and_a_bias_that_changes_no_probability():
@@ -168,30 +153,6 @@ def test_linear_and_per_class_multiply_as_they_say():
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-# --- confidence -----------------------------------------------------------------------------------
-
-
-def test_confident_clients_weigh_more_and_shares_sum_to_one():
-    from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
-
-    logits = torch.zeros(2, 1, C)
-    logits[1, 0, 2] = 8.0
-    found = confidence_shares(logits)
-    assert torch.allclose(found[:, 0], torch.tensor([0.0, 1.0]))
-    assert torch.allclose(confidence_shares(spoken()).sum(0), torch.ones(N))
-
-
-def test_clients_that_know_nothing_weigh_the_same():
-    from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
-
-    assert torch.allclose(confidence_shares(torch.zeros(M, 2, C)), torch.full((M, 2), 1 / M))
-
-
-def test_confidence_says_the_logarithm_of_probabilities():
-    out = said("confidence", spoken())
-    assert torch.allclose(out.exp().sum(1), torch.ones(N), atol=1e-5)
-
-
 # --- what is least unknown ------------------------------------------------------------------------
 
 
@@ -199,19 +160,6 @@ def with_unknown(unknown):
     """Logits [M, N, C + 1], in which the probabilities of the unknown class are as given."""
     share = torch.tensor(unknown)[:, None, None].expand(M, N, 1)
     return torch.cat([spoken().log_softmax(2) + (1 - share).log(), share.log()], 2)
-
-
-def test_where_nothing_is_unknown_the_votes_are_averages_of_probabilities():
-    out = said("least_unknown", with_unknown([0.0] * M))
-    mean = spoken().softmax(2).mean(0)
-    assert torch.allclose(out.softmax(1), mean, atol=1e-6)
-    assert torch.allclose(out.softmax(1), said("simplex", spoken()).softmax(1), atol=1e-6)
-
-
-def test_whoever_knows_nothing_has_no_vote():
-    out = said("least_unknown", with_unknown([0.0, 1.0, 0.0]))
-    mean = spoken().softmax(2)[[0, 2]].mean(0)
-    assert torch.allclose(out.softmax(1), mean, atol=1e-6)
 
 
 def test_votes_are_weighted_by_what_is_known():
@@ -267,17 +215,6 @@ def test_sizes_of_the_network_are_those_of_the_paper():
     cifar100 = torch.ones(20, 100, dtype=torch.int64)
     assert numbers(started("per_class", cifar100)) == 2000
     assert numbers(started("linear", cifar100)) == 20
-
-
-def test_the_network_sees_all_logits_side_by_side():
-    logits = spoken(members=2, samples=1, classes=3)
-    w1 = torch.zeros(6, 2)
-    w1[4, 0], w1[0, 1] = 1.0, -1.0  # class 1 of member 1, class 0 of member 0
-    w2 = torch.eye(2, 3)
-    raw, parameters = {"mlp": {"hidden": 2}}, {"weight1": w1, "weight2": w2}
-    out = said(raw, logits, torch.ones(2, 3, dtype=torch.int64), parameters)
-    first, second = max(float(logits[1, 0, 1]), 0.0), max(float(-logits[0, 0, 0]), 0.0)
-    assert out.tolist() == [[pytest.approx(first), pytest.approx(second), 0.0]]
 
 
 def test_initial_weights_of_the_network_stay_within_their_bounds():

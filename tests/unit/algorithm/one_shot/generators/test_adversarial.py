@@ -1,13 +1,12 @@
-"""DENSE and Co-Boosting: their common limit, and their losses."""
+"""DENSE and Co-Boosting: what stays as it is; `test_generators.py` has whole runs."""
 
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, softmax
 
 from fedstage.algorithm.one_shot.generators import of_server
 from fedstage.algorithm.one_shot.generators.adversarial import synthesise
-from fedstage.algorithm.one_shot.generators.world import Made, World
+from fedstage.algorithm.one_shot.generators.world import World
 from fedstage.settings.generators import CoBoosting, Dense
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server
@@ -49,23 +48,6 @@ def test_clients_models_stay_as_they_are(settings):
         )
 
 
-@pytest.mark.parametrize("settings", [DENSE, BOOSTING], ids=lambda one: one.name)
-def test_each_epoch_adds_a_batch_to_the_pool(settings):
-    made, _, _ = run(settings)
-    assert made.images.pixels.shape == (3 * 6, 1, 8, 8)
-    assert made.images.labels.shape == (3 * 6,)
-
-
-def test_coboosting_without_its_three_parts_is_dense_without_norms_and_mask():
-    plain = {"adversarial": 0.7, "temperature": 2.0} | SMALL
-    dense = Dense(name="dense", batch_norm=0.0, only_disagreeing=False, **plain)
-    boosting = CoBoosting(name="coboosting", hardness=0.0, step=0.0, weight_step=0.0, **plain)
-    one, other = run(dense), run(boosting)
-    assert torch.equal(one[0].images.pixels, other[0].images.pixels)
-    assert torch.equal(one[0].weights, other[0].weights)
-    assert all(torch.equal(value, other[1][name]) for name, value in one[1].items())
-
-
 def test_weights_stay_between_0_and_1():
     wild = BOOSTING.model_copy(update={"weight_step": 0.9})
     weights = run(wild)[0].weights
@@ -78,45 +60,3 @@ def test_the_global_generator_is_left_alone():
     world = World(teachers, student, INFO, Numerics(device="cpu"))
     synthesise(BOOSTING, of_server(BOOSTING, INFO), world, SERVER, KEY)
     assert torch.equal(before, torch.get_rng_state())
-
-
-@pytest.mark.parametrize("settings", [DENSE, BOOSTING], ids=lambda one: one.name)
-def test_derivatives_are_differences(settings):
-    generator = torch.Generator().manual_seed(1)
-    teacher, student = (
-        torch.randn(5, 3, generator=generator, dtype=torch.float64).requires_grad_()
-        for _ in range(2)
-    )
-    labels = torch.tensor([0, 1, 2, 0, 1])
-    # Hardness has no derivative by itself.
-    chosen = settings.model_copy(update={"hardness": 0.0} if settings is BOOSTING else {})
-    loss = of_server(chosen, INFO).loss
-
-    def of(teacher, student, statistics):
-        return loss(Made(teacher, student, labels, statistics))
-
-    statistics = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
-    at = (teacher, student, statistics) if settings is DENSE else (teacher, student)
-    rest = () if settings is DENSE else (statistics.detach(),)
-    assert torch.autograd.gradcheck(lambda *values: of(*values, *rest), at)
-
-
-def test_hard_samples_count_more_and_their_weight_is_fixed():
-    teacher = torch.tensor([[4.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
-    loss = of_server(BOOSTING.model_copy(update={"adversarial": 0.0}), INFO).loss
-    made = Made(teacher, teacher.detach(), torch.tensor([0, 0]), torch.empty(0))
-    p = softmax(teacher, 1)[:, 0].detach()
-    expected = ((1 - p) * cross_entropy(teacher, made.labels, reduction="none")).mean()
-    torch.testing.assert_close(loss(made), expected)
-    (one,) = torch.autograd.grad(loss(made), teacher)
-    (other,) = torch.autograd.grad(expected, teacher)
-    torch.testing.assert_close(one, other)
-
-
-def test_distances_from_norms_are_a_mean_as_published_and_a_sum_as_released():
-    logits = torch.zeros(2, 3)
-    made = Made(logits, logits, torch.tensor([0, 1]), torch.tensor([2.0, 6.0]))
-    for norms, expected in (("mean", 4.0), ("sum", 8.0)):
-        chosen = DENSE.model_copy(update={"norms": norms, "batch_norm": 0.5})
-        loss = of_server(chosen, INFO).loss(made) - cross_entropy(logits, made.labels)
-        assert float(loss) == pytest.approx(0.5 * expected)

@@ -1,4 +1,4 @@
-"""FedCVAE's autoencoder, the limits of its losses, and the one decoder that learns from all."""
+"""FedCVAE's autoencoder and the limits of its losses; `test_generators.py` has whole runs."""
 
 import copy
 
@@ -39,17 +39,6 @@ def test_training_and_sampling_leave_the_global_generator_alone():
 def test_the_divergence_of_the_normal_distribution_from_itself_is_zero():
     assert cvae.divergence(torch.zeros(4, 3), torch.zeros(4, 3)) == 0
     assert cvae.divergence(torch.ones(4, 3), torch.zeros(4, 3)) == pytest.approx(1.5)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_derivatives_are_differences(channels):
-    generator = torch.Generator().manual_seed(1)
-    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
-    pixels = draw(2, channels, 3, 3).sigmoid()
-    logits = draw(2, channels, 3, 3).requires_grad_()
-    mean, log_variance = draw(2, 4).requires_grad_(), draw(2, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: cvae.reconstruction(z, pixels), logits)
-    assert torch.autograd.gradcheck(cvae.divergence, (mean, log_variance))
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (3, 17, 30)], ids=str)
@@ -105,27 +94,13 @@ def test_labels_follow_a_clients_distribution():
     assert len(draw_labels(counts, 0, torch.Generator())) == 0
 
 
-def test_one_decoder_comes_to_draw_what_all_draw_and_says_if_it_diverges():
+def test_one_decoder_that_diverges_is_refused():
     info = {"shape": [1, 8, 8], "classes": 4}
     counts, cpu = [torch.tensor([4, 4, 0, 0]), torch.tensor([0, 0, 4, 4])], torch.device("cpu")
     decoders = {}
     for client in range(2):
         model = new_autoencoder((1, 8, 8), 4, 3, 2, torch.Generator().manual_seed(client))
         decoders[client] = model.decoder.state_dict()
-    how = DistilledDecoder(samples=60, epochs=1, batch_size=10, learning_rate=0.01)
-    labels = torch.arange(4)
-    latent = torch.zeros(4, 3)
-    far = []
-    for epochs in (1, 60):
-        longer = how.model_copy(update={"epochs": epochs})
-        one = distil(SETTINGS, longer, decoders, counts, info, ("k",), cpu)
-        drawn = cvae.decode(SETTINGS, one, latent, labels, info, cpu)
-        of_two = [
-            cvae.decode(SETTINGS, decoders[client], latent, labels, info, cpu)[2 * client :][:2]
-            for client in range(2)
-        ]
-        far.append(float((drawn - torch.cat(of_two)).square().mean()))
-    assert far[1] < far[0] / 4
-    wild = how.model_copy(update={"learning_rate": 1e30})
+    wild = DistilledDecoder(samples=60, epochs=1, batch_size=10, learning_rate=1e30)
     with pytest.raises(FedstageError, match=r"generator.distilled.learning_rate = 1e\+30"):
         distil(SETTINGS, wild, decoders, counts, info, ("k",), cpu)

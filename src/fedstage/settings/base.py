@@ -78,7 +78,12 @@ class Settings(BaseModel):
     lacks: ClassVar[Lacks] = {}
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        use_attribute_docstrings=True,  # descriptions in the schemas
     )
 
     @model_validator(mode="after")

@@ -65,37 +65,38 @@ class DataSet(Choice):
 
 
 class ImageSet(DataSet):
-    """A data set of images, some of which may be held out as public ones.
-
-    `held_out_augmentation` changes the held-out images once and for all, by a draw with
-    `split_seed`, before a teacher or a student sees them: the public data with a transformation of
-    its own of Fed-ET (Cho et al. 2022).
-    """
+    """A data set of images, some of which may be held out as public ones."""
 
     uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
     held_out_augmentation: Augmentation = "none"
+    """Changes the held-out images once and for all, by a draw with `split_seed`, before a teacher
+    or a student sees them: the public data with a transformation of its own of Fed-ET (Cho et al.
+    2022).
+    """
     split_seed: Seed = 0
+    """Seed by which the samples are divided."""
 
 
 class Sized(DataSet):
-    """How much of a data set is used, and which training samples clients do not have.
-
-    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
-    `train_fraction` is the share of training samples to use. `held_out` training samples become an
-    unlabelled public set, `server_validation` others the server's labelled set.
-
-    `division` divides all samples, official training and test samples together, anew: the shares of
-    training, held-out and test samples, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then
-    count the samples of these parts; by default the official division stays.
-    """
+    """How much of a data set is used, and which training samples clients do not have."""
 
     division: Annotated[tuple[Positive, Count, Positive], Field(strict=False)] | None = None
+    """Divides all samples, official training and test samples together, into shares for training,
+    held out and for testing, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then count the
+    samples of these parts.
+    """
     train_size: Positive | None = None
+    """Keep so many training samples of a permutation drawn with `split_seed`."""
     train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Keep this share of the training samples."""
     test_size: Positive | None = None
+    """Keep so many test samples of a permutation drawn with `split_seed`."""
     held_out: Count = 0
+    """Training samples that become an unlabelled public set."""
     server_validation: Count = 0
+    """Training samples that become the server's labelled set."""
     split_seed: Seed = 0
+    """Seed by which the samples are divided."""
 
     @property
     def holds_out(self) -> bool:

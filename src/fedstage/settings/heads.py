@@ -4,13 +4,11 @@ from fedstage.settings.base import Positive, Settings
 
 
 class Head(Settings):
-    """Layers that end a model of any architecture, the same in all: x -> z -> logits.
-
-    The architecture gives `hidden` numbers in place of classes; ReLU, a linear layer and, with
-    `relu`, another ReLU make the representation z of `width` numbers of them, and one more linear
-    layer the logits.
-    """
+    """Layers that end a model of any architecture, the same in all: x -> z -> logits."""
 
     hidden: Positive = 128
+    """Numbers that the architecture gives in place of classes, before a ReLU."""
     width: Positive = 128
+    """Numbers of the representation z."""
     relu: bool = True
+    """Another ReLU ends the representation."""

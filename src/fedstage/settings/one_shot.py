@@ -40,32 +40,39 @@ from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
 
 class OneShot(Settings):
-    """Settings that one-shot runs do not share with federated ones.
-
-    `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
-    others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
-    Clients may learn an `unknown` class, with one more output than classes, or `prototypes`.
-    The ensemble has the models of all clients, or of chosen `members`.
-    With a `quantisation` the aggregated models are quantised. Models and data of the clients in
-    `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
-    (by default of the architecture of `model`) on the public images, which predicts in its place.
-    A `generator` makes the images of `public` = generated.
-    """
+    """Settings that one-shot runs do not share with federated ones."""
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     aggregator_fraction: Fraction = 0.0
+    """Share of each client's samples that is for the aggregator."""
     local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Clients train on the other samples (null) or on all (1), which excludes aggregators that are
+    fitted to samples.
+    """
     initialisation: Literal["common", "own"] = "common"
+    """Clients start from one initial model, or from one each."""
     unknown: Unknown | None = None
+    """Clients learn an unknown class, with one more output than classes."""
     prototypes: Prototypes | None = None
+    """Clients learn a prototype a class."""
     quantisation: Quantisation = NotQuantised(name="none")
+    """Precision of the aggregated models."""
     members: Members | None = None
+    """The clients whose models the ensemble has, by default all."""
     aggregator: Aggregator = Averaging(name="averaging")
+    """The rule that combines the models."""
     aggregator_training: AggregatorTraining | None = None
+    """How an aggregator with parameters is trained."""
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+    """Clients whose models and data do not enter the aggregator."""
     generator: Generator | None = None
+    """Makes the images of `public` = generated."""
     distillation: OneShotTransfer | None = None
+    """What a student learns from the aggregator on the public images; it predicts in the
+    aggregator's place.
+    """
     student: Model | None = None
+    """Architecture of the student, by default `model`."""
 
 
 class OneShotRecipe(OneShot):
@@ -77,18 +84,31 @@ class OneShotRecipe(OneShot):
         "no generator": ("", Trait.FROM_SERVER),
     }
     data: Data
+    """The data set."""
     clients: Positive
+    """Number of clients."""
     partition: Partition
+    """How training samples are dealt out to clients."""
     validation: Fraction = 0.0
+    """Share of each client's samples that is set aside for validation."""
     core: Core | None = None
+    """Labelled training samples of the server."""
     model: Model
+    """Architecture of clients' models."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    """Architectures that are dealt out to clients in turn, unless all are `model`."""
     start: WeightsFile | None = None
+    """Final model of another recipe that clients start from."""
     client: Client
+    """How clients train."""
     server: Server | None = None
+    """How a student trains."""
     public: Public = HeldOut(name="held_out")
+    """Images on which the student learns."""
     numerics: Numerics = Numerics()
+    """How numbers are computed."""
     seed: Seed
+    """Seed of all draws."""
 
     @property
     def teaching(self) -> Teaching[OneShotTransfer] | None:

@@ -9,14 +9,16 @@ from fedstage.settings.base import Count, Settings
 
 
 class Binding(Settings):
-    """The architecture of each participant of a round and of each client; None: any.
+    """Which clients the participants of a round may be.
 
     Architectures are numbered by their first group, so that recipes with other models, or with more
     groups of the same, have the same participants.
     """
 
     participants: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
+    """Architecture of each participant of a round; None: any."""
     clients: Annotated[tuple[Count | None, ...], Field(strict=False, min_length=1)]
+    """Architecture of each client; None: any."""
 
 
 def shares_of(participants: int, groups: int, remainder: str, group: int) -> range:

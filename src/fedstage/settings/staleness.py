@@ -25,13 +25,14 @@ class Stale(Settings):
 
 
 class Cyclic(Stale):
-    """All participants of round t have the delay `delays`[(t - 1) mod their number], in rounds.
+    """All participants of round t have the same delay, number (t - 1) mod their number.
 
     Delays of 0 and 1 in turn are the alternating stragglers of buffered distillation.
     """
 
     name: Literal["cyclic"]
     delays: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
+    """The delays, in rounds."""
 
 
 class Never(Stale):
@@ -41,10 +42,11 @@ class Never(Stale):
 
 
 class Random(Stale):
-    """Each participant of each round draws its delay: d rounds with the d-th of `probabilities`."""
+    """Each participant of each round draws its delay."""
 
     name: Literal["random"]
     probabilities: Annotated[tuple[Probability, ...], Field(strict=False, min_length=1)]
+    """The d-th is that of a delay of d rounds."""
 
     def _faults(self) -> Iterator[str]:
         if not isclose(sum(self.probabilities), 1.0, abs_tol=1e-9):

@@ -42,45 +42,41 @@ class L1Transfer(StudentLoss):
 
 
 class L2Transfer(StudentLoss):
-    """The mean squared difference to the teacher's logits or probabilities (Guha et al.)."""
+    """The mean squared difference to the teacher's scores (Guha et al.)."""
 
     name: Literal["l2"]
     scores: Literal["logits", "probabilities"] = "logits"
+    """What the teacher's scores are."""
 
 
 class FedEtTransfer(StudentLoss):
-    """The teacher's class and, `diversity` times, what dissenting clients say (Fed-ET).
-
-    A dissenter's `weights` are those of the consensus, or the same for all. They sum to 1 over
-    `all` members, as printed, or over the `dissenters` of a sample.
-    """
+    """The teacher's class and what dissenting clients predict (Fed-ET)."""
 
     name: Literal["fedet"]
     diversity: NonNegative = 0.05
+    """Weight of what dissenting clients predict."""
     weights: Literal["confidence", "uniform"] = "confidence"
+    """A dissenter's weight is that of the consensus, or the same for all."""
     normalised_over: Literal["all", "dissenters"] = "all"
+    """Weights sum to 1 over all members, as printed, or over the dissenters of a sample."""
 
 
 class EntropyReduction(StudentLoss):
-    """The cross entropy to the teacher's probabilities, sharpened by a softmax of them (DS-FL).
-
-    The `temperature` divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens.
-    """
+    """The cross entropy to the teacher's probabilities, sharpened by a softmax of them (DS-FL)."""
 
     name: Literal["entropy_reduction"]
     temperature: Rate = 0.1
+    """Divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens."""
 
 
 class FedGemsTransfer(StudentLoss):
-    """Labels and, of samples that the student gets wrong, what is known of them (FedGEMS).
-
-    Of those the labels weigh `epsilon`, and the divergence 1 - `epsilon`.
-    """
+    """Labels and, of samples that the student gets wrong, the teacher's probabilities (FedGEMS)."""
 
     selects: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"name": (Trait.OWN_SAMPLES, Trait.OF_SERVER)}
     name: Literal["fedgems"]
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
+    """Of those the labels weigh epsilon, and the divergence 1 - epsilon."""
 
 
 class LabelsTransfer(StudentLoss):
@@ -101,11 +97,7 @@ class CotrainedTransfer(StudentLoss):
 
 
 class ClosedForm(StudentLoss):
-    """The last layer of Gaussian classes with one covariance, behind features that nobody trains.
-
-    The covariance is `full` (linear discriminant analysis) or `diagonal` (naive Bayes). The share
-    `shrinkage` of it is that of independent features of equal variance.
-    """
+    """The last layer of Gaussian classes with one covariance, behind features as they are."""
 
     module: ClassVar[str] = "kl"  # which nobody reads: a stage of its own computes the head
     teacher: ClassVar[Teacher] = "moments"
@@ -114,7 +106,9 @@ class ClosedForm(StudentLoss):
     }
     name: Literal["closed_form"]
     covariance: Literal["full", "diagonal"] = "full"
+    """In full (linear discriminant analysis) or diagonal (naive Bayes)."""
     shrinkage: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Share of the covariance that is that of independent features of equal variance."""
 
 
 #: What a student learns, in rounds or in one shot.

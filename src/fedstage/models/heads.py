@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 from torch import Tensor, nn
 
-from fedstage.settings.heads import Head
+from fedstage.settings.models import Head
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import PLAIN, compute
 

@@ -6,7 +6,16 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.aggregation import ServerAdam, ServerOptimiser
-from fedstage.settings.base import ByName, Choice, Count, NonNegative, Positive, Rate, Settings
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    Count,
+    NonNegative,
+    Positive,
+    Rate,
+    Settings,
+    Share,
+)
 from fedstage.settings.traits import Needs, Trait
 
 
@@ -161,19 +170,8 @@ class Moe(TrainedRule):
     """What makes weights of the outputs."""
 
 
-Aggregator = ByName[
-    Averaging
-    | Weighted
-    | Confidence
-    | LeastUnknown
-    | FusedFeatures
-    | Linear
-    | Simplex
-    | PerClass
-    | Mlp
-    | Voting
-    | Moe
-]
+_Untrained = Averaging | Weighted | Confidence | LeastUnknown | FusedFeatures | Voting
+Aggregator = ByName[_Untrained | Linear | Simplex | PerClass | Mlp | Moe]
 
 
 class AggregatorStopping(Settings):
@@ -251,7 +249,7 @@ class MirrorDescent(TrainingOfAggregators):
     """Members that each participant has, by default all."""
     sampling: Literal["uniform", "weights"] = "uniform"
     """Members are drawn with equal chances, or by their weights."""
-    least: Annotated[float, Field(gt=0, le=1)] = 0.1
+    least: Share = 0.1
     """No member's chance is less than this share of an equal chance."""
     learning_rate: Rate = 0.1
     """Rate of the weights' steps."""

@@ -24,6 +24,8 @@ Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
 #: A file of weights below the working folder; its name identifies all that determines it.
 WeightsFile = Annotated[str, Field(pattern=r"^results/[A-Za-z0-9_./=-]+\.safetensors$")]
 #: How images are changed at random: `fedstage.training.images.draw`.

@@ -1,4 +1,7 @@
-"""Data sets and the kinds of their samples."""
+"""Data sets and the kinds of their samples.
+
+One file because all alternatives of one choice are read next to one another.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -13,8 +16,16 @@ from fedstage.settings.base import (
     Seed,
     Settings,
 )
-from fedstage.settings.data_sets import DataSet, ImageSet, Known, Sized
-from fedstage.settings.sizes import Parts, count_cut, count_parts, faults_of
+from fedstage.settings.data_sets import (
+    DataSet,
+    ImageSet,
+    Known,
+    Parts,
+    Sized,
+    check_size,
+    count_parts,
+    faults_of,
+)
 from fedstage.settings.tables import TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
@@ -54,6 +65,23 @@ class Digits(ImageSet):
     def known(self) -> Known:
         """All of it."""
         return Known((1, 8, 8), 10, self._parts())
+
+
+def count_cut(settings: Digits, n: int) -> Parts:
+    """Return the sizes of the parts that are cut from n samples, of which one must train.
+
+    Raises
+    ------
+    FedstageError
+        If nothing is left for training.
+    """
+    check_size("test", settings.test, n - 1, f"{n} images, one must stay for training")
+    taken, left = f"test = {settings.test}", n - settings.test
+    for key in ("held_out", "server_validation"):
+        reason = f"{n} images, {taken}, one must stay for training"
+        size = check_size(key, getattr(settings, key), left - 1, reason)
+        taken, left = f"{taken}, {key} = {size}", left - size
+    return Parts(left, settings.held_out, settings.server_validation, settings.test)
 
 
 class TorchvisionData(Sized, ImageSet):
@@ -281,17 +309,8 @@ class Sent140(DataSet):
             )
 
 
-Data = ByName[
-    Digits
-    | TorchvisionData
-    | ParquetData
-    | TableData
-    | HeartDisease
-    | Isic2019
-    | Camelyon16
-    | AgNews
-    | Sent140
-]
+Images = Digits | TorchvisionData | ParquetData | Isic2019
+Data = ByName[Images | TableData | HeartDisease | Camelyon16 | AgNews | Sent140]
 
 
 class DataOption(Settings):

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Count, Positive, Rate, Settings
-from fedstage.settings.odds import Discriminator, PublicGenerator
+from fedstage.settings.base import ByName, Choice, Count, Fraction, Positive, Rate, Settings
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
@@ -30,6 +29,44 @@ class Clients(Ensemble):
     """They weigh the same, in proportion to their training samples, or for each image by the
     variance of their probabilities (`confidence`, Fed-ET).
     """
+
+
+class PublicGenerator(Settings):
+    """The generator that the server trains on its public images and all clients receive.
+
+    It is trained against a discriminator of as many channels.
+    """
+
+    latent: Positive = 100
+    """Dimensions of its input."""
+    width: Positive = 64
+    """Channels of the network."""
+    steps: Positive = 2000
+    """Batches that it is trained for."""
+    batch_size: Positive = 64
+    """Images of a batch."""
+    learning_rate: Rate = 0.0002
+    """Rate of Adam."""
+    beta1: Fraction = 0.5
+    """Decay of Adam's mean of gradients."""
+
+
+class Discriminator(Settings):
+    """What each client trains once to tell its own images from those of the generator.
+
+    It has three convolutions.
+    """
+
+    width: Positive = 32
+    """Channels of the first convolution; the others have twice and four times as many."""
+    epochs: Positive = 30
+    """Epochs over a client's images."""
+    batch_size: Positive = 64
+    """Images of a batch."""
+    learning_rate: Rate = 0.0002
+    """Rate of Adam."""
+    beta1: Fraction = 0.5
+    """Decay of Adam's mean of gradients."""
 
 
 class Odds(Ensemble):

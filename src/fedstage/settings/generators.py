@@ -1,9 +1,7 @@
 """Generators of images: what a client or the server trains so that no public data are needed."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import ClassVar, Literal
 
 from fedstage.settings.base import (
     Augmentation,
@@ -14,6 +12,7 @@ from fedstage.settings.base import (
     Positive,
     Rate,
     Settings,
+    Share,
 )
 from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trait
 
@@ -145,7 +144,7 @@ class CoBoosting(Adversarial):
     """How far what teaches is moved, of pixels from 0 to 1."""
     weight_step: NonNegative = 0.01
     """Step of the ensemble's weights in the first epoch."""
-    weight_decay: Annotated[float, Field(gt=0, le=1)] = 0.99
+    weight_decay: Share = 0.99
     """What their step is multiplied by each epoch."""
 
 

@@ -1,4 +1,7 @@
-"""Architectures of models."""
+"""Architectures of models.
+
+One file because all alternatives of one choice are read next to one another.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -6,11 +9,21 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
-from fedstage.settings.heads import Head
 
 Norm = Literal["batch", "group", "none"]
 #: Of residual blocks that change the number of channels: without (A) or with a projection (B).
 Shortcut = Literal["A", "B"]
+
+
+class Head(Settings):
+    """Layers that end a model of any architecture, the same in all: x -> z -> logits."""
+
+    hidden: Positive = 128
+    """Numbers that the architecture gives in place of classes, before a ReLU."""
+    width: Positive = 128
+    """Numbers of the representation z."""
+    relu: bool = True
+    """Another ReLU ends the representation."""
 
 
 class Architecture(Choice):
@@ -301,24 +314,10 @@ class Bert(Transformer):
     """Dimension between the two layers behind attention."""
 
 
-Model = ByName[
-    CnnSmall
-    | LogisticRegression
-    | ResNet
-    | ResNetLower
-    | ResNetUpper
-    | WideResNet
-    | ResNetWide
-    | DeepMil
-    | EfficientNet
-    | CnnFedEt
-    | ResNet18
-    | Vgg19
-    | DistilBert
-    | Lstm
-    | Bert
-    | Perceptron
-]
+_Cnns = CnnSmall | CnnFedEt | EfficientNet | Vgg19
+_ResNets = ResNet | ResNetLower | ResNetUpper | WideResNet | ResNetWide | ResNet18
+_Texts = DistilBert | Lstm | Bert
+Model = ByName[LogisticRegression | Perceptron | _Cnns | _ResNets | DeepMil | _Texts]
 
 
 def head_of(model: Architecture) -> Head | None:

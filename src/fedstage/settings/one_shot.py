@@ -17,6 +17,7 @@ from fedstage.settings.base import (
     Positive,
     Seed,
     Settings,
+    Share,
     WeightsFile,
 )
 from fedstage.settings.data import Data
@@ -45,7 +46,7 @@ class OneShot(Settings):
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     aggregator_fraction: Fraction = 0.0
     """Share of each client's samples that is for the aggregator."""
-    local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    local_fraction: Share | None = None
     """Clients train on the other samples (null) or on all (1), which excludes aggregators that are
     fitted to samples.
     """

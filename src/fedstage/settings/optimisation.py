@@ -14,6 +14,7 @@ from fedstage.settings.base import (
     Positive,
     Rate,
     Settings,
+    Share,
 )
 from fedstage.settings.traits import Lacks, Trait
 
@@ -116,7 +117,7 @@ class Client(Optimiser):
     """Epochs over the participant's samples; or give steps."""
     steps: Positive | None = None
     """Steps of the participant; or give epochs."""
-    round_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    round_decay: Share = 1.0
     """What multiplies the learning rate once a round; `schedule` runs within a round."""
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
     """What becomes of the samples that do not fill a batch, or of a single one."""

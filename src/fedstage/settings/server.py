@@ -1,11 +1,9 @@
 """Settings of a server: how students learn from an ensemble, each round."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from fedstage.settings.base import Count, NonNegative, Positive, Rate, Settings
+from fedstage.settings.base import Count, NonNegative, Positive, Probability, Rate, Settings, Share
 from fedstage.settings.optimisation import Optimiser
 from fedstage.settings.traits import Lacks, Needs, Trait
 
@@ -48,7 +46,7 @@ class MovingAverage(Settings):
     It starts at the student's start.
     """
 
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.9
+    decay: Probability = 0.9
     """The decay."""
     every: Literal["step", "epoch", "round"] = "step"
     """It moves after each step, each epoch over the public samples or once at the end of the
@@ -64,7 +62,7 @@ class FactorTransfer(Settings):
 
     weight: NonNegative = 500.0
     """Weight of the distance."""
-    rate: Annotated[float, Field(gt=0, le=1)] = 0.5
+    rate: Share = 0.5
     """Factors have so many times the channels of the teacher's last feature maps."""
     epochs: Positive = 5
     """Epochs over the public samples that what extracts factors is trained for."""

@@ -6,10 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Count, Settings
+from fedstage.settings.base import ByName, Count, Probability, Settings
 from fedstage.settings.traits import Needs, Trait
-
-Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Synchronised(Settings):

@@ -1,10 +1,8 @@
 """Losses of students: what they learn from an ensemble on public images."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from fedstage.settings.base import ByName, Choice, NonNegative, Rate
+from fedstage.settings.base import ByName, Choice, NonNegative, Probability, Rate
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 Teacher = Literal["ensemble", "labels", "moments"]
@@ -75,7 +73,7 @@ class FedGemsTransfer(StudentLoss):
     selects: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"name": (Trait.OWN_SAMPLES, Trait.OF_SERVER)}
     name: Literal["fedgems"]
-    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
+    epsilon: Probability = 0.75
     """Of those the labels weigh epsilon, and the divergence 1 - epsilon."""
 
 
@@ -107,7 +105,7 @@ class ClosedForm(StudentLoss):
     name: Literal["closed_form"]
     covariance: Literal["full", "diagonal"] = "full"
     """In full (linear discriminant analysis) or diagonal (naive Bayes)."""
-    shrinkage: Annotated[float, Field(ge=0, le=1)] = 0.01
+    shrinkage: Probability = 0.01
     """Share of the covariance that is that of independent features of equal variance."""
 
 

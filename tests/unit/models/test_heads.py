@@ -7,8 +7,7 @@ from fedstage.models.heads import body_of, represent
 from fedstage.models.initialisation import initialise
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.heads import Head
-from fedstage.settings.models import CnnSmall, ResNet, head_of
+from fedstage.settings.models import CnnSmall, Head, ResNet, head_of
 from fedstage.settings.numerics import Numerics
 
 SHAPE, CLASSES = (3, 8, 8), 5

@@ -6,8 +6,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.heads import Head
-from fedstage.settings.models import Lstm
+from fedstage.settings.models import Head, Lstm
 
 TINY = Lstm(name="lstm", vocabulary=50, embedding=6, hidden=8)
 

@@ -5,12 +5,12 @@ import pytest
 
 from fedstage.models.build import build
 from fedstage.models.size import state_size
-from fedstage.settings.heads import Head
 from fedstage.settings.models import (
     CnnFedEt,
     CnnSmall,
     DeepMil,
     EfficientNet,
+    Head,
     LogisticRegression,
     Perceptron,
     ResNet,

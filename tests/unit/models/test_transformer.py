@@ -15,8 +15,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.heads import Head
-from fedstage.settings.models import Bert, DistilBert, Pretrained
+from fedstage.settings.models import Bert, DistilBert, Head, Pretrained
 
 SIZE = {"vocabulary": 50, "layers": 2, "heads": 2, "width": 8, "hidden": 16, "positions": 12}
 TINY = [DistilBert(name="distilbert", **SIZE), Bert(name="bert", **SIZE)]

@@ -91,16 +91,6 @@ def test_gradient_reaches_every_parameter(settings):
         assert parameter.grad is not None, name
 
 
-@needs_transformers
-@pytest.mark.parametrize("head", [None, Head(hidden=6, width=5)], ids=["plain", "head"])
-@pytest.mark.parametrize("classes", [2, 4])
-@each
-def test_closed_form_is_the_size_of_the_built_model(settings, classes, head):
-    chosen = settings.model_copy(update={"head": head})
-    state = build(chosen, (10,), classes).state_dict()
-    assert state_size(chosen, (10,), classes) == sum(value.nbytes for value in state.values())
-
-
 @pytest.mark.parametrize(
     ("settings", "parameters"),
     [

@@ -84,10 +84,7 @@ class Groups(Settings):
             )
         for model in models_of(self):
             if model.more_outputs:
-                yield (
-                    f"model.more_outputs = {model.more_outputs}: only for clients of one shot, "
-                    "whose votes may read them"
-                )
+                yield f"model.more_outputs = {model.more_outputs}: only for clients of one shot"
         groups = len(client_groups(self))
         if self.client_groups == "by_index" and self.participants < groups:
             needed = f"{groups}" if self.server_model else f"global_models = {groups}"
@@ -109,10 +106,9 @@ class Groups(Settings):
                 f"architectures: {len(self.architectures)} of them: must be global_models = "
                 f"{self.global_models}, one for each group"
             )
-        if self.architectures[0] != self.model:
-            yield (
-                f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
-            )
+        first = self.architectures[0]
+        if first != self.model:
+            yield f"architectures.0 = {first.name!r}: must be model, the main one's"
 
     def _check_head_sharing(self) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
@@ -143,10 +139,9 @@ class Groups(Settings):
                     f"architecture of the recipe, settings included: {known}"
                 )
             bound[part.model] += part.clients
-        if bound.total() > self.clients:
-            yield (
-                f"client_architectures: {bound.total()} clients: at most clients = {self.clients}"
-            )
+        total = bound.total()
+        if total > self.clients:
+            yield f"client_architectures: {total} clients: at most clients = {self.clients}"
         unbound = self.clients - sum(bound[model] for model in participants)
         needed = unbound_needed(participants, bound)
         if unbound < needed:

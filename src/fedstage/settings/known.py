@@ -50,13 +50,9 @@ def _check_division(
     training = f"{parts.train} training samples of data = {data.name}"
     if shares > parts.train:
         yield f"clients = {clients}{own}: at most the {training}, one each"
-    least = {
-        "dirichlet": ("min_samples", getattr(partition, "min_samples", 0)),
-        "shards": ("classes_per_client", getattr(partition, "classes_per_client", 0)),
-    }
-    key, each = least.get(partition.name, ("", 0))
-    yield from _at_most(f"partition.{key}", each, parts.train // shares,
-                        f"as {shares} clients{own} share {training}")  # fmt: skip
+    for key in ("min_samples", "classes_per_client"):
+        yield from _at_most(f"partition.{key}", getattr(partition, key, 0), parts.train // shares,
+                            f"as {shares} clients{own} share {training}")  # fmt: skip
 
 
 def _at_most(key: str, value: int, most: int, reason: str) -> Iterator[str]:

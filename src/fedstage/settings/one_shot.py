@@ -112,6 +112,16 @@ class OneShotRecipe(OneShot):
     """Seed of all draws."""
 
     @property
+    def client_models(self) -> tuple[Model, ...]:
+        """The architectures of clients, which are dealt out in turn."""
+        return self.architectures or (self.model,)
+
+    @property
+    def left(self) -> int:
+        """The number of clients that are not forgotten."""
+        return self.clients - len(set(self.forget))
+
+    @property
     def teaching(self) -> Teaching[OneShotTransfer] | None:
         """What a student is trained to learn, if there is one."""
         how, server = self.distillation, self.server
@@ -134,11 +144,11 @@ class OneShotRecipe(OneShot):
 
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)
-        models = (*(self.architectures or (self.model,)), self.student or self.model)
+        models = (*self.client_models, self.student or self.model)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         divided = (self.data, self.clients, self.partition, self.core)
         yield from check_known(*divided, models, self.client)
-        for model in self.architectures or (self.model,):
+        for model in self.client_models:
             if model.more_outputs:
                 yield (
                     f"model.more_outputs = {model.more_outputs!r}: follows from unknown or "
@@ -155,16 +165,15 @@ class OneShotRecipe(OneShot):
                 f"forget = {list(self.forget)}: at most {self.clients - 1}, the last of "
                 f"clients = {self.clients}"
             )
-        if len(set(self.forget)) == self.clients:
+        if not self.left:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
         yield from clashes(self.declarations())
-        of_clients = self.architectures or (self.model,)
-        yield from _check_learnt(self, self.data, of_clients)
-        fused = self.aggregator.name == "fused_features"
-        if fused and self.prototypes is not None and len(set(of_clients)) > 1:
-            yield "architectures: must be one with aggregator = fused_features, for features to fit"
-        if self.aggregator.name == "fused_features" and self.prototypes is None:
-            yield "prototypes = null: aggregator = fused_features needs clients that learn some"
+        yield from _check_learnt(self, self.data, self.client_models)
+        if self.aggregator.name == "fused_features":
+            if self.prototypes is None:
+                yield "prototypes = null: aggregator = fused_features needs clients that learn some"
+            elif len(set(self.client_models)) > 1:
+                yield "architectures: must be one with aggregator = fused_features"
         if self.aggregator.name == "least_unknown":
             yield from self._check_least_unknown(self.aggregator)
         if self.members is not None:
@@ -179,15 +188,13 @@ class OneShotRecipe(OneShot):
     def _check_least_unknown(self, rule: LeastUnknown) -> Iterator[str]:
         if self.unknown is None:
             yield "unknown = null: aggregator = least_unknown needs clients that learn it"
-        left = self.clients - len(set(self.forget))
-        most = left if self.members is None else min(left, self.members.count)
+        most = self.left if self.members is None else min(self.left, self.members.count)
         if (rule.voters or 1) > most:
             yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
-        left = self.clients - len(set(self.forget))
-        if chosen.count > left:
-            yield f"members.count = {chosen.count}: at most {left}, the clients not forgotten"
+        if chosen.count > self.left:
+            yield f"members.count = {chosen.count}: at most {self.left}, the clients not forgotten"
         if chosen.judged and not self.validation:
             yield f"validation = 0: members = {chosen.name} needs more than 0"
 
@@ -231,7 +238,7 @@ class OneShotRecipe(OneShot):
     def _check_norms(self, generator: Generator) -> Iterator[str]:
         """Yield models without the norms that a generator looks at."""
         if weight := getattr(generator, "batch_norm", 0):
-            for model in dict.fromkeys(self.architectures or (self.model,)):
+            for model in dict.fromkeys(self.client_models):
                 if not has_batch_norm(model):
                     yield (
                         f"generator.batch_norm = {weight}: model = {model.name!r} "
@@ -239,19 +246,18 @@ class OneShotRecipe(OneShot):
                     )
 
     def _check_training(self, training: AggregatorTraining) -> Iterator[str]:
-        left = self.clients - len(set(self.forget))
         if training.name not in self.aggregator.trained_by:
             yield (
                 f"aggregator_training = {training.name!r}: aggregator = "
                 f"{self.aggregator.name!r} is trained by {' or '.join(self.aggregator.trained_by)}"
             )
-        most = left if self.members is None else self.members.count
+        most = self.left if self.members is None else self.members.count
         if training.name == "mirror_descent" and (training.predictors or 1) > most:
             yield f"aggregator_training.predictors = {training.predictors}: at most {most} members"
-        if training.name != "proxy" and (training.participants or 1) > left:
+        if training.name != "proxy" and (training.participants or 1) > self.left:
             yield (
-                f"aggregator_training.participants = {training.participants}: at most {left}, the "
-                "clients that are not forgotten"
+                f"aggregator_training.participants = {training.participants}: at most {self.left}, "
+                "the clients that are not forgotten"
             )
         if training.early_stopping is not None and not self.validation:
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"

@@ -132,16 +132,11 @@ class Server(Optimiser):
         if len(chosen) > 1:
             yield f"{' and '.join(chosen)}: give one, each says which weights are kept"
         if self.swa is not None and self.steps is not None:
-            yield from self._check_swa(self.swa, self.steps)
+            most = self.steps - self.swa.every
+            if self.swa.start > most:
+                yield f"swa.start = {self.swa.start}: at most steps - swa.every = {most}"
         if self.teacher_images == "augmented" and self.augmentation == "none":
             yield "teacher_images = 'augmented': nothing is augmented, augmentation = 'none'"
-
-    def _check_swa(self, swa: WeightAverage, steps: int) -> Iterator[str]:
-        if swa.start + swa.every > steps:
-            yield (
-                f"swa.start = {swa.start}: at most steps - swa.every = {steps - swa.every}, so "
-                "that there are weights to average"
-            )
 
 
 def needs_validation(server: Server) -> bool:

@@ -24,7 +24,7 @@ class AggregationRule(Choice):
 
     It may be `trained` by gradient descent, `fitted` to the clients' samples of role `aggregator`,
     and may need the images themselves (`sees_images`), not only the logits of clients' models; of
-    these it has those of the classes, or all that models say (`sees_all_outputs`).
+    these it has the logits of the classes, or all outputs (`sees_all_outputs`).
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
@@ -64,7 +64,7 @@ class Confidence(AggregationRule):
 
 
 class LeastUnknown(AggregationRule):
-    """Probabilities, in whose sum a client has less the less it knows a sample (FedOV)."""
+    """Probabilities, in whose sum a client has less the more a sample is unknown to it (FedOV)."""
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["least_unknown"]

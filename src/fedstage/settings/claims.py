@@ -44,17 +44,17 @@ class Claim(Settings):
     where: Cells = {}
     """Values of axes that hold for both sides."""
     greater: Cells | None = None
-    """Cells that are above those of `than`."""
+    """Cells that are above the cells of `than`."""
     less: Cells | None = None
-    """Cells that are below those of `than`."""
+    """Cells that are below the cells of `than`."""
     than: Cells | None = None
     """What `greater` or `less` cells are compared with."""
     ratio: Cells | None = None
-    """Cells that are divided by those of `to`."""
+    """Cells that are divided by the cells of `to`."""
     value: Cells | None = None
     """Cells whose own value is bounded."""
     difference: Cells | None = None
-    """Cells from which those of `to` are subtracted."""
+    """Cells from which the cells of `to` are subtracted."""
     to: Cells | None = None
     """What `ratio` or `difference` cells are compared with."""
     at_least: float | None = None

@@ -25,7 +25,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What the settings of a data set say of it before it is read; None where they do not."""
+    """What is known of a data set by its settings, before it is read; None where it is not."""
 
     shape: tuple[int, ...] | None = None  #: of a sample
     classes: int | None = None

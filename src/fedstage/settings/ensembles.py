@@ -52,7 +52,7 @@ class PublicGenerator(Settings):
 
 
 class Discriminator(Settings):
-    """What each client trains once to tell its own images from those of the generator.
+    """What each client trains once to tell its own images from generated ones.
 
     It has three convolutions.
     """
@@ -115,7 +115,7 @@ class Bayesian(Ensemble):
     samples: Positive = 10
     """Models that are drawn."""
     variant: Literal["as_published", "as_released"] = "as_published"
-    """The Gaussian of the paper, or that of the released code."""
+    """The Gaussian of the paper, or of the released code."""
     concentration: Rate = 1.0
     """Concentration of the Dirichlet distribution of the clients' shares."""
 
@@ -158,7 +158,7 @@ class Designated(Distilling):
 
     name: Literal["designated"]
     main: Literal["first", "per_architecture"] = "first"
-    """Group 0's model, or that of each architecture's first group."""
+    """Group 0's model, or the model of each architecture's first group."""
 
 
 GlobalTrainer = ByName[Basic | Designated]

@@ -108,7 +108,7 @@ def takes_changes(recipe: Recipe) -> bool:
 
 
 def keeps_state(recipe: Recipe) -> bool:
-    """Whether clients or the server keep state between rounds beside the model."""
+    """Whether clients or the server keep state between rounds other than models."""
     return clients_keep_state(recipe) or optimises(recipe) or keeps_changes(recipe)
 
 

@@ -92,7 +92,7 @@ def _is_accuracy(raw: Any) -> bool:
 
 def _are_values(raw: Any) -> bool:
     values = raw if isinstance(raw, list) else [raw]
-    return bool(values) and all(isinstance(one, str | int | float | None) for one in values)
+    return bool(values) and all(isinstance(value, str | int | float | None) for value in values)
 
 
 class Communication(Settings):
@@ -125,7 +125,7 @@ class Communication(Settings):
 
 
 def is_fixed(reach: Reach | None) -> bool:
-    """Whether a goal is an accuracy, or several, and not that of other cells."""
+    """Whether a goal is an accuracy, or several, and not what other cells reach."""
     if isinstance(reach, dict):
         return any(isinstance(part, dict) for part in reach.values())
     return reach is not None

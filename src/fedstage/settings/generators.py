@@ -20,7 +20,7 @@ from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trai
 class ImageGenerator(Choice):
     """What generates labelled images, trained by each of the `clients` or by the `server`.
 
-    What the server trains learns from the clients' models, and a student learns beside it.
+    What the server trains learns from the clients' models, together with a student.
     """
 
     room: ClassVar[str] = "algorithm.one_shot.generators"
@@ -201,5 +201,5 @@ class FedFtgAsReleased(FedFtg):
     name: Literal["fedftg_as_released"]  # type: ignore[assignment]
 
 
-#: What generates images in the rounds, beside the students that learn from them.
+#: What generates images in the rounds, for the students that learn from them.
 RoundGenerator = ByName[FedFtg | FedFtgAsReleased]

@@ -88,9 +88,9 @@ def check_channels(data: DataSet, public: Public) -> Iterator[str]:
     """Yield that a public set's images have other channels than the clients', so no model fits."""
     if not isinstance(public, DataSet):
         return
-    one, other = data.known.shape, public.known.shape
-    if one is not None and other is not None and one[0] != other[0]:
+    own, other = data.known.shape, public.known.shape
+    if own is not None and other is not None and own[0] != other[0]:
         yield (
             f"public = {public.name}: images of shape {list(other)}, and those of data = "
-            f"{data.name}, which the models are for, have {list(one)}"
+            f"{data.name}, which the models are for, have {list(own)}"
         )

@@ -191,7 +191,7 @@ class FedGkd(LocalTraining):
         return self.teacher == "vote" and self.history > 0
 
     def models_sent(self, known: int) -> int:
-        """Return 1 and, if there are older ones, that of the mean weights; or all that vote."""
+        """Return 1 and, if there are older models, 1 of mean weights; or all that vote."""
         return max(1, known if self.teacher == "vote" else min(known, 2))
 
 

@@ -299,7 +299,7 @@ class DistilBert(Transformer):
 class Bert(Transformer):
     """BERT (Devlin et al. 2019) with a classifier, by default as small as Tiny-BERT.
 
-    Tiny-BERT and Mini-BERT, of 4 layers, 4 heads, `width` 256 and `hidden` 1024, are those of Turc
+    Tiny-BERT and Mini-BERT, of 4 layers, 4 heads, `width` 256 and `hidden` 1024, are from Turc
     et al. 2019.
     """
 

@@ -265,13 +265,14 @@ class OneShotRecipe(OneShot):
 
 def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:
     """Yield what does not go with what the clients of a recipe are to learn, each alone."""
-    beside = {key: getattr(recipe, key) for key in ("data", "client", "numerics")}
+    parts = [
+        part
+        for key in ("data", "client", "numerics")
+        for part in getattr(recipe, key).declarations(key)
+    ]
     for key in ("unknown", "prototypes"):
-        if getattr(own, key) is not None:
-            both = beside | {key: getattr(own, key)}
-            yield from clashes(
-                part for one, settings in both.items() for part in settings.declarations(one)
-            )
+        if (learnt := getattr(own, key)) is not None:
+            yield from clashes([*parts, *learnt.declarations(key)])
     yield from _check_learnt(own, recipe.data, (recipe.model,))
 
 

@@ -1,4 +1,4 @@
-"""A prototype a class, which clients learn beside features that are alike in a class (FAFI)."""
+"""A prototype a class, which clients learn with features that are alike in a class (FAFI)."""
 
 from typing import ClassVar, Literal
 

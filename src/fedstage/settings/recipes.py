@@ -67,7 +67,7 @@ class Recipe(Groups):
     start: WeightsFile | None = None
     """Final model of another recipe that groups start from, by default from initial models."""
     start_of: Literal["all", "server"] = "all"
-    """Which groups start there: all, or that of the server's model only."""
+    """Which groups start there: all, or the group of the server's model only."""
     local: LocalTrainer = FedAvg(name="fedavg")
     """How participants train."""
     client: Client

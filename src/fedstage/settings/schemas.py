@@ -27,7 +27,7 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
-#: The file with all definitions; those of editors' files refer to it, and lie next to it.
+#: The file with all definitions; the schemas of files refer to it, and lie next to it.
 DEFINITIONS = "settings.schema.json"
 FILES = {"config": "Config", "experiment": "Experiment", "claims": "ClaimList"}
 

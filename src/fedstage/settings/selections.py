@@ -20,7 +20,7 @@ class Selection(Choice):
 
 
 class RandomMembers(Selection):
-    """Clients drawn at random; those of a smaller count are among those of a larger."""
+    """Clients drawn at random; a larger count has all clients of a smaller one."""
 
     name: Literal["random"]
 

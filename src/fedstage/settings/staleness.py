@@ -34,7 +34,7 @@ class Cyclic(Stale):
 
 
 class Never(Stale):
-    """Nobody is ever synchronised: every participant starts from the models of round 0."""
+    """No participant is ever synchronised: each starts from the models of round 0."""
 
     name: Literal["never"]
 
@@ -44,7 +44,7 @@ class Random(Stale):
 
     name: Literal["random"]
     probabilities: Annotated[tuple[Probability, ...], Field(strict=False, min_length=1)]
-    """The d-th is that of a delay of d rounds."""
+    """The d-th is the probability of a delay of d rounds."""
 
     def _faults(self) -> Iterator[str]:
         if not isclose(sum(self.probabilities), 1.0, abs_tol=1e-9):
@@ -62,7 +62,7 @@ class Delays(Settings):
 
 
 def shortest(staleness: Staleness) -> Staleness:
-    """Return a staleness in its unique shortest form: ``none`` if nobody is ever late.
+    """Return a staleness in its unique shortest form: ``none`` if no participant is ever late.
 
     Delays that repeat themselves are one cycle, and delays that are never drawn are left out.
     """

@@ -12,7 +12,7 @@ class StudentLoss(Choice):
     """The loss with which a student learns from an ensemble, of a round or in one shot.
 
     Its `teacher` may be the labels of the public samples instead, or moments of clients' features.
-    `selects`: whether what it learns depends on labels and on what the student says itself.
+    `selects`: whether what it learns depends on labels and on the student's own predictions.
     `diverges`: whether it is the divergence from the teacher, and no more.
     """
 
@@ -54,7 +54,7 @@ class FedEtTransfer(StudentLoss):
     diversity: NonNegative = 0.05
     """Weight of what dissenting clients predict."""
     weights: Literal["confidence", "uniform"] = "confidence"
-    """A dissenter's weight is that of the consensus, or the same for all."""
+    """A dissenter's weight: by confidence, as in the consensus, or the same for all."""
     normalised_over: Literal["all", "dissenters"] = "all"
     """Weights sum to 1 over all members, as printed, or over the dissenters of a sample."""
 
@@ -87,7 +87,7 @@ class LabelsTransfer(StudentLoss):
 
 
 class CotrainedTransfer(StudentLoss):
-    """The student that learns beside a generator that the server trains, with the loss of `kl`."""
+    """The student that learns together with a generator of the server, with the loss of `kl`."""
 
     module: ClassVar[str] = "kl"
     needs: ClassVar[Needs] = {"name": (Trait.FROM_SERVER,)}
@@ -97,7 +97,7 @@ class CotrainedTransfer(StudentLoss):
 class ClosedForm(StudentLoss):
     """The last layer of Gaussian classes with one covariance, behind features as they are."""
 
-    module: ClassVar[str] = "kl"  # which nobody reads: a stage of its own computes the head
+    module: ClassVar[str] = "kl"  # which is not read: a stage of its own computes the head
     teacher: ClassVar[Teacher] = "moments"
     lacks: ClassVar[Lacks] = {
         "name": ("for which no client trains a model", Trait.CHOSEN, Trait.LEARNING)
@@ -106,13 +106,13 @@ class ClosedForm(StudentLoss):
     covariance: Literal["full", "diagonal"] = "full"
     """In full (linear discriminant analysis) or diagonal (naive Bayes)."""
     shrinkage: Probability = 0.01
-    """Share of the covariance that is that of independent features of equal variance."""
+    """How far the covariance is moved towards independent features of equal variance."""
 
 
 #: What a student learns, in rounds or in one shot.
 _Transfers = KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction
 
-#: What students learn in rounds, where labels stand beside an ensemble (`server.labels`).
+#: What students learn in rounds, where labels go with an ensemble (`server.labels`).
 Transfer = ByName[_Transfers | FedGemsTransfer]
 
 #: What a one-shot student learns.

@@ -1,4 +1,4 @@
-"""A class beside the known ones, for what a client does not know (FedOV, Diao et al. 2023)."""
+"""One more class, for samples unlike all that a client has (FedOV, Diao et al. 2023)."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal

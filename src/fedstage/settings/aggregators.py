@@ -170,8 +170,8 @@ class Moe(TrainedRule):
     """What makes weights of the outputs."""
 
 
-_Untrained = Averaging | Weighted | Confidence | LeastUnknown | FusedFeatures | Voting
-Aggregator = ByName[_Untrained | Linear | Simplex | PerClass | Mlp | Moe]
+_Unfitted = Averaging | Weighted | Confidence | LeastUnknown | FusedFeatures
+Aggregator = ByName[_Unfitted | Linear | Simplex | PerClass | Mlp | Voting | Moe]
 
 
 class AggregatorStopping(Settings):

@@ -309,8 +309,8 @@ class Sent140(DataSet):
             )
 
 
-Images = Digits | TorchvisionData | ParquetData | Isic2019
-Data = ByName[Images | TableData | HeartDisease | Camelyon16 | AgNews | Sent140]
+Images = Digits | TorchvisionData | ParquetData
+Data = ByName[Images | TableData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140]
 
 
 class DataOption(Settings):

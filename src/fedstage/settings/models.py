@@ -314,10 +314,9 @@ class Bert(Transformer):
     """Dimension between the two layers behind attention."""
 
 
-_Cnns = CnnSmall | CnnFedEt | EfficientNet | Vgg19
-_ResNets = ResNet | ResNetLower | ResNetUpper | WideResNet | ResNetWide | ResNet18
-_Texts = DistilBert | Lstm | Bert
-Model = ByName[LogisticRegression | Perceptron | _Cnns | _ResNets | DeepMil | _Texts]
+_Common = CnnSmall | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
+_OfPapers = ResNetWide | DeepMil | EfficientNet | CnnFedEt | ResNet18 | Vgg19
+Model = ByName[_Common | _OfPapers | DistilBert | Lstm | Bert | Perceptron]
 
 
 def head_of(model: Architecture) -> Head | None:

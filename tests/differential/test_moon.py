@@ -11,9 +11,8 @@ from fedstage.algorithm.local_trainers import Task, local_trainer, moon
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.settings.heads import Head
 from fedstage.settings.local_training import Moon
-from fedstage.settings.models import CnnSmall
+from fedstage.settings.models import CnnSmall, Head
 from fedstage.settings.optimisation import Client
 from fedstage.training.batches import client_batches
 from fedstage.training.loop import train

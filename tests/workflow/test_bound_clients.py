@@ -10,7 +10,7 @@ pytestmark = pytest.mark.workflow
 ALLOWED = {0: {0, 3}, 1: {1, 2, 3}}  # by group
 
 
-def test_bound_clients_are_in_their_groups_and_methods_share_the_draw(project, tmp_path_factory):
+def test_bound_clients_are_in_their_groups_and_methods_share_the_draw(project, new_project):
     methods = ["bound_clients", "bound_ensemble", "two_architectures"]
     run = project.configure(rounds=3, methods=methods).make()
     assert run.jobs["participation"] == 2
@@ -29,7 +29,7 @@ def test_bound_clients_are_in_their_groups_and_methods_share_the_draw(project, t
     assert bound == 2 * 3 + 2 * 2  # without distillation, and from the second round on with it
     assert all(seen[group] <= allowed for group, allowed in ALLOWED.items())
     # One job a segment gives the same bytes.
-    other = type(project)(tmp_path_factory.mktemp("segment"))
+    other = new_project()
     other.configure(rounds=3, methods=methods, execution={"granularity": "segment"}).make()
     expected, found = project.results(), other.results()
     drawn = [path for path in expected if "/participation/" in path or "/metrics/" in path]

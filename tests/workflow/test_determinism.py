@@ -16,7 +16,7 @@ def test_one_core_and_two_cores_give_the_same_bytes(finished, project):
     assert project.results() == finished.results()
 
 
-def test_other_numerics_give_their_own_bytes_in_any_order_and_company(project, tmp_path):
+def test_other_numerics_give_their_own_bytes_in_any_order_and_company(project, new_project):
     precision = "bf16" if computes_bf16() else "fp32"
     chosen = {
         "methods": ["fedsdd"],
@@ -24,13 +24,11 @@ def test_other_numerics_give_their_own_bytes_in_any_order_and_company(project, t
         "numerics": {"device": "cpu", "precision": precision, "memory_format": "channels_last"},
     }
     project.configure(**chosen).make()
-    beside = type(project)(tmp_path / "beside")
-    beside.path.mkdir()
+    beside = new_project()
     beside.configure(**chosen, execution={"granularity": "round"}).make(cores=1)
     assert beside.results() == project.results()
-    plain = type(project)(tmp_path / "plain")
-    plain.path.mkdir()
-    plain.configure(**chosen | {"numerics": {"device": "cpu"}}).make()
+    plain = new_project().configure(**chosen | {"numerics": {"device": "cpu"}})
+    plain.make()
     trained = "results/training/*/round_*/*/aggregated.safetensors"
     assert plain.files(trained)
     assert not set(plain.files(trained)) & set(project.files(trained))

@@ -31,10 +31,24 @@ def without_state(results):
 
 
 @pytest.fixture(scope="module")
-def by_participant(tmp_path_factory, finished):
-    project = type(finished)(tmp_path_factory.mktemp("participant"))
-    project.configure(rounds=3, methods=METHODS).make()
+def by_participant(new_project):
+    project = new_project().configure(rounds=3, methods=METHODS)
+    project.make()
     return project
+
+
+@pytest.fixture
+def in_larger_jobs(new_project):
+    """A function that makes the same in rounds and in segments, each in a folder of its own."""
+
+    def make(keep=("all", "all"), **settings):
+        for kept, execution in zip(keep, (ROUND, SEGMENT), strict=True):
+            other = new_project().configure(**settings, keep=kept, execution=execution)
+            jobs = other.make().jobs
+            assert jobs["local_training"] == jobs["aggregation"] == jobs["distillation"] == 0
+            yield other, without_state(other.results())
+
+    return make
 
 
 @pytest.mark.parametrize("size", [2, "all"])
@@ -49,31 +63,26 @@ def test_participants_that_share_a_job_give_the_same_bytes(by_participant, proje
     assert "Nothing to be done" in one_by_one.make(*SAME_TRIGGERS).output
 
 
-@pytest.mark.parametrize("execution", [ROUND, SEGMENT], ids=["round", "segment"])
-def test_every_granularity_gives_the_same_bytes(by_participant, project, execution):
-    run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
-    assert run.jobs["local_training"] == run.jobs["aggregation"] == run.jobs["distillation"] == 0
-    assert without_state(project.results()) == without_state(by_participant.results())
+def test_every_granularity_gives_the_same_bytes(by_participant, in_larger_jobs):
+    for _, found in in_larger_jobs(rounds=3, methods=METHODS):
+        assert found == without_state(by_participant.results())
 
 
-def test_states_and_statistics_pass_between_rounds_in_every_granularity(project, tmp_path):
-    """With shared control variates a participant reads the states of all groups."""
-    settings = {
-        "methods": ["shared_variates", "shared_fedsdd", "own_statistics", "new_statistics"],
-        "rounds": 4,
-    }
-    single = project.configure(**settings)
-    single.make()
-    kept = {path.parts[2].split("-")[3] for path in single.files("results/training/*/*/*/state.*")}
+def test_states_and_older_models_pass_between_rounds_in_every_granularity(project, in_larger_jobs):
+    """With shared control variates a participant reads the states of all groups.
+
+    Of FedGKD with a student older models are those of the recipe without it.
+    """
+    methods = ["shared_variates", "shared_fedsdd", "own_statistics", "new_statistics"]
+    settings = {"methods": [*methods, "fedgkd", "fedgkd_taught"], "rounds": 4}
+    project.configure(**settings).make()
+    kept = {path.parts[2].split("-")[3] for path in project.files("results/training/*/*/*/state.*")}
     assert kept == {"scaffold", "fedavg"}  # the latter with statistics of the clients' own
-    for name, execution in {"rounds": ROUND, "segments": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        other.configure(**settings, execution=execution).make()
-        assert without_state(other.results()) == without_state(single.results())
+    for _, found in in_larger_jobs(**settings):
+        assert found == without_state(project.results())
 
 
-def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project, tmp_path):
+def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project, in_larger_jobs):
     methods = ["fedadam", "fedavg_stc", "fednova", "moon", "server_of_everything"]
     project.configure(rounds=3, methods=methods).make()
     expected = without_state(project.results())
@@ -81,110 +90,71 @@ def test_moments_and_residuals_pass_between_rounds_in_every_granularity(project,
     marks = ["fedavg-adam", "fedavg-stc", "fednova-momentum", "-moon"]
     marks += ["scaffold-local_bn-stc-yogi-K2"]
     assert all(any(name.endswith(mark) for name in kept) for mark in marks)
-    for number, execution in enumerate([ROUND, SEGMENT]):
-        other = type(project)(tmp_path / str(number))
-        other.path.mkdir()
-        run = other.configure(rounds=3, methods=methods, execution=execution).make()
-        assert run.jobs["local_training"] == 0
-        assert without_state(other.results()) == expected
+    for _, found in in_larger_jobs(rounds=3, methods=methods):
+        assert found == expected
 
 
-def test_teachers_that_are_asked_give_the_same_bytes_in_every_granularity(project, tmp_path):
+def test_teachers_that_are_asked_give_the_same_bytes_in_every_granularity(project, in_larger_jobs):
     """Students read their teachers' models, of this round and of others, and no logits."""
-    methods = ["asked", "asked_averages", "feddf_buffered"]
-    single = project.configure(rounds=3, methods=methods)
-    run = single.make()
+    settings = {"rounds": 3, "methods": ["asked", "asked_averages", "feddf_buffered"]}
+    run = project.configure(**settings).make()
     assert run.jobs["distillation"] == 3 * 3
     assert run.jobs["logits"] == 3  # of feddf_buffered
-    expected = without_state(single.results())
-    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        keep = "all" if name == "round" else "needed"
-        run = other.configure(rounds=3, methods=methods, execution=execution, keep=keep).make()
-        assert run.jobs["local_training"] == run.jobs["distillation"] == 0
-        found = without_state(other.results())
-        common = expected.keys() if keep == "all" else expected.keys() & found.keys()
-        assert {path: found[path] for path in common} == {path: expected[path] for path in common}
-        assert any("/round_0003/group_0/distilled." in path for path in common)
+    expected = without_state(project.results())
+    by_round, by_segment = in_larger_jobs(keep=("all", "needed"), **settings)
+    assert {path: by_round[1].get(path) for path in expected} == expected
+    common = expected.keys() & by_segment[1].keys()
+    assert {path: by_segment[1][path] for path in common} == {
+        path: expected[path] for path in common
+    }
+    assert any("/round_0003/group_0/distilled." in path for path in common)
 
 
-def test_generators_pass_between_rounds_in_every_granularity(project, tmp_path):
+def test_generators_pass_between_rounds_in_every_granularity(project, in_larger_jobs):
     """With the state of clients beside them. Label counts are among the bytes that are sent."""
     methods = ["fedavg", "fedftg", "fedftg_as_released"]
-    single = project.configure(rounds=4, methods=methods)
-    run = single.make()
+    run = project.configure(rounds=4, methods=methods).make()
     rules = Counter(rule.partition("_with")[0] for rule in run.jobs.elements())
     assert rules["distillation"] == 2 * 4
     assert run.jobs["logits"] == 0
     # Of FedFTG's rounds the first is that of FedAvg; SCAFFOLD's are not.
     assert len(run.trained()) == 2 * (4 + 3 + 4)
-    kept = single.files("results/training/*/*/*/generator.*")
+    kept = project.files("results/training/*/*/*/generator.*")
     assert [path.parts[-3] for path in kept] == ["round_0004"] * 2
     sent = {}
-    for path in single.files("results/training/*/metrics/*/*.parquet"):
-        sent[path.parts[2]] = pq.read_table(single.path / path)["bytes_up"].to_pylist()
+    for path in project.files("results/training/*/metrics/*/*.parquet"):
+        sent[path.parts[2]] = pq.read_table(project.path / path)["bytes_up"].to_pylist()
     names = ("logistic_regression-fedavg", "fedavg-designated-fedftg")
     plain, taught = (next(sent[key] for key in sent if f"-{name}-seed" in key) for name in names)
     assert [one - other for one, other in zip(taught, plain, strict=True)] == [4 * 10] * 4
-    expected = without_state(single.results())
-    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        run = other.configure(rounds=4, methods=methods, execution=execution).make()
-        assert run.jobs["local_training"] == 0
-        assert without_state(other.results()) == expected
+    expected = without_state(project.results())
+    for other, found in in_larger_jobs(rounds=4, methods=methods):
+        assert found == expected
         assert other.files("results/training/*/round_0004/*/generator.*") == kept
 
 
-def test_odds_of_discriminators_weigh_votes_in_every_granularity(project, tmp_path):
+def test_odds_of_discriminators_weigh_votes_in_every_granularity(project, in_larger_jobs):
     """One generator, and a discriminator a client, for all rounds and all who teach by them."""
     methods = ["feddf", "fedgo"]
-    single = project.configure(rounds=3, methods=methods)
-    run = single.make()
-    clients = len(single.files("results/discriminators/*/client_*.safetensors"))
+    run = project.configure(rounds=3, methods=methods).make()
+    clients = len(project.files("results/discriminators/*/client_*.safetensors"))
     expected = {"public_generator": 1, "client_discriminator": clients, "client_odds": 1}
     assert {name: run.jobs[name] for name in expected} == expected
     assert run.jobs["distillation"] == 2 * 3
     assert clients > 1
-    expected = without_state(single.results())
-    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        run = other.configure(rounds=3, methods=methods, execution=execution).make()
-        assert run.jobs["local_training"] == 0
-        assert without_state(other.results()) == expected
+    for _, found in in_larger_jobs(rounds=3, methods=methods):
+        assert found == without_state(project.results())
 
 
-def test_last_global_models_reach_clients_in_every_granularity(project, tmp_path):
-    """With a student, whose older models are those of the recipe without it."""
-    methods = ["fedgkd", "fedgkd_taught"]
-    single = project.configure(rounds=4, methods=methods)
-    single.make()
-    expected = without_state(single.results())
-    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        run = other.configure(rounds=4, methods=methods, execution=execution).make()
-        assert run.jobs["local_training"] == 0
-        assert without_state(other.results()) == expected
-
-
-def test_heads_and_logits_pass_between_groups_in_every_granularity(project, tmp_path):
+def test_heads_and_logits_pass_between_groups_in_every_granularity(project, in_larger_jobs):
     """Clients learn of one another by the server's head, its model, or logits of other groups."""
     methods = ["fedet", "dsfl", "scarlet", "fedgems", "fedmd", "fedgkt"]
-    single = project.configure(rounds=3, methods=methods)
-    run = single.make()
+    run = project.configure(rounds=3, methods=methods).make()
     assert run.jobs["feature_training"] == run.jobs["cached_labels"] == 3
     assert run.jobs["selected_labels"] == 3
     assert run.jobs["head_sharing"] == 3 + 2 * 2  # of the server's model, and of those for round 2
-    expected = without_state(single.results())
-    for name, execution in {"round": ROUND, "segment": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        run = other.configure(rounds=3, methods=methods, execution=execution).make()
-        assert run.jobs["local_training"] == run.jobs["distillation"] == 0
-        found = without_state(other.results())
+    expected = without_state(project.results())
+    for _, found in in_larger_jobs(rounds=3, methods=methods):
         assert {path: found.get(path) for path in expected} == expected
         unread = [path.rpartition("/round_")[2] for path in found.keys() - expected.keys()]
         assert all(re.fullmatch(UNREAD, path) for path in unread), unread
@@ -205,10 +175,10 @@ def test_a_segment_does_not_keep_updates_that_nobody_reads(by_participant, proje
     } == expected
 
 
-def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, tmp_path_factory):
+def test_drawn_members_and_servers_that_judge_give_the_same_bytes(project, new_project):
     methods = ["bayesian", "fedbe_as_released", "feddf_original", "two_architectures"]
     project.configure(rounds=3, methods=methods).make()
-    other = type(project)(tmp_path_factory.mktemp("segment"))
+    other = new_project()
     run = other.configure(rounds=3, methods=methods, execution=SEGMENT, keep="models").make()
     assert run.jobs["local_training"] == run.jobs["distillation"] == 0
     found, expected = without_state(other.results()), without_state(project.results())

@@ -10,41 +10,28 @@ import yaml
 pytestmark = pytest.mark.workflow
 
 
-def test_undistilled_groups_do_not_wait_for_the_server(finished, tmp_path):
-    """Round 2 of group 1 is made without any distillation, though fedsdd's round 1 ends in one."""
-    recipe = finished.recipe(method="fedavg-K2").name
-    target = f"results/training/{recipe}/round_0002/group_1/aggregated.safetensors"
-    other = type(finished)(tmp_path).configure()
-    plan = other.plan(target)
-    assert plan.jobs["distillation"] == plan.jobs["logits"] == 0
-    assert [(round_, participant) for round_, participant, _ in plan.trained()] == [(1, 1), (2, 1)]
+def test_only_the_students_group_waits_for_the_server(finished, project):
+    """Each file needs the distillations before it, and trains rounds of these participants."""
+    alone, student = (
+        finished.recipe(method=method).name for method in ("fedavg-K2", "fedavg-K2-designated")
+    )
 
+    def planned(recipe, name):
+        plan = project.plan(f"results/training/{recipe}/round_0002/{name}.safetensors")
+        return plan.jobs["distillation"], plan.trained()
 
-def test_fedsdd_reads_the_groups_that_do_not_wait(finished, tmp_path):
-    """The teacher of round 2 has group 1 of the recipe that is never distilled as its member."""
-    recipe = finished.recipe(method="fedavg-K2-designated").name
-    target = f"results/training/{recipe}/round_0002/group_0/distilled.safetensors"
-    plan = type(finished)(tmp_path).configure().plan(target)
-    assert plan.jobs["distillation"] == 2
-    undistilled = finished.recipe(method="fedavg-K2").name
-    assert {
-        (round_, owner) for round_, participant, owner in plan.trained() if participant == 1
-    } == {
-        (1, undistilled),
-        (2, undistilled),
-    }
-
-
-def test_the_students_group_waits_for_all_groups(finished, tmp_path):
-    recipe = finished.recipe(method="fedavg-K2-designated").name
-    target = f"results/training/{recipe}/round_0002/group_0/aggregated.safetensors"
-    plan = type(finished)(tmp_path).configure().plan(target)
-    assert plan.jobs["distillation"] == 1
-    assert sorted((round_, participant) for round_, participant, _ in plan.trained()) == [
-        (1, 0),
-        (1, 1),
-        (2, 0),
-    ]
+    # Group 1 is not distilled, though fedsdd's round 1 ends in a distillation.
+    distilled, trained = planned(alone, "group_1/aggregated")
+    assert distilled == 0
+    assert [(round_, participant) for round_, participant, _ in trained] == [(1, 1), (2, 1)]
+    # The student's group waits for all groups of round 1.
+    distilled, trained = planned(student, "group_0/aggregated")
+    assert distilled == 1
+    assert sorted(pair[:2] for pair in trained) == [(1, 0), (1, 1), (2, 0)]
+    # The teacher of round 2 has group 1 of the recipe that is never distilled as its member.
+    distilled, trained = planned(student, "group_0/distilled")
+    assert distilled == 2
+    assert {(round_, owner) for round_, i, owner in trained if i == 1} == {(1, alone), (2, alone)}
 
 
 def test_a_job_on_another_machine_finds_its_recipe(copy):

@@ -50,16 +50,15 @@ def test_temperature_reaches_no_recipe_without_distillation(copy):
     assert plan.jobs["local_training"] == plan.jobs["aggregation"] == plan.jobs["evaluation"] == 0
 
 
-def test_two_more_rounds_train_two_rounds(copy, tmp_path):
+def test_two_more_rounds_train_two_rounds(copy, new_project):
     run = copy.configure(rounds=4).make()
     assert {round_ for round_, _, _ in run.trained()} == {3, 4}
     assert run.jobs["local_training"] == 2 * 3 * 2  # rounds x methods x participants
     assert run.jobs["aggregation"] + run.jobs["aggregation_with_new_state"] + run.jobs[
         "aggregation_with_new_state_kept"
     ] == 2 * (1 + 2 + 1)  # rounds x groups of fedavg, fedsdd, scaffold
-    fresh = type(copy)(tmp_path / "fresh")
-    fresh.path.mkdir()
-    fresh.configure(rounds=4, methods=["scaffold"]).make()
+    fresh = new_project().configure(rounds=4, methods=["scaffold"])
+    fresh.make()
     longer = copy.results()
     for path, content in fresh.results().items():
         if "/training/" in path or "/partitions/" in path:

@@ -21,27 +21,23 @@ def results(project):
     return {path: content for path, content in found if not any(one in path for one in unread)}
 
 
-def made_in_segments(project, folder, **changes):
-    other = type(project)(folder)
-    other.path.mkdir()
-    other.configure(execution=SEGMENT, **changes).make()
-    return other
-
-
 @pytest.mark.parametrize(
     ("methods", "staleness"),
     [(["feddf"], STRAGGLERS), (["fedsdd"], RANDOM), (METHODS, "never")],
     ids=["feddf", "fedsdd", "never"],
 )
-def test_segments_of_stale_participants_give_the_same_bytes(project, tmp_path, methods, staleness):
+def test_segments_of_stale_participants_give_the_same_bytes(
+    project, new_project, methods, staleness
+):
     settings = {"methods": methods, "staleness": staleness, "rounds": 5}
     project.configure(**settings).make()
-    expected = results(project)
-    found = results(made_in_segments(project, tmp_path / "segments", **settings))
+    other = new_project().configure(execution=SEGMENT, **settings)
+    other.make()
+    expected, found = results(project), results(other)
     assert {path: found.get(path) for path in expected} == expected
 
 
-def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(project, tmp_path):
+def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(project, new_project):
     """In even rounds everybody would be late, so that nobody comes."""
     settings = {"methods": METHODS, "rounds": 5, "withdraw_stale": True}
     settings["staleness"] = {"cyclic": {"delays": [0, 1]}}
@@ -59,10 +55,9 @@ def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(project, 
     )  # fmt: skip
     assert all(before[name].equal(after[name]) for name in before)
     expected = results(project)
-    for name, execution in {"rounds": ROUND, "segments": SEGMENT}.items():
-        other = type(project)(tmp_path / name)
-        other.path.mkdir()
-        other.configure(execution=execution, **settings).make()
+    for execution in (ROUND, SEGMENT):
+        other = new_project().configure(execution=execution, **settings)
+        other.make()
         found = results(other)
         assert {path: found.get(path) for path in expected} == expected
 

@@ -1,7 +1,7 @@
 """A network from an image to one number, the logarithm of the odds that the image is real.
 
 Three convolutions of stride 2 with LeakyReLU (0.2), twice as many channels each time, and a linear
-layer. Without normalisation over a batch, so that what it says of an image is about that image.
+layer. Without normalisation over a batch, so that an output depends on its image alone.
 """
 
 from itertools import pairwise

@@ -1,7 +1,7 @@
 """The head of a model: the layers behind its body, which are the same whatever the body is.
 
 So models of different architectures share a part (the representation layer of Fed-ET, section 3.1)
-or say in one space how they see a sample (the projection head of MOON, section 3.2).
+or represent samples in one space (the projection head of MOON, section 3.2).
 
     z = a(W_1 relu(body(x)) + b_1)        logits = W_2 z + b_2        a = relu or nothing
 """
@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 from torch import Tensor, nn
 
-from fedstage.settings.heads import Head
+from fedstage.settings.models import Head
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import PLAIN, compute
 

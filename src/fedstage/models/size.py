@@ -38,12 +38,11 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
     `shape` is [C, H, W] of an image, [F] of features or [L] of tokens. The header of a safetensors
     file (some 100 bytes a tensor) comes on top. 0 of a model that has no case here.
     """
-    if settings.more_outputs == "features":  # a linear layer without its biases
-        plain = settings.model_copy(update={"more_outputs": 0})
-        return state_size(plain, shape, classes) - FLOAT * classes
-    if settings.more_outputs:
-        plain = settings.model_copy(update={"more_outputs": 0})
-        return state_size(plain, shape, classes + settings.more_outputs)
+    if more := settings.more_outputs:
+        body = settings.model_copy(update={"more_outputs": 0})
+        if more == "features":  # a linear layer without its biases
+            return state_size(body, shape, classes) - FLOAT * classes
+        return state_size(body, shape, classes + more)
     if (head := head_of(settings)) is not None:
         hidden, width = head.hidden, head.width
         body = settings.model_copy(update={"head": None})
@@ -58,18 +57,22 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
             return _cnn_small(settings, shape, classes)
         case ResNet():
             blocks = (int(settings.name.removeprefix("resnet")) - 2) // 6
-            projected = settings.shortcut == "B"
-            network = _resnet(shape[0], (16, 16, 32, 64), blocks, settings.norm, projected)
-            return network + _linear(64, classes)
+            stages = _stages((16, 16, 32, 64), blocks, settings.norm, settings.shortcut == "B")
+            return _stem(shape[0], 16, settings.norm) + stages + _linear(64, classes)
         case ResNetLower():
-            return _resnet_lower(settings, shape[0], classes)
+            width, norm = settings.width, settings.norm
+            stage = _stage(width, width, settings.blocks, norm)
+            return _stem(shape[0], width, norm) + stage + _linear(width, classes)
         case ResNetUpper():
-            return _resnet_upper(settings, classes)
+            width = settings.width
+            widths = (width, width, 2 * width, 4 * width)
+            stages = _stages(widths, settings.blocks, settings.norm, settings.shortcut == "B")
+            return stages + _linear(4 * width, classes)
         case ResNetWide():
-            first, pooled = settings.width, prod(-(-side // 4) // 4 for side in shape[1:])
-            widths = (first, first, 2 * first, 4 * first)
-            network = _resnet(shape[0], widths, 1, settings.norm, projected=True)
-            return network + _linear(4 * first * pooled, classes)
+            width, pooled = settings.width, prod(-(-side // 4) // 4 for side in shape[1:])
+            stages = _stages((width, width, 2 * width, 4 * width), 1, settings.norm, True)
+            stem = _stem(shape[0], width, settings.norm)
+            return stem + stages + _linear(4 * width * pooled, classes)
         case WideResNet():
             return _wide_resnet(settings.norm, shape[0], classes)
         case EfficientNet():
@@ -104,13 +107,6 @@ def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
     )
 
 
-def _resnet(
-    channels: int, widths: tuple[int, ...], blocks: int, norm: Norm, projected: bool
-) -> int:
-    """Return the size of a first convolution and stages of `blocks`, without the linear layer."""
-    return _stem(channels, widths[0], norm) + _stages(widths, blocks, norm, projected)
-
-
 def _stem(channels: int, width: int, norm: Norm) -> int:
     return _convolution(channels, width, norm) + _norm(width, norm)
 
@@ -131,19 +127,6 @@ def _stage(before: int, width: int, blocks: int, norm: Norm) -> int:
         size += _convolution(inputs, width, norm) + _convolution(width, width, norm)
         size += 2 * _norm(width, norm)
     return size
-
-
-def _resnet_lower(settings: ResNetLower, channels: int, classes: int) -> int:
-    width, norm = settings.width, settings.norm
-    body = _stem(channels, width, norm) + _stage(width, width, settings.blocks, norm)
-    return body + _linear(width, classes)
-
-
-def _resnet_upper(settings: ResNetUpper, classes: int) -> int:
-    widths = tuple(settings.width * times for times in (1, 1, 2, 4))
-    projected = settings.shortcut == "B"
-    stages = _stages(widths, settings.blocks, settings.norm, projected)
-    return stages + _linear(widths[-1], classes)
 
 
 def _wide_resnet(norm: Norm, channels: int, classes: int) -> int:
@@ -176,7 +159,9 @@ def _resnet18(norm: Norm, channels: int) -> int:
 
 def _vgg19(channels: int) -> int:
     widths = [64] * 2 + [128] * 2 + [256] * 4 + [512] * 8
-    return sum(_convolution(one, other, "none") for one, other in pairwise((channels, *widths)))
+    return sum(
+        _convolution(before, width, "none") for before, width in pairwise((channels, *widths))
+    )
 
 
 def _transformer(settings: Transformer, segments: int, classes: int) -> int:

@@ -25,7 +25,7 @@ from fedstage.settings.data import Data
 from fedstage.settings.equivalences import left_out
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.participation import PlanSettings
+from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.recipes import LocalRecipe, Recipe
 

@@ -15,13 +15,16 @@ class ServerStep(Choice):
 
 
 class ServerMomentum(ServerStep):
-    """FedAvgM (Hsu et al. 2019): heavy ball, with `damped` new terms, or Nesterov's."""
+    """FedAvgM (Hsu et al. 2019)."""
 
     lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     name: Literal["momentum"]
     learning_rate: Rate = 1.0
+    """Rate of the server's steps."""
     beta: Fraction = 0.9
+    """Momentum."""
     form: Literal["heavy_ball", "damped", "nesterov"] = "heavy_ball"
+    """Heavy ball, with `damped` new terms, or Nesterov's."""
 
 
 class ServerAverage(ServerStep):
@@ -31,20 +34,23 @@ class ServerAverage(ServerStep):
 
 
 class Adaptive(ServerStep):
-    """Settings shared by Adam and Yogi on the server (Reddi et al. 2021).
-
-    The step is m / (sqrt(v) + epsilon) or, with `epsilon_in_root`, m / sqrt(v + epsilon). v starts
-    at 0, as in released code, or at epsilon^2, as published. `bias_correction` is Kingma and Ba's.
-    """
+    """Settings shared by Adam and Yogi on the server (Reddi et al. 2021)."""
 
     lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     learning_rate: Rate = 0.01
+    """Rate of the server's steps."""
     beta1: Fraction = 0.9
+    """Decay of the mean of changes, m."""
     beta2: Fraction = 0.99
+    """Decay of the mean of squared changes, v."""
     epsilon: Rate = 0.001
+    """What is added to the denominator of a step."""
     epsilon_in_root: bool = False
+    """Steps are m / sqrt(v + epsilon) and not m / (sqrt(v) + epsilon)."""
     bias_correction: bool = False
+    """Correct the means for their start at 0, as Kingma and Ba do."""
     v_start: Literal["zero", "epsilon_squared"] = "zero"
+    """Start of v: 0, as in released code, or epsilon^2, as published."""
 
     def _faults(self) -> Iterator[str]:
         if self.bias_correction and self.v_start != "zero":
@@ -84,36 +90,28 @@ class StaleDiscount(Choice):
 
 
 class PolynomialDiscount(StaleDiscount):
-    """s(d) = (1 + d)^-a with a = `exponent` (FedAsync, Xie et al. 2019; FedBuff: 1 / 2)."""
+    """s(d) = (1 + d)^-a (FedAsync, Xie et al. 2019)."""
 
     name: Literal["polynomial"]
     exponent: Rate = 0.5
+    """a; FedBuff has 1 / 2."""
 
 
 class HingeDiscount(StaleDiscount):
-    """s(d) = 1 up to d = `b`, and 1 / (`a` (d - b) + 1) beyond (FedAsync)."""
+    """s(d) = 1 up to d = b, and 1 / (a (d - b) + 1) beyond (FedAsync)."""
 
     name: Literal["hinge"]
     a: Rate = 10.0
+    """How fast the weight falls beyond `b`."""
     b: NonNegative = 4.0
+    """The largest staleness that counts in full."""
 
 
 Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
 
 
 class Aggregation(Settings):
-    """The average over the participants of a group, or what a `rule` makes of their models.
-
-    The parameters move by `learning_rate` (eta_g of SCAFFOLD) times the difference between the
-    average and the model at the round's start. A `server_optimizer` other than ``average`` takes
-    that difference as its gradient, with its own rate. `batch_norm` gives the new model's running
-    statistics of batch normalisation: the clients' average; unchanged, while each client keeps its
-    own (`local`); or re-estimated on the public images.
-
-    An update that is d rounds stale counts s(d) times, by `discount`. Of `stale` updates the server
-    takes the ``models`` as they are, as FedAsync does, or their ``changes`` since the model that
-    they started from, as FedBuff does.
-    """
+    """The average over the participants of a group, or what a `rule` makes of their models."""
 
     uses: ClassVar[Mapping[str, str]] = {"rule": "algorithm.aggregation.rules"}
     needs: ClassVar[Needs] = {
@@ -128,12 +126,23 @@ class Aggregation(Settings):
         "batch_norm=local": ("which clients keep", Trait.MEMORYLESS, Trait.STATISTICS),
     }
     rule: ServerRule = WeightedAverage(name="average")
+    """What the server takes in place of the average of the models."""
     weights: Literal["samples", "uniform"] = "samples"
+    """Updates weigh in proportion to a client's training samples, or the same."""
     learning_rate: Rate = 1.0
+    """The parameters move by so many times the mean change (eta_g of SCAFFOLD)."""
     server_optimizer: ServerOptimiser = ServerAverage(name="average")
+    """Takes the mean change of a round as its gradient, with a rate of its own."""
     batch_norm: Literal["average", "local", "re_estimate"] = "average"
+    """Running statistics of the new model: the clients' average; unchanged, while each client keeps
+    its own (`local`); or re-estimated on the public images.
+    """
     discount: Discount = ConstantDiscount(name="constant")
+    """How much an update counts that is d rounds stale: s(d) times."""
     stale: Literal["models", "changes"] = "models"
+    """Stale updates count as models (FedAsync), or as changes since the models that they started
+    from (FedBuff).
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.server_optimizer.name != "average" and self.learning_rate != 1.0:

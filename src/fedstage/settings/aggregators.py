@@ -6,7 +6,16 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.aggregation import ServerAdam, ServerOptimiser
-from fedstage.settings.base import ByName, Choice, Count, NonNegative, Positive, Rate, Settings
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    Count,
+    NonNegative,
+    Positive,
+    Rate,
+    Settings,
+    Share,
+)
 from fedstage.settings.traits import Needs, Trait
 
 
@@ -15,7 +24,7 @@ class AggregationRule(Choice):
 
     It may be `trained` by gradient descent, `fitted` to the clients' samples of role `aggregator`,
     and may need the images themselves (`sees_images`), not only the logits of clients' models; of
-    these it has those of the classes, or all that models say (`sees_all_outputs`).
+    these it has the logits of the classes, or all outputs (`sees_all_outputs`).
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
@@ -41,13 +50,11 @@ class Averaging(AggregationRule):
 
 
 class Weighted(AggregationRule):
-    """Each class of a client's logits weighted by its share of that class's samples (FedKD).
-
-    `unheld` is the logit of a class that no client has: the mean over clients, or 0.
-    """
+    """Each class of a client's logits weighted by its share of that class's samples (FedKD)."""
 
     name: Literal["weighted"]
     unheld: Literal["mean", "zero"] = "mean"
+    """The logit of a class that no client has: the mean over clients, or 0."""
 
 
 class Confidence(AggregationRule):
@@ -57,29 +64,29 @@ class Confidence(AggregationRule):
 
 
 class LeastUnknown(AggregationRule):
-    """The sum of probabilities, in which a client has less the more a sample is unknown to it.
-
-    Only the `voters` vote to which a sample is least unknown; by default all (FedOV).
-    """
+    """Probabilities, in whose sum a client has less the more a sample is unknown to it (FedOV)."""
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["least_unknown"]
     voters: Positive | None = None
+    """Only so many clients vote, to which a sample is least unknown; by default all."""
 
 
 class FusedFeatures(AggregationRule):
-    """Features of all clients, fused by `weights`, against the mean of their prototypes (FAFI)."""
+    """Features of all clients, fused, against the mean of their prototypes (FAFI)."""
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["fused_features"]
     weights: Literal["samples", "uniform"] = "samples"
+    """Clients weigh in proportion to their training samples, or the same."""
 
 
 class Linear(TrainedRule):
-    """One trained weight a client; as released, with a bias for all classes, all starting at 1."""
+    """One trained weight a client."""
 
     name: Literal["linear"]
     variant: Literal["as_published", "as_released"] = "as_published"
+    """As released, there is a bias for all classes, and all numbers start at 1."""
 
 
 class Simplex(TrainedRule):
@@ -96,30 +103,31 @@ class PerClass(TrainedRule):
 
 
 class Mlp(TrainedRule):
-    """A network of `hidden` units on all clients' logits; the paper's equation has no `biases`."""
+    """A network with one hidden layer on all clients' logits."""
 
     name: Literal["mlp"]
     hidden: Positive = 40
+    """Units of the hidden layer."""
     biases: bool = False
+    """Whether the layers have biases; the paper's equation has none."""
 
 
 class Voting(AggregationRule):
-    """The decision of highest expected benefit, given how often clients vote for each class.
-
-    `estimate` treats votes that never occurred: ``smoothed`` adds `smoothing` to each count,
-    ``as_published`` takes them as impossible, ``as_released`` only where the class was seen.
-    `prior` of the classes may be ``counted``, or a list. `benefit` has a row for each decision and
-    a column for each true class; by default 1 for a right decision and 0 for a wrong one.
-    """
+    """The decision of highest expected benefit, given how often clients vote for each class."""
 
     fitted: ClassVar[bool] = True
     name: Literal["voting"]
     estimate: Literal["smoothed", "as_published", "as_released"] = "smoothed"
+    """How votes that never occurred count: ``smoothed``; ``as_published``, as impossible;
+    ``as_released``, as impossible only where the class was seen.
+    """
     smoothing: Rate = 1.0
+    """What ``smoothed`` adds to each count."""
     prior: (
         Literal["uniform", "counted"]
         | Annotated[tuple[Rate, ...], Field(strict=False, min_length=2)]
     ) = "uniform"
+    """Probabilities of the classes: equal, ``counted``, or a list."""
     benefit: (
         Annotated[
             tuple[Annotated[tuple[NonNegative, ...], Field(strict=False)], ...],
@@ -127,6 +135,9 @@ class Voting(AggregationRule):
         ]
         | None
     ) = None
+    """A row for each decision and a column for each true class; by default 1 for a right decision
+    and 0 for a wrong one.
+    """
 
     def _faults(self) -> Iterator[str]:
         wrong = [row for row in self.benefit or () if len(row) != len(self.benefit or ())]
@@ -140,44 +151,38 @@ class Voting(AggregationRule):
 class Moe(TrainedRule):
     """Mixture of experts: a trained network weights the clients by the image.
 
-    Two blocks of a convolution and 2x2 max-pooling with `channels`, two linear layers of `hidden`
-    units, and one output a client. The defaults are LeNet-5's, as in the released code.
+    It has two blocks of a convolution and 2x2 max-pooling, two linear layers, and one output a
+    client. The defaults are LeNet-5's, as in the released code.
     """
 
     sees_images: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"name": (Trait.IMAGES,)}
     name: Literal["moe"]
     channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (6, 16)
+    """Channels of the two convolutions."""
     kernel: Positive = 5
+    """Side of the convolutions' kernels."""
     padding: Count = 0
+    """Padding of the convolutions."""
     hidden: Annotated[tuple[Positive, Positive], Field(strict=False)] = (120, 84)
+    """Units of the two linear layers."""
     output: Literal["softmax", "sigmoid"] = "softmax"
+    """What makes weights of the outputs."""
 
 
-Aggregator = ByName[
-    Averaging
-    | Weighted
-    | Confidence
-    | LeastUnknown
-    | FusedFeatures
-    | Linear
-    | Simplex
-    | PerClass
-    | Mlp
-    | Voting
-    | Moe
-]
+_Unfitted = Averaging | Weighted | Confidence | LeastUnknown | FusedFeatures
+Aggregator = ByName[_Unfitted | Linear | Simplex | PerClass | Mlp | Voting | Moe]
 
 
 class AggregatorStopping(Settings):
-    """Stop after `patience` rounds (steps) without a better accuracy.
-
-    It is measured after every `every`-th round, only on the clients' validation samples.
-    """
+    """Stop early, by the accuracy on the clients' validation samples."""
 
     every: Positive = 10
+    """Accuracy is measured after so many rounds (steps) each."""
     patience: Positive = 100
+    """Stop after so many rounds (steps) without a better accuracy."""
     on: Literal["validation"] = "validation"
+    """The samples that decide."""
 
 
 class TrainingOfAggregators(Choice):
@@ -193,19 +198,26 @@ class TrainingOfAggregators(Choice):
 class FederatedRounds(TrainingOfAggregators):
     """FENS's phase 2: the clients train the aggregator in rounds, on their aggregator samples.
 
-    Each of `participants` (by default all) takes `steps` gradient steps from the server's
-    aggregator; the server moves it by their average change, weighted by `weights`.
+    The server moves the aggregator by the participants' average change.
     """
 
     name: Literal["federated"]
     rounds: Positive
+    """Rounds of training."""
     participants: Positive | None = None
+    """Participants of a round, by default all clients."""
     steps: Positive = 1
+    """Gradient steps of a participant, from the server's aggregator."""
     batch_size: Positive = 128
+    """Samples of a step."""
     learning_rate: Rate = 1.0
+    """Rate of participants' steps."""
     server_optimizer: ServerOptimiser = ServerAdam(name="adam", learning_rate=0.001)
+    """How the server moves the aggregator by the average change."""
     weights: Literal["uniform", "samples"] = "uniform"
+    """Changes weigh the same, or in proportion to aggregator samples."""
     early_stopping: AggregatorStopping | None = None
+    """Stop by the clients' validation samples."""
 
 
 class ProxySet(TrainingOfAggregators):
@@ -213,30 +225,38 @@ class ProxySet(TrainingOfAggregators):
 
     name: Literal["proxy"]
     steps: Positive
+    """Steps of training."""
     batch_size: Positive = 128
+    """Samples of a step."""
     optimiser: Literal["sgd", "adam"] = "adam"
+    """The optimiser."""
     learning_rate: Rate = 0.001
+    """Its rate."""
     early_stopping: AggregatorStopping | None = None
+    """Stop by the clients' validation samples."""
 
 
 class MirrorDescent(TrainingOfAggregators):
-    """FedBoost: each round moves the weights of an ensemble by the gradient over some members.
-
-    Each of `participants` (by default all) has so many `predictors` (by default all members), drawn
-    for it with equal chances, or by the members' `weights`, but with no less than the `least` share
-    of an equal chance. Participants' gradients are weighted by `weights`.
-    """
+    """FedBoost: each round moves the weights of an ensemble by the gradient over some members."""
 
     fetches: ClassVar[bool] = True
     name: Literal["mirror_descent"]
     rounds: Positive
+    """Rounds of training."""
     participants: Positive | None = None
+    """Participants of a round, by default all clients."""
     predictors: Positive | None = None
+    """Members that each participant has, by default all."""
     sampling: Literal["uniform", "weights"] = "uniform"
-    least: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Members are drawn with equal chances, or by their weights."""
+    least: Share = 0.1
+    """No member's chance is less than this share of an equal chance."""
     learning_rate: Rate = 0.1
+    """Rate of the weights' steps."""
     weights: Literal["uniform", "samples"] = "samples"
+    """Gradients weigh the same, or in proportion to aggregator samples."""
     early_stopping: AggregatorStopping | None = None
+    """Stop by the clients' validation samples."""
 
 
 AggregatorTraining = ByName[FederatedRounds | ProxySet | MirrorDescent]

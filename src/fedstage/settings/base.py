@@ -24,6 +24,8 @@ Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
 #: A file of weights below the working folder; its name identifies all that determines it.
 WeightsFile = Annotated[str, Field(pattern=r"^results/[A-Za-z0-9_./=-]+\.safetensors$")]
 #: How images are changed at random: `fedstage.training.images.draw`.
@@ -70,7 +72,7 @@ class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys.
 
     `uses` maps a field to the module that is needed only if the field is not at its default. What
-    `needs` and `lacks` declare is in `fedstage.settings.traits`; that of base classes holds, too.
+    `needs` and `lacks` declare is in `fedstage.settings.traits`; base classes declare theirs, too.
     """
 
     uses: ClassVar[Mapping[str, str]] = {}
@@ -78,7 +80,12 @@ class Settings(BaseModel):
     lacks: ClassVar[Lacks] = {}
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        use_attribute_docstrings=True,  # descriptions in the schemas
     )
 
     @model_validator(mode="after")
@@ -112,7 +119,7 @@ class Settings(BaseModel):
         if self is other:
             return True
         if isinstance(other, Settings):
-            hashes = [one.__dict__.get("_field_hash") for one in (self, other)]
+            hashes = [settings.__dict__.get("_field_hash") for settings in (self, other)]
             if None not in hashes and hashes[0] != hashes[1]:
                 return False
         return super().__eq__(other)
@@ -127,7 +134,7 @@ class Settings(BaseModel):
 @cache
 def _declared(kind: type[Settings]) -> list[tuple[Needs, Lacks]]:
     """Return what a class and its bases declare, each by itself."""
-    own = ((vars(one).get("needs", {}), vars(one).get("lacks", {})) for one in kind.__mro__)
+    own = ((vars(base).get("needs", {}), vars(base).get("lacks", {})) for base in kind.__mro__)
     return [declared for declared in own if any(declared)]
 
 
@@ -194,5 +201,5 @@ def expand_choice(value: Any) -> Any:
 
 T = TypeVar("T")
 
-#: A union of choices, told apart by `name`, in full or in short form: ``ByName[FedAvg | FedProx]``.
+#: A union of choices by their `name`, in full or in short form: ``ByName[FedAvg | FedProx]``.
 ByName = Annotated[T, Field(discriminator="name"), BeforeValidator(expand_choice)]

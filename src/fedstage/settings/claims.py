@@ -11,10 +11,12 @@ from fedstage.settings.scores import Cells
 
 
 class StatedRows(Settings):
-    """The rows of `table` that match `where` and state a claimed effect: one, or a range."""
+    """Rows of a published table that state a claimed effect: one, or a range."""
 
     table: str
+    """Name of the table."""
     where: Columns = {}
+    """Columns and values that the rows match."""
 
 
 #: An effect stated in a paper's text: the ends of a range, equal ones for a single number.
@@ -26,28 +28,43 @@ class Claim(Settings):
 
     Cells are claimed to be `greater` or `less` `than` others; or their `ratio` or `difference` `to`
     others, or their own `value`, lies within one or two bounds. Compared cells agree on all axes
-    that neither side names; `where` holds for both sides. The claim is about every comparison
-    (`all`) or their average (`mean`). `metric` is by default that of the experiment's table.
-    `stated` is the paper's effect, unless its tables have the number.
+    that neither side names.
     """
 
     id: Name
+    """Name of the claim."""
     text: str
+    """The claim in a sentence."""
     place: str
+    """Where in the paper it is."""
     experiment: Name
+    """The experiment whose cells are compared."""
     metric: str | None = None
+    """By default the metric of the experiment's table."""
     where: Cells = {}
+    """Values of axes that hold for both sides."""
     greater: Cells | None = None
+    """Cells that are above the cells of `than`."""
     less: Cells | None = None
+    """Cells that are below the cells of `than`."""
     than: Cells | None = None
+    """What `greater` or `less` cells are compared with."""
     ratio: Cells | None = None
+    """Cells that are divided by the cells of `to`."""
     value: Cells | None = None
+    """Cells whose own value is bounded."""
     difference: Cells | None = None
+    """Cells from which the cells of `to` are subtracted."""
     to: Cells | None = None
+    """What `ratio` or `difference` cells are compared with."""
     at_least: float | None = None
+    """Lower bound."""
     at_most: float | None = None
+    """Upper bound."""
     stated: StatedRows | Stated | None = None
+    """The paper's effect, unless its tables have the number."""
     quantifier: Literal["all", "mean"] = "all"
+    """The claim is about every comparison, or their average."""
 
     def _faults(self) -> Iterator[str]:
         given = {name for name in _PARTS if getattr(self, name) is not None}
@@ -79,12 +96,14 @@ class ClaimList(Settings):
     """The claims of a file."""
 
     claims: list[Claim]
+    """The claims."""
 
 
 class ClaimsToJudge(ClaimList):
-    """The claims that a stage reads, and how many comparisons each makes at the paper's scale."""
+    """The claims that a stage reads."""
 
     comparisons: dict[str, int] = {}
+    """How many comparisons each claim makes at the paper's scale."""
 
 
 _BOUNDS = {"at_least", "at_most"}

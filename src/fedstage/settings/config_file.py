@@ -11,22 +11,24 @@ from fedstage.settings.experiments import Experiment
 
 
 class Execution(Settings):
-    """How the work is cut into jobs and who does it; the bytes of results do not depend on it.
-
-    `workers` (by default one a core) and `workers_per_gpu` are the warm processes of a machine.
-    `clients_per_gpu` clients of one job train side by side on its GPU. `gpu` GPUs are requested for
-    a job if `numerics.device` is auto. After `timeout` seconds (by default a day) a stage counts
-    as hung.
-    """
+    """How the work is cut into jobs and who does it; the bytes of results do not depend on it."""
 
     granularity: Literal["participant", "round", "segment"] = "participant"
+    """What one job trains: a participant, a round, or a segment of rounds."""
     segment_rounds: Positive = 25
+    """Rounds of a segment."""
     clients_per_job: Positive | Literal["all"] = 1
+    """Clients that one job trains, with granularity = participant."""
     workers: Positive | None = None
+    """Warm processes of a machine, by default one a core."""
     workers_per_gpu: Positive = 1
+    """Warm processes of a GPU."""
     clients_per_gpu: Positive = 1
+    """Clients of one job that train side by side on its GPU."""
     gpu: Count = 0
+    """GPUs that are requested for a job if numerics.device is auto."""
     timeout: Positive | None = None
+    """Seconds after which a stage counts as hung, by default a day."""
 
     def _faults(self) -> Iterator[str]:
         if self.clients_per_job != 1 and self.granularity != "participant":
@@ -44,12 +46,19 @@ class Config(Settings):
     """config.yaml: its experiments, the targets, and how the work is executed."""
 
     targets: Annotated[list[str], Field(min_length=1)]
+    """What is made: names of experiments, or files."""
     experiments: dict[Name, Experiment] = {}
+    """Experiments of this file, by name."""
     claims: list[Claim] = []
+    """Claims of this file."""
     data_folder: str | None = None
+    """Folder of the raw data."""
     keep: Keep = "all"
+    """Files of rounds that stay on disk."""
     state_every: Positive = 10
+    """Keep the state of every so many rounds."""
     execution: Execution = Execution()
+    """How the work is cut into jobs."""
 
     def _faults(self) -> Iterator[str]:
         if self.keep == "needed" and self.execution.granularity == "participant":

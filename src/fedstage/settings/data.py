@@ -1,4 +1,7 @@
-"""Data sets and the kinds of their samples."""
+"""Data sets and the kinds of their samples.
+
+One file because all alternatives of one choice are read next to one another.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -13,8 +16,16 @@ from fedstage.settings.base import (
     Seed,
     Settings,
 )
-from fedstage.settings.data_sets import DataSet, ImageSet, Known, Sized
-from fedstage.settings.sizes import Parts, count_cut, count_parts, faults_of
+from fedstage.settings.data_sets import (
+    DataSet,
+    ImageSet,
+    Known,
+    Parts,
+    Sized,
+    check_size,
+    count_parts,
+    faults_of,
+)
 from fedstage.settings.tables import TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
@@ -30,17 +41,18 @@ EXTRA = 531_131
 
 
 class Digits(ImageSet):
-    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes.
-
-    `server_validation` labelled training samples are the server's own (`Server.early_stopping`,
-    `Server.drop_worst`): they neither train clients nor score models.
-    """
+    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes."""
 
     in_folder: ClassVar[bool] = False
     name: Literal["digits"]
     test: Positive = 360
+    """Images for testing."""
     held_out: Count = 360
+    """Training images that become the unlabelled public set."""
     server_validation: Count = 0
+    """Labelled training images that are the server's own (`Server.early_stopping`,
+    `Server.drop_worst`): they neither train clients nor score models.
+    """
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -55,16 +67,31 @@ class Digits(ImageSet):
         return Known((1, 8, 8), 10, self._parts())
 
 
-class TorchvisionData(Sized, ImageSet):
-    """A data set that torchvision reads, checksums included.
+def count_cut(settings: Digits, n: int) -> Parts:
+    """Return the sizes of the parts that are cut from n samples, of which one must train.
 
-    `extra` adds SVHN's 531,131 further training images to its 73,257.
+    Raises
+    ------
+    FedstageError
+        If nothing is left for training.
     """
+    check_size("test", settings.test, n - 1, f"{n} images, one must stay for training")
+    taken, left = f"test = {settings.test}", n - settings.test
+    for key in ("held_out", "server_validation"):
+        reason = f"{n} images, {taken}, one must stay for training"
+        size = check_size(key, getattr(settings, key), left - 1, reason)
+        taken, left = f"{taken}, {key} = {size}", left - size
+    return Parts(left, settings.held_out, settings.server_validation, settings.test)
+
+
+class TorchvisionData(Sized, ImageSet):
+    """A data set that torchvision reads, checksums included."""
 
     module: ClassVar[str] = "torchvision_data"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["cifar10", "cifar100", "svhn"]
     extra: bool = False
+    """Add SVHN's 531,131 further training images to its 73,257."""
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -83,10 +110,10 @@ class TorchvisionData(Sized, ImageSet):
 
 
 class ParquetData(Sized, ImageSet):
-    """Images in the Parquet layout of the Hugging Face hub, in `folder` below the data folder.
+    """Images in the Parquet layout of the Hugging Face hub.
 
     Files are `train*.parquet` and `test*.parquet` with encoded images in column `img` or `image`
-    and an integer column `label`. The natural partition follows `client_column`.
+    and an integer column of labels.
     """
 
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -95,9 +122,13 @@ class ParquetData(Sized, ImageSet):
     }
     name: Literal["parquet"]
     folder: str
+    """Folder below the data folder."""
     label: str = "label"
+    """Column of classes."""
     client_column: str | None = None
+    """Column of clients, which the natural partition follows."""
     image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Height and width that images are resized to, by default their own."""
 
     @property
     def known(self) -> Known:
@@ -106,11 +137,10 @@ class ParquetData(Sized, ImageSet):
 
 
 class TableData(Sized, TableColumns):
-    """Tables of features, CSV or Parquet, in `folder` below the data folder: a row a sample.
+    """Tables of features, CSV or Parquet, a row a sample.
 
-    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``. Without test
-    files `test_fraction` sets a share of all rows aside, drawn with `split_seed`, as evenly over
-    clients and labels as can be. What the columns mean: `TableColumns`.
+    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``. What the
+    columns mean: `TableColumns`.
     """
 
     samples: ClassVar[str] = "features"
@@ -119,7 +149,11 @@ class TableData(Sized, TableColumns):
     }
     name: Literal["table"]
     folder: str
+    """Folder below the data folder."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of all rows for testing where there are no test files, drawn with `split_seed`, as
+    evenly over clients and labels as can be.
+    """
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -141,6 +175,7 @@ class HeartDisease(DataSet):
     centres: ClassVar[int] = 4
     name: Literal["heart_disease"]
     folder: str = "heart_disease"
+    """Folder below the data folder."""
     held_out: ClassVar[int] = 0
     server_validation: ClassVar[int] = 0
 
@@ -153,8 +188,7 @@ class HeartDisease(DataSet):
 class Isic2019(Sized, ImageSet):
     """Fed-ISIC2019 as FLamby has preprocessed it: 23,247 pictures of skin, 8 classes, 6 centres.
 
-    `folder` below the data folder holds the pictures and FLamby's split; the middle `crop` x `crop`
-    pixels of each are used. The centres are the natural partition.
+    The centres are the natural partition.
     """
 
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -164,7 +198,9 @@ class Isic2019(Sized, ImageSet):
     centres: ClassVar[int] = 6
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
+    """Folder of the pictures and FLamby's split, below the data folder."""
     crop: Positive = 200
+    """Height and width of the middle pixels that are used of each picture."""
 
     @property
     def known(self) -> Known:
@@ -175,8 +211,7 @@ class Isic2019(Sized, ImageSet):
 class Camelyon16(DataSet):
     """Fed-Camelyon16 as FLamby has preprocessed it: slides as bags of tiles, 2 classes, 2 centres.
 
-    `folder` below the data folder holds the features of the tiles and FLamby's table of slides. A
-    slide is a fixed draw of at most `max_tiles` tiles. The centres are the natural partition.
+    The centres are the natural partition.
     """
 
     samples: ClassVar[str] = "bags"
@@ -187,17 +222,17 @@ class Camelyon16(DataSet):
     centres: ClassVar[int] = 2
     name: Literal["camelyon16"]
     folder: str = "fed_camelyon16"
+    """Folder of the tiles' features and FLamby's table of slides, below the data folder."""
     max_tiles: Positive = 10_000
+    """A slide is a fixed draw of at most so many tiles."""
     held_out: ClassVar[int] = 0
     server_validation: ClassVar[int] = 0
 
 
 class AgNews(Sized):
-    """AG News as published, or texts in the same form, in `folder` below the data folder.
+    """AG News as published, or texts in the same form.
 
-    The classes are those of the texts; line n of ``classes.txt`` names class n. The first `length`
-    tokens of a text are kept. `vocabulary` is a file of WordPieces below the data folder, one a
-    line; by default `vocabulary_size` pieces come from the training texts.
+    The classes are the numbers that occur; line n of ``classes.txt`` is the name of class n.
     """
 
     samples: ClassVar[str] = "tokens"
@@ -210,9 +245,15 @@ class AgNews(Sized):
     }
     name: Literal["ag_news"]
     folder: str = "ag_news"
+    """Folder below the data folder."""
     length: Length = 128
+    """The first tokens of a text that are kept."""
     vocabulary: str | None = None
+    """File of WordPieces below the data folder, one piece per line; by default made from the training
+    texts.
+    """
     vocabulary_size: VocabularySize = 30_522
+    """Pieces of the vocabulary that is made from the training texts."""
 
     @property
     def known(self) -> Known:
@@ -221,12 +262,11 @@ class AgNews(Sized):
 
 
 class Sent140(DataSet):
-    """Sentiment140 as published, tweets of 2 classes, in `folder` below the data folder.
+    """Sentiment140 as published, tweets of 2 classes.
 
-    Users with more than `min_samples` tweets are divided, by `split_seed`, into disjoint groups:
-    `test` is a share of them, `held_out` (the unlabelled public set) and `server_validation` are
-    shares of the others, and those that remain are the natural partition. As in Fed-ET (Cho et al.
-    2022), which leaves `test` open. `length` and vocabularies are as for AG News.
+    Users are divided into disjoint groups: of `test`, of `held_out` and `server_validation`, and
+    the others, who are the natural partition. As in Fed-ET (Cho et al. 2022), which leaves `test`
+    open.
     """
 
     samples: ClassVar[str] = "tokens"
@@ -236,14 +276,25 @@ class Sent140(DataSet):
     }
     name: Literal["sent140"]
     folder: str = "sent140"
+    """Folder below the data folder."""
     min_samples: Count = 100
+    """Users with more tweets than that are used."""
     test: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """Share of users for testing."""
     held_out: Fraction = 0.2
+    """Share of the other users whose tweets are the unlabelled public set."""
     server_validation: Fraction = 0.0
+    """Share of the other users whose tweets are the server's labelled set."""
     split_seed: Seed = 0
+    """Seed by which users are divided."""
     length: Length = 256
+    """The first tokens of a text that are kept."""
     vocabulary: str | None = None
+    """File of WordPieces below the data folder, one piece per line; by default made from the training
+    texts.
+    """
     vocabulary_size: VocabularySize = 30_522
+    """Pieces of the vocabulary that is made from the training texts."""
 
     @property
     def known(self) -> Known:
@@ -263,17 +314,8 @@ class Sent140(DataSet):
             )
 
 
-Data = ByName[
-    Digits
-    | TorchvisionData
-    | ParquetData
-    | TableData
-    | HeartDisease
-    | Isic2019
-    | Camelyon16
-    | AgNews
-    | Sent140
-]
+Images = Digits | TorchvisionData | ParquetData
+Data = ByName[Images | TableData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140]
 
 
 class DataOption(Settings):

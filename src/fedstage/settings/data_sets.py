@@ -1,19 +1,31 @@
-"""What data sets have in common: their samples, their files, and which part of them is used."""
+"""What data sets have in common: their samples, files, and which part of them is used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from itertools import accumulate
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
 
-from fedstage.settings.base import Augmentation, Choice, Count, Positive, Seed
-from fedstage.settings.sizes import Parts
+from fedstage.errors import FedstageError
+from fedstage.settings.base import Augmentation, Choice, Count, Positive, Seed, Share
 from fedstage.settings.traits import Lacks, Trait
+
+Shares = tuple[int, int, int]
+
+
+class Parts(NamedTuple):
+    """The number of samples of each part."""
+
+    train: int
+    held_out: int
+    server_validation: int
+    test: int
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the settings of a data set say of it before it is read; None where they do not."""
+    """What is known of a data set by its settings, before it is read; None where it is not."""
 
     shape: tuple[int, ...] | None = None  #: of a sample
     classes: int | None = None
@@ -65,37 +77,38 @@ class DataSet(Choice):
 
 
 class ImageSet(DataSet):
-    """A data set of images, some of which may be held out as public ones.
-
-    `held_out_augmentation` changes the held-out images once and for all, by a draw with
-    `split_seed`, before a teacher or a student sees them: the public data with a transformation of
-    its own of Fed-ET (Cho et al. 2022).
-    """
+    """A data set of images, some of which may be held out as public ones."""
 
     uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
     held_out_augmentation: Augmentation = "none"
+    """Changes the held-out images once and for all, by a draw with `split_seed`, before a teacher
+    or a student sees them: the public data with a transformation of its own of Fed-ET (Cho et al.
+    2022).
+    """
     split_seed: Seed = 0
+    """Seed by which the samples are divided."""
 
 
 class Sized(DataSet):
-    """How much of a data set is used, and which training samples clients do not have.
-
-    `train_size` and `test_size` keep the first samples of a permutation drawn with `split_seed`;
-    `train_fraction` is the share of training samples to use. `held_out` training samples become an
-    unlabelled public set, `server_validation` others the server's labelled set.
-
-    `division` divides all samples, official training and test samples together, anew: the shares of
-    training, held-out and test samples, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then
-    count the samples of these parts; by default the official division stays.
-    """
+    """How much of a data set is used, and which training samples clients do not have."""
 
     division: Annotated[tuple[Positive, Count, Positive], Field(strict=False)] | None = None
+    """Divides all samples, official training and test samples together, into shares for training,
+    held out and for testing, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then count the
+    samples of these parts.
+    """
     train_size: Positive | None = None
-    train_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Keep so many training samples of a permutation drawn with `split_seed`."""
+    train_fraction: Share | None = None
+    """Keep this share of the training samples."""
     test_size: Positive | None = None
+    """Keep so many test samples of a permutation drawn with `split_seed`."""
     held_out: Count = 0
+    """Training samples that become an unlabelled public set."""
     server_validation: Count = 0
+    """Training samples that become the server's labelled set."""
     split_seed: Seed = 0
+    """Seed by which the samples are divided."""
 
     @property
     def holds_out(self) -> bool:
@@ -111,3 +124,76 @@ class Sized(DataSet):
                 f"held_out = {self.held_out}: not with division, whose second share is held out; "
                 "leave it out"
             )
+
+
+# --- how many samples each part has, without data -------------------------------------------------
+
+
+class _Pools(NamedTuple):
+    """The number of samples that each part may have."""
+
+    train: int
+    held_out: int
+    test: int
+    reason: str  # of the number of samples for training, for messages
+
+
+def count_parts(settings: Sized, train: int, test: int) -> Parts:
+    """Return the sizes of the parts of a set with `train` training samples and `test` others.
+
+    Raises
+    ------
+    FedstageError
+        If there are fewer samples than a size, or a share of the division is of none.
+    """
+    pools = (_official if settings.division is None else _divided)(settings, train, test)
+    own, reason = settings.server_validation, pools.reason
+    check_size("server_validation", own, pools.train - 1, f"{reason}, one must stay")
+    remaining = pools.train - own
+    if own:
+        reason = f"{reason}, server_validation = {own}"
+    train_size = settings.train_size or remaining
+    if settings.train_fraction is not None:
+        train_size = max(1, round(settings.train_fraction * remaining))
+    check_size("train_size", train_size, remaining, reason)
+    test_size = settings.test_size or pools.test
+    check_size("test_size", test_size, pools.test, f"{pools.test} for testing")
+    return Parts(train_size, pools.held_out, own, test_size)
+
+
+def _official(settings: Sized, train: int, test: int) -> _Pools:
+    held_out = settings.held_out
+    check_size("held_out", held_out, train - 1, f"{train} for training, one must stay")
+    return _Pools(train - held_out, held_out, test, f"{train} for training, held_out = {held_out}")
+
+
+def _divided(settings: Sized, train: int, test: int) -> _Pools:
+    assert settings.division is not None, "the caller looks"
+    shares, n = settings.division, train + test
+    ends = ends_of(shares, n)
+    parts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    written = f"division = {list(shares)}"
+    if any(share and not part for share, part in zip(shares, parts, strict=True)):
+        raise FedstageError(f"data.{written}: each share must have a sample, and there are {n}")
+    own, held_out, tested = parts
+    return _Pools(own, held_out, tested, f"{ends[0]} for training, {written}")
+
+
+def ends_of(shares: Shares, n: int) -> list[int]:
+    """Return where the pieces of n samples end, cut at the shares and rounded down."""
+    return [n * end // sum(shares) for end in accumulate(shares)]
+
+
+def check_size(key: str, value: int, available: int, reason: str) -> int:
+    """Return `value`, the number of samples of setting `key`, if that many are available."""
+    if value > available:
+        raise FedstageError(f"data.{key} = {value}: at most {available} (there are {reason})")
+    return value
+
+
+def faults_of(count: Callable[[], Parts | None]) -> Iterator[str]:
+    """Yield why parts cannot be counted, as a fault of the data's own settings."""
+    try:
+        count()
+    except FedstageError as error:
+        yield str(error).removeprefix("data.")

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Count, Positive, Rate, Settings
-from fedstage.settings.odds import Discriminator, PublicGenerator
+from fedstage.settings.base import ByName, Choice, Count, Fraction, Positive, Rate, Settings
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
@@ -17,26 +16,63 @@ class Ensemble(Choice):
     room: ClassVar[str] = "algorithm.ensemble_trainers"
     members: ClassVar[tuple[str, ...]] = ("aggregated",)
     average: Literal["logits", "probabilities"] = "logits"
+    """What of its members an ensemble averages."""
 
 
 class Clients(Ensemble):
-    """All client models of the round, of all groups.
-
-    They weigh the same, in proportion to their training `samples`, or for each image by their
-    `confidence`, the variance of their probabilities (Fed-ET).
-    """
+    """All client models of the round, of all groups."""
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
     lacks: ClassVar[Lacks] = dict.fromkeys(("weights", "average"), ("", Trait.UNIFORM))
     name: Literal["clients"]
     weights: Literal["uniform", "samples", "confidence"] = "uniform"
+    """They weigh the same, in proportion to their training samples, or for each image by the
+    variance of their probabilities (`confidence`, Fed-ET).
+    """
+
+
+class PublicGenerator(Settings):
+    """The generator that the server trains on its public images and all clients receive.
+
+    It is trained against a discriminator of as many channels.
+    """
+
+    latent: Positive = 100
+    """Dimensions of its input."""
+    width: Positive = 64
+    """Channels of the network."""
+    steps: Positive = 2000
+    """Batches that it is trained for."""
+    batch_size: Positive = 64
+    """Images of a batch."""
+    learning_rate: Rate = 0.0002
+    """Rate of Adam."""
+    beta1: Fraction = 0.5
+    """Decay of Adam's mean of gradients."""
+
+
+class Discriminator(Settings):
+    """What each client trains once to tell its own images from generated ones.
+
+    It has three convolutions.
+    """
+
+    width: Positive = 32
+    """Channels of the first convolution; the others have twice and four times as many."""
+    epochs: Positive = 30
+    """Epochs over a client's images."""
+    batch_size: Positive = 64
+    """Images of a batch."""
+    learning_rate: Rate = 0.0002
+    """Rate of Adam."""
+    beta1: Fraction = 0.5
+    """Decay of Adam's mean of gradients."""
 
 
 class Odds(Ensemble):
     """All client models of the round, each weighing by the odds that an image is its client's.
 
-    FedGO: each client trains a `discriminator` against a `generator` of the server's, once, before
-    round 1. It teaches on public images only, of which the odds are known.
+    As in FedGO. It teaches on public images only, of which the odds are known.
     """
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
@@ -51,23 +87,22 @@ class Odds(Ensemble):
     }
     name: Literal["odds"]
     generator: PublicGenerator = PublicGenerator()
+    """What clients' discriminators tell their own images from."""
     discriminator: Discriminator = Discriminator()
+    """What each client trains once, before round 1."""
 
 
 class Aggregated(Ensemble):
-    """The K averaged models of the last `checkpoints` rounds (temporal ensembling)."""
+    """The K averaged models of the last rounds (temporal ensembling)."""
 
     lacks: ClassVar[Lacks] = {"name": ("", Trait.CLIENTS, Trait.UNIFORM)}
     name: Literal["aggregated"]
     checkpoints: Positive = 1
+    """How many rounds."""
 
 
 class Bayesian(Ensemble):
-    """FedBE: the clients' models, the averaged one, and `samples` drawn from their distribution.
-
-    `variant` is the Gaussian of the paper, or that of the released code. `concentration` is of the
-    Dirichlet distribution of the clients' shares.
-    """
+    """FedBE: the clients' models, the averaged one, and models drawn from their distribution."""
 
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling.draw"}
     members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and those that are drawn
@@ -76,9 +111,13 @@ class Bayesian(Ensemble):
     }
     name: Literal["bayesian"]
     distribution: Literal["gaussian", "dirichlet"] = "gaussian"
+    """The distribution of models."""
     samples: Positive = 10
+    """Models that are drawn."""
     variant: Literal["as_published", "as_released"] = "as_published"
+    """The Gaussian of the paper, or of the released code."""
     concentration: Rate = 1.0
+    """Concentration of the Dirichlet distribution of the clients' shares."""
 
     def _faults(self) -> Iterator[str]:
         if self.distribution == "gaussian" and self.concentration != 1.0:
@@ -92,11 +131,7 @@ EnsembleTrainer = ByName[_Ensembles | Odds]
 
 
 class Distilling(Settings):
-    """What trainers of global models have in common: students, after `warm_up` rounds without.
-
-    A student starts from its group's `aggregated` model of the round or from the `previous` global
-    model, so that what participants have trained teaches only.
-    """
+    """What trainers of global models have in common: students."""
 
     needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.ENSEMBLE, Trait.DISTILLED)}
     lacks: ClassVar[Lacks] = {
@@ -104,7 +139,11 @@ class Distilling(Settings):
         "starts_from": ("which averages nobody", Trait.PLAIN_AVERAGE),
     }
     warm_up: Count = 0
+    """The first rounds, which have no students."""
     starts_from: Literal["aggregated", "previous"] = "aggregated"
+    """A student starts from its group's aggregated model of the round or from the previous global
+    model, so that what participants have trained teaches only.
+    """
 
 
 class Basic(Distilling):
@@ -115,13 +154,11 @@ class Basic(Distilling):
 
 
 class Designated(Distilling):
-    """Only the main model is a student, so that the others stay diverse.
-
-    It is group 0's or, with `main` = ``per_architecture``, that of each architecture's first group.
-    """
+    """Only the main model is a student, so that the others stay diverse."""
 
     name: Literal["designated"]
     main: Literal["first", "per_architecture"] = "first"
+    """Group 0's model, or the model of each architecture's first group."""
 
 
 GlobalTrainer = ByName[Basic | Designated]

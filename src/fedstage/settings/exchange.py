@@ -24,7 +24,7 @@ def exchanges_features(recipe: Recipe) -> bool:
 
 def weights_travel(recipe: Recipe) -> bool:
     """Whether clients send and receive weights of models."""
-    return not (exchanges_logits(recipe) or exchanges_features(recipe))
+    return recipe.local.exchanges == "weights"
 
 
 def caches_labels(recipe: Recipe) -> bool:
@@ -34,7 +34,7 @@ def caches_labels(recipe: Recipe) -> bool:
 
 def receives_server_logits(recipe: Recipe) -> bool:
     """Whether clients that send logits learn from the server's model, not from one another."""
-    return isinstance(recipe.local, Digest) and recipe.local.teacher == "server"
+    return recipe.local.learns_from_server
 
 
 # --- what learns from an ensemble -----------------------------------------------------------------
@@ -108,7 +108,7 @@ def takes_changes(recipe: Recipe) -> bool:
 
 
 def keeps_state(recipe: Recipe) -> bool:
-    """Whether clients or the server keep state between rounds beside the model."""
+    """Whether clients or the server keep state between rounds other than models."""
     return clients_keep_state(recipe) or optimises(recipe) or keeps_changes(recipe)
 
 

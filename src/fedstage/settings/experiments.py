@@ -21,20 +21,21 @@ def _published_of(raw: Any, metric: Mapping[str, Any]) -> Any:
 
 
 class Table(Settings):
-    """The axes of the grid that are rows and columns of the result table, and its metric.
-
-    Published numbers and claims are about `metric` unless they name another. `published` locates a
-    paper's numbers, with which the cells are compared. `also` adds columns: `maximum`, the highest
-    of all rounds, is what some released code reports. A further figure shows the metric over the
-    values of the axis `over`.
-    """
+    """The table of an experiment."""
 
     rows: list[str] = ["method"]
+    """Axes of the grid that are rows."""
     columns: list[str] = []
+    """Axes of the grid that are columns."""
     metric: Metric = "top1_accuracy"
+    """The metric of the cells; published numbers and claims are about it unless they name another.
+    """
     published: Published | None = None
+    """A paper's numbers, with which the cells are compared."""
     also: list[Literal["maximum"]] = []
+    """Further columns: `maximum`, the highest of all rounds, is what some released code reports."""
     over: str | None = None
+    """A further figure shows the metric over the values of this axis."""
 
     @model_validator(mode="before")
     @classmethod
@@ -91,19 +92,20 @@ def _is_accuracy(raw: Any) -> bool:
 
 def _are_values(raw: Any) -> bool:
     values = raw if isinstance(raw, list) else [raw]
-    return bool(values) and all(isinstance(one, str | int | float | None) for one in values)
+    return bool(values) and all(isinstance(value, str | int | float | None) for value in values)
 
 
 class Communication(Settings):
-    """What an experiment's communication is compared with.
-
-    `reach` is the goal of runs: the accuracy of cells that share their seed and all axes not named
-    in it, or a fixed one. `published` locates a paper's numbers: of the memory that predictions
-    need (`memory_mib`) or of the parameters sent until a fixed goal (`comm_params`).
-    """
+    """What an experiment's communication is compared with."""
 
     published: Published | None = None
+    """A paper's numbers: of the memory that predictions need (`memory_mib`) or of the parameters
+    sent until a fixed goal (`comm_params`).
+    """
     reach: Annotated[Reach | None, BeforeValidator(_a_goal)] = None
+    """The goal of runs: the accuracy of cells that share their seed and all axes not named in it,
+    or a fixed one.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -123,7 +125,7 @@ class Communication(Settings):
 
 
 def is_fixed(reach: Reach | None) -> bool:
-    """Whether a goal is an accuracy, or several, and not that of other cells."""
+    """Whether a goal is an accuracy, or several, and not what other cells reach."""
     if isinstance(reach, dict):
         return any(isinstance(part, dict) for part in reach.values())
     return reach is not None
@@ -147,41 +149,51 @@ class CellSettings(Settings):
     """Settings of the cells of the grid that have these values on all these axes."""
 
     at: Annotated[Cells, Field(min_length=1)]
+    """Values of axes."""
     settings: Raw
+    """Settings of these cells."""
 
 
 class Scale(Settings):
-    """What a scale changes in the base and in methods, and which axes of the grid it replaces.
-
-    `cells` are settings that depend on several axes, such as a rate tuned by method and partition.
-    """
+    """What a scale changes in the base and in methods, and which axes of the grid it replaces."""
 
     base: Raw = {}
+    """Changes of the base."""
     methods: dict[str, Raw] = {}
+    """Changes of methods."""
     grid: dict[str, AxisValues] = {}
+    """Axes that it replaces."""
     cells: list[CellSettings] = []
+    """Settings that depend on several axes, such as a rate tuned by method and partition."""
 
 
 class Experiment(Settings):
-    """An experiment file.
-
-    `methods` extends or changes the library of methods. `like` names an experiment whose base,
-    methods and scales of the same names this one starts from. `implies` gives settings that come
-    with a value of an axis: axis -> value -> settings. `results` are made of the runs; `properties`
-    and `simulation` follow from the settings, without training.
-    """
+    """An experiment file."""
 
     title: str
+    """Title of its results."""
     like: str | None = None
+    """An experiment whose base, methods and scales of the same names this one starts from."""
     base: Raw = {}
+    """Settings of all runs."""
     grid: dict[str, AxisValues] = {}
+    """Values of each axis, by the path of a setting."""
     methods: dict[str, Raw] = {}
+    """Extends or changes the library of methods."""
     implies: dict[str, dict[str | int | float, Raw]] = {}
+    """Settings that come with a value of an axis: axis -> value -> settings."""
     table: Table = Table()
+    """The table of results."""
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
+    """What is made of the runs; `properties` and `simulation` follow from the settings, without
+    training.
+    """
     communication: Communication = Communication()
+    """What communication is compared with."""
     simulation: Simulation = Simulation()
+    """Durations of jobs for a simulated schedule."""
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
+    """Sizes of the experiment, such as one for a laptop and the paper's."""
 
     def _faults(self) -> Iterator[str]:
         if "costs" in self.results and "communication" not in self.results:

@@ -1,9 +1,7 @@
 """Generators of images: what a client or the server trains so that no public data are needed."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import Field
+from typing import ClassVar, Literal
 
 from fedstage.settings.base import (
     Augmentation,
@@ -14,6 +12,7 @@ from fedstage.settings.base import (
     Positive,
     Rate,
     Settings,
+    Share,
 )
 from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trait
 
@@ -21,7 +20,7 @@ from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trai
 class ImageGenerator(Choice):
     """What generates labelled images, trained by each of the `clients` or by the `server`.
 
-    What the server trains learns from the clients' models, and a student learns beside it.
+    What the server trains learns from the clients' models, together with a student.
     """
 
     room: ClassVar[str] = "algorithm.one_shot.generators"
@@ -30,7 +29,7 @@ class ImageGenerator(Choice):
 
 
 class OfClients(ImageGenerator):
-    """A generator that each client trains, and with which the server makes `samples` images.
+    """A generator that each client trains, and with which the server makes images.
 
     The fields in `of_sampling` are those that only the server reads, once generators are trained.
     """
@@ -38,27 +37,27 @@ class OfClients(ImageGenerator):
     of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
     lacks: ClassVar[Lacks] = {"name": ("", Trait.FROM_SERVER)}
     samples: Positive = 7500
+    """Images that the server makes."""
 
 
 class DistilledDecoder(Settings):
-    """One decoder that the server trains to draw what the clients' decoders do (FedCVAE-KD).
-
-    It learns for `epochs` of Adam from `samples` images of theirs.
-    """
+    """One decoder that the server trains to draw what the clients' decoders do (FedCVAE-KD)."""
 
     samples: Positive = 10000
+    """Images of the clients' decoders that it learns from."""
     epochs: Positive = 30
+    """Epochs over these images."""
     batch_size: Positive = 32
+    """Images of a step."""
     learning_rate: Rate = 0.01
+    """Rate of Adam."""
 
 
 class Cvae(OfClients):
     """A conditional variational autoencoder of each client, whose decoder travels (FedCVAE-Ens).
 
-    It has `latent` dimensions, convolutions of `width` and twice as many channels, and is trained
-    for `epochs` with Adam; `beta` weighs the divergence from the normal distribution. The server
-    generates `samples` images from normal variables cut off at +-`truncation`: with each decoder a
-    share of them, or with the one that it has `distilled` from all.
+    The server generates images with each decoder, a share of them, or with one that it has
+    `distilled` from all.
     """
 
     of_sampling: ClassVar[tuple[str, ...]] = ("samples", "truncation", "distilled")
@@ -67,23 +66,28 @@ class Cvae(OfClients):
     }
     name: Literal["cvae"]
     latent: Positive = 25
+    """Dimensions of its input."""
     width: Positive = 32
+    """Channels of its first convolution; the second has twice as many."""
     beta: NonNegative = 1.0
+    """Weight of the divergence from the normal distribution."""
     epochs: Positive = 100
+    """Epochs over a client's samples."""
     batch_size: Positive = 32
+    """Images of a step."""
     learning_rate: Rate = 0.001
+    """Rate of Adam."""
     truncation: Rate = 3.0
+    """The decoders' normal inputs are cut off at so many deviations."""
     distilled: DistilledDecoder | None = None
+    """One decoder that the server trains from the clients'."""
 
 
 class Adversarial(ImageGenerator):
     """A generator that the server trains against the ensemble of clients' models, and a student.
 
-    In each of `server.epochs` a network of `width` channels with new weights, and its input of
-    `latent` dimensions, take `steps` steps of Adam on a batch, whose best images join a pool.
-    `adversarial` weighs the divergence of the student from the ensemble, with a `temperature`, that
-    the images are to keep large. The models see them with an `augmentation` while it learns.
-    `clip_norm` is of the network's gradient.
+    In each of `server.epochs` a network with new weights, and its input, take steps of Adam on a
+    batch, whose best images join a pool.
     """
 
     trained_by: ClassVar[Literal["clients", "server"]] = "server"
@@ -97,42 +101,51 @@ class Adversarial(ImageGenerator):
         )
     }
     latent: Positive = 256
+    """Dimensions of the network's input."""
     width: Positive = 64
+    """Channels of the network."""
     steps: Positive = 30
+    """Steps of Adam in an epoch, all on one batch."""
     batch_size: Positive = 128
+    """Images of a batch."""
     learning_rate: Rate = 0.001
+    """Rate of Adam."""
     beta1: Fraction = 0.5
+    """Decay of Adam's mean of gradients."""
     clip_norm: Rate | None = None
+    """Largest norm of the network's gradient."""
     adversarial: NonNegative = 1.0
+    """Weight of the divergence of the student from the ensemble, which images are to keep large."""
     temperature: Rate = 1.0
+    """Temperature of that divergence."""
     augmentation: Augmentation = "none"
+    """How the models see the images while the network learns."""
 
 
 class Dense(Adversarial):
-    """DENSE: images like those that norms of the clients' models have seen (`batch_norm`).
-
-    The distances from these are the `mean` over clients as published, or the `sum` as released
-    (`norms`). The divergence counts only where student and ensemble disagree (`only_disagreeing`).
-    """
+    """DENSE: images like those that norms of the clients' models have seen."""
 
     name: Literal["dense"]
     batch_norm: NonNegative = 1.0
+    """Weight of the distance from statistics of batch normalisation."""
     norms: Literal["mean", "sum"] = "mean"
+    """Distances are the mean over clients as published, or the sum as released."""
     only_disagreeing: bool = True
+    """The divergence counts only where student and ensemble disagree."""
 
 
 class CoBoosting(Adversarial):
-    """Co-Boosting: harder images, moved against the ensemble, whose weights learn from them.
-
-    A sample counts by the power `hardness` of 1 - p_y. What teaches is moved by `step`, of pixels
-    from 0 to 1. `weight_step` times `weight_decay` to the power of the epoch moves the weights.
-    """
+    """Co-Boosting: harder images, moved against the ensemble, whose weights learn from them."""
 
     name: Literal["coboosting"]
     hardness: NonNegative = 1.0
+    """A sample counts by this power of 1 - p_y."""
     step: NonNegative = 8 / 255
+    """How far what teaches is moved, of pixels from 0 to 1."""
     weight_step: NonNegative = 0.01
-    weight_decay: Annotated[float, Field(gt=0, le=1)] = 0.99
+    """Step of the ensemble's weights in the first epoch."""
+    weight_decay: Share = 0.99
+    """What their step is multiplied by each epoch."""
 
 
 #: What generates images in one shot.
@@ -142,11 +155,9 @@ Generator = ByName[Cvae | Dense | CoBoosting]
 class FedFtg(Choice):
     """FedFTG: images on which the student of a round is furthest from the clients' models.
 
-    A generator of images of given classes, a network of `width` channels with an input of `latent`
-    dimensions, stays on the server from round to round. For each batch, which has the size of the
-    server's, it takes `steps` steps of Adam, and then the student `student_steps`, until it has
-    taken `server.steps`. `classification` weighs the cross entropy of the clients' models to the
-    classes, `diversity` how alike the images are.
+    A generator of images of given classes stays on the server from round to round. For each batch,
+    which has the size of the server's, it takes its steps and then the student takes its own, until
+    it has taken `server.steps`.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.generators"
@@ -165,12 +176,19 @@ class FedFtg(Choice):
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.data_free"}
     name: Literal["fedftg"]
     latent: Positive = 100
+    """Dimensions of the generator's input."""
     width: Positive = 64
+    """Channels of the generator."""
     steps: Positive = 1
+    """Steps of Adam that the generator takes for a batch."""
     student_steps: Positive = 5
+    """Steps that the student takes on a batch."""
     learning_rate: Rate = 0.01
+    """Rate of Adam."""
     classification: NonNegative = 1.0
+    """Weight of the cross entropy of the clients' models to the classes."""
     diversity: NonNegative = 1.0
+    """Weight of how alike the images are."""
 
 
 class FedFtgAsReleased(FedFtg):
@@ -183,5 +201,5 @@ class FedFtgAsReleased(FedFtg):
     name: Literal["fedftg_as_released"]  # type: ignore[assignment]
 
 
-#: What generates images in the rounds, beside the students that learn from them.
+#: What generates images in the rounds, for the students that learn from them.
 RoundGenerator = ByName[FedFtg | FedFtgAsReleased]

@@ -15,29 +15,16 @@ from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class BoundClients(Settings):
-    """The number of clients that are bound to one architecture, or to none."""
+    """Clients that are bound to one architecture, or to none."""
 
     model: Model | None = None
+    """The architecture; by default they are bound to none."""
     clients: Positive
+    """How many clients."""
 
 
 class Groups(Settings):
-    """Who takes part in a round, and which of the global models each participant trains.
-
-    Participants are drawn `uniform`, or in proportion to their samples, or come `in_turn`, in the
-    order of their numbers. By `staleness` they start from models that are several rounds old; with
-    `withdraw_stale` such participants stay away. `participants` of a round decide
-    the group of a participant: equal shares and, if `global_models` does not divide `participants`,
-    a `remainder` that goes to the first groups, one each, or to the main model's group. Or each
-    client's group is `drawn` once, uniformly, before training, and a round's participants are
-    drawn whatever their groups are.
-
-    `architectures` are the models of groups 0 to K-1, unless all are `model`, the main one, which
-    is group 0's. `client_architectures` binds clients, from client 0 on, to one of them: they take
-    part in its groups only. The main model may be the server's (`server_model`), which no client
-    has. With `head_sharing` it takes the mean of the participants' heads before it is distilled,
-    and all other models take its head thereafter.
-    """
+    """Who takes part in a round, and which of the global models each participant trains."""
 
     needs: ClassVar[Needs] = {"head_sharing": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE)}
     lacks: ClassVar[Lacks] = {
@@ -53,18 +40,39 @@ class Groups(Settings):
         ),
     }
     clients: Positive
+    """Number of clients."""
     participants: Positive
+    """Participants of a round."""
     participation: Literal["uniform", "by_samples", "in_turn"] = "uniform"
+    """Participants are drawn uniformly, or in proportion to their samples, or come in turn, in the
+    order of their numbers.
+    """
     staleness: Staleness = Synchronised(name="none")
+    """How many rounds old the models are from which participants start."""
     withdraw_stale: bool = False
+    """Participants that would start from older models stay away."""
     model: Model
+    """The main model, which is group 0's."""
     global_models: Positive = 1
+    """Number of global models, K."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    """The models of groups 0 to K-1, unless all are `model`."""
     client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
+    """Binds clients, from client 0 on, to an architecture: they take part in its groups only."""
     client_groups: Literal["by_index", "drawn"] = "by_index"
+    """The group of a participant: by its index in equal shares, or the group that its client has
+    drawn once, uniformly, before training.
+    """
     server_model: bool = False
+    """The main model is the server's, and no client has it."""
     head_sharing: bool = False
+    """The main model takes the mean of the participants' heads before it is distilled, and all
+    other models take its head thereafter.
+    """
     remainder: Literal["spread", "main"] = "spread"
+    """What is left of equal shares goes to the first groups, one each, or to the main model's
+    group.
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.participants > self.clients:
@@ -76,10 +84,7 @@ class Groups(Settings):
             )
         for model in models_of(self):
             if model.more_outputs:
-                yield (
-                    f"model.more_outputs = {model.more_outputs}: only for clients of one shot, "
-                    "whose votes may read them"
-                )
+                yield f"model.more_outputs = {model.more_outputs}: only for clients of one shot"
         groups = len(client_groups(self))
         if self.client_groups == "by_index" and self.participants < groups:
             needed = f"{groups}" if self.server_model else f"global_models = {groups}"
@@ -101,10 +106,9 @@ class Groups(Settings):
                 f"architectures: {len(self.architectures)} of them: must be global_models = "
                 f"{self.global_models}, one for each group"
             )
-        if self.architectures[0] != self.model:
-            yield (
-                f"architectures.0 = {self.architectures[0].name!r}: must be model, the main one's"
-            )
+        first = self.architectures[0]
+        if first != self.model:
+            yield f"architectures.0 = {first.name!r}: must be model, the main one's"
 
     def _check_head_sharing(self) -> Iterator[str]:
         for model in dict.fromkeys(models_of(self)):
@@ -135,10 +139,9 @@ class Groups(Settings):
                     f"architecture of the recipe, settings included: {known}"
                 )
             bound[part.model] += part.clients
-        if bound.total() > self.clients:
-            yield (
-                f"client_architectures: {bound.total()} clients: at most clients = {self.clients}"
-            )
+        total = bound.total()
+        if total > self.clients:
+            yield f"client_architectures: {total} clients: at most clients = {self.clients}"
         unbound = self.clients - sum(bound[model] for model in participants)
         needed = unbound_needed(participants, bound)
         if unbound < needed:

@@ -50,13 +50,9 @@ def _check_division(
     training = f"{parts.train} training samples of data = {data.name}"
     if shares > parts.train:
         yield f"clients = {clients}{own}: at most the {training}, one each"
-    least = {
-        "dirichlet": ("min_samples", getattr(partition, "min_samples", 0)),
-        "shards": ("classes_per_client", getattr(partition, "classes_per_client", 0)),
-    }
-    key, each = least.get(partition.name, ("", 0))
-    yield from _at_most(f"partition.{key}", each, parts.train // shares,
-                        f"as {shares} clients{own} share {training}")  # fmt: skip
+    for key in ("min_samples", "classes_per_client"):
+        yield from _at_most(f"partition.{key}", getattr(partition, key, 0), parts.train // shares,
+                            f"as {shares} clients{own} share {training}")  # fmt: skip
 
 
 def _at_most(key: str, value: int, most: int, reason: str) -> Iterator[str]:
@@ -92,9 +88,9 @@ def check_channels(data: DataSet, public: Public) -> Iterator[str]:
     """Yield that a public set's images have other channels than the clients', so no model fits."""
     if not isinstance(public, DataSet):
         return
-    one, other = data.known.shape, public.known.shape
-    if one is not None and other is not None and one[0] != other[0]:
+    own, other = data.known.shape, public.known.shape
+    if own is not None and other is not None and own[0] != other[0]:
         yield (
             f"public = {public.name}: images of shape {list(other)}, and those of data = "
-            f"{data.name}, which the models are for, have {list(one)}"
+            f"{data.name}, which the models are for, have {list(own)}"
         )

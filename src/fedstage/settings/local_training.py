@@ -71,16 +71,11 @@ class FedProx(LocalTraining):
 
     name: Literal["fedprox"]
     mu: NonNegative = 0.001
+    """Weight of the proximal term."""
 
 
 class Scaffold(LocalTraining):
-    """Control variates (Karimireddy et al. 2020).
-
-    A client's new variate is the gradient of all its data at the model that starts the round
-    (`option` I), or its mean gradient over the steps (II). `control` variates are kept for each
-    global model, or shared. The server's variate weights clients equally, as published, or by
-    their `samples`, as in FLamby's code.
-    """
+    """Control variates (Karimireddy et al. 2020)."""
 
     keeps_state: ClassVar[bool] = True
     needs: ClassVar[Needs] = {
@@ -90,8 +85,15 @@ class Scaffold(LocalTraining):
     }
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
+    """A client's new variate is the gradient of all its data at the model that starts the round
+    (I), or its mean gradient over the steps (II).
+    """
     control: Literal["per_model", "shared"] = "per_model"
+    """Control variates are kept for each global model, or shared by all."""
     weights: Literal["uniform", "samples"] = "uniform"
+    """The server's variate weights clients equally, as published, or by their samples, as in
+    FLamby's code.
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.control == "shared" and self.weights != "uniform":
@@ -114,7 +116,7 @@ class FedNova(LocalTraining):
 
 
 class Moon(LocalTraining):
-    """A contrast of representations, weighted by mu, at a temperature (Li, He, Song 2021).
+    """A contrast of representations (Li, He, Song 2021).
 
     The model needs a `head`, whose representation is compared.
     """
@@ -124,44 +126,53 @@ class Moon(LocalTraining):
     needs_head: ClassVar[bool] = True
     name: Literal["moon"]
     mu: NonNegative = 5.0
+    """Weight of the contrast."""
     temperature: Rate = 0.5
+    """Temperature of the contrast."""
 
 
 class FedNtd(LocalTraining):
-    """Distillation of the classes beside the label (Lee et al. 2022), weighted by beta."""
+    """Distillation of the classes other than the label (Lee et al. 2022)."""
 
     own_loss: ClassVar[bool] = True
     name: Literal["fedntd"]
     beta: NonNegative = 1.0
+    """Weight of the distillation."""
     temperature: Rate = 1.0
+    """Temperature of the distillation."""
 
 
 class FedLc(LocalTraining):
-    """Logits calibrated by the client's numbers of labels, with margins of tau n_c^(-1/4)."""
+    """Logits calibrated by the client's numbers of labels n_c."""
 
     own_loss: ClassVar[bool] = True
     name: Literal["fedlc"]
     tau: NonNegative = 1.0
+    """Margins are tau n_c^(-1/4)."""
 
 
 class FedGkd(LocalTraining):
-    """Distillation from the last `models` global models, weighted by gamma / 2 (Yao et al. 2023).
-
-    The `teacher` is one model of their ``mean`` weights or each of them by itself, with a ``vote``:
-    a softmax of their losses on the server's validation set, divided by minus `vote_temperature`.
-    The `distance` to its logits is the ``kl`` divergence at a `temperature` or, as an option of the
-    released code, their mean squared difference.
-    """
+    """Distillation from the last global models (Yao et al. 2023)."""
 
     uses: ClassVar[Mapping[str, str]] = {"teacher": "algorithm.local_trainers.votes"}
     own_loss: ClassVar[bool] = True
     name: Literal["fedgkd"]
     gamma: NonNegative = 0.2
+    """The distillation weighs gamma / 2."""
     models: Positive = 5
+    """How many of the last global models teach."""
     teacher: Literal["mean", "vote"] = "mean"
+    """One model of their mean weights, or each of them by itself, with a vote: a softmax of their
+    losses on the server's validation set, divided by minus `vote_temperature`.
+    """
     vote_temperature: Rate = 1.0
+    """Temperature of the votes."""
     distance: Literal["kl", "mse"] = "kl"
+    """Distance to the teacher's logits: the divergence or, as an option of the released code, their
+    mean squared difference.
+    """
     temperature: Rate = 1.0
+    """Temperature of the divergence."""
 
     def _faults(self) -> Iterator[str]:
         if self.teacher != "vote" and self.vote_temperature != 1.0:
@@ -180,28 +191,24 @@ class FedGkd(LocalTraining):
         return self.teacher == "vote" and self.history > 0
 
     def models_sent(self, known: int) -> int:
-        """Return 1 and, if there are older ones, that of the mean weights; or all that vote."""
+        """Return 1 and, if there are older models, 1 of mean weights; or all that vote."""
         return max(1, known if self.teacher == "vote" else min(known, 2))
 
 
 class LabelCache(Settings):
-    """Labels of public samples that clients and server keep, in place of asking anew (SCARLET).
-
-    Labels made in round s serve until round s + `duration` - 1. Then clients are asked anew: the
-    new labels are kept (`renewed`) or serve once and leave no entry (`forgotten`, as released).
-    """
+    """Labels of public samples that clients and server keep, instead of asking again (SCARLET)."""
 
     duration: Positive = 50
+    """Labels made in round s serve until round s + duration - 1. Then clients are asked again."""
     expired: Literal["forgotten", "renewed"] = "forgotten"
+    """New labels are kept, or serve once and leave no entry, as released."""
 
 
 class Digest(LocalTraining):
     """Each client keeps a model of its own, and first learns from others' logits (FedMD, DS-FL).
 
     It digests the ensemble of the last round by the recipe's `distillation`, with the settings of
-    `server`, and then trains on its own samples. No weights travel, only logits on public data;
-    with a `cache` of those that are not known. With `teacher` = ``server`` clients learn what the
-    server's model says, and that model learns from clients (FedGEMS).
+    `server`, and then trains on its own samples. No weights travel, only logits on public data.
     """
 
     uses: ClassVar[Mapping[str, str]] = {
@@ -216,7 +223,11 @@ class Digest(LocalTraining):
     }
     name: Literal["digest"]
     cache: LabelCache | None = None
+    """Keep labels, so that only logits travel of which no label is kept."""
     teacher: Literal["clients", "server"] = "clients"
+    """Clients learn from one another's logits, or from the server's model, which learns from
+    clients (FedGEMS).
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.cache is not None and self.teacher == "server":
@@ -232,8 +243,7 @@ class Gkt(LocalTraining):
     """Each client keeps a small model, and a large one on the server goes on from it (FedGKT).
 
     The server's model trains on features that clients' models give of their samples, with the
-    settings of `server`. Client and server learn from the labels, and each from the other's logits
-    at this `temperature`; `alpha` weighs the logits on clients, and the labels on the server.
+    settings of `server`. Client and server learn from the labels, and each from the other's logits.
     """
 
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.features"}
@@ -245,7 +255,9 @@ class Gkt(LocalTraining):
     own_loss: ClassVar[bool] = True
     name: Literal["gkt"]
     alpha: NonNegative = 1.0
+    """Weight of the logits on clients, and of the labels on the server."""
     temperature: Rate = 3.0
+    """Temperature of the logits."""
 
 
 LocalTrainer = ByName[
@@ -260,13 +272,7 @@ class Uncompressed(Settings):
 
 
 class Stc(Settings):
-    """Sparse updates in few bits: FedAvg-STC of FENS.
-
-    Of each tensor's change the share `sparsity` of smallest entries is dropped; the others are sent
-    in `bits` bits. `residuals` adds what was dropped to the next change. `downstream` compresses
-    the change of the global model, too. Bytes `count` values and positions, or values only, as
-    published.
-    """
+    """Sparse updates in few bits: FedAvg-STC of FENS."""
 
     needs: ClassVar[Needs] = {
         "name": (Trait.WEIGHTS,),
@@ -278,10 +284,15 @@ class Stc(Settings):
     )
     name: Literal["stc"]
     sparsity: Fraction = 0.5
+    """Share of smallest entries of each tensor's change that are dropped."""
     bits: Literal[16, 32] = 16
+    """Bits of a number that is sent."""
     residuals: bool = True
+    """Add what was dropped to the next change."""
     downstream: bool = True
+    """Compress the change of the global model, too."""
     count: Literal["encoded", "published"] = "encoded"
+    """Bytes count values and positions, or values only, as published."""
 
 
 Compression = ByName[Uncompressed | Stc]

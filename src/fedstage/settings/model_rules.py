@@ -37,11 +37,12 @@ class Median(ModelRule):
 
 
 class TrimmedMean(ModelRule):
-    """Of each number the mean without the `trimmed` largest and smallest (Yin et al. 2018)."""
+    """Of each number the mean without the largest and smallest (Yin et al. 2018)."""
 
     needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["trimmed_mean"]
     trimmed: Positive = 1
+    """How many of the largest are left out, and of the smallest."""
 
     @property
     def fewest(self) -> int:
@@ -50,15 +51,14 @@ class TrimmedMean(ModelRule):
 
 
 class Krum(ModelRule):
-    """The model that is nearest to its neighbours (Blanchard et al. 2017).
-
-    `faulty` of them may be anything. The mean of the best `selected` is Multi-Krum.
-    """
+    """The model that is nearest to its neighbours (Blanchard et al. 2017)."""
 
     needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["krum"]
     faulty: Count = 1
+    """How many models may be anything."""
     selected: Positive = 1
+    """The mean of so many of the best models is Multi-Krum."""
 
     @property
     def fewest(self) -> int:

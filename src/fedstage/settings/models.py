@@ -1,4 +1,7 @@
-"""Architectures of models."""
+"""Architectures of models.
+
+One file because all alternatives of one choice are read next to one another.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -6,11 +9,21 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
-from fedstage.settings.heads import Head
 
 Norm = Literal["batch", "group", "none"]
 #: Of residual blocks that change the number of channels: without (A) or with a projection (B).
 Shortcut = Literal["A", "B"]
+
+
+class Head(Settings):
+    """Layers that end a model of any architecture, the same in all: x -> z -> logits."""
+
+    hidden: Positive = 128
+    """Numbers that the architecture gives in place of classes, before a ReLU."""
+    width: Positive = 128
+    """Numbers of the representation z."""
+    relu: bool = True
+    """Another ReLU ends the representation."""
 
 
 class Architecture(Choice):
@@ -18,8 +31,6 @@ class Architecture(Choice):
 
     `smallest` is the least height and width of images; None if any size will do. `compiles`: the
     compiler of `numerics.compile` takes it. `pools_maps`: layer `pool` takes its last feature maps.
-    A model has an output a class and `more_outputs` behind them, which votes of one shot may read:
-    so many, or its `features`, with which a prototype a class is compared.
     """
 
     room: ClassVar[str] = "models.architectures"
@@ -28,12 +39,16 @@ class Architecture(Choice):
     compiles: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
     more_outputs: Count | Literal["features"] = 0
+    """Outputs behind one a class, which votes of one shot may read: so many, or the model's
+    features, with which a prototype a class is compared.
+    """
 
 
 class Headed(Architecture):
     """An architecture whose last layer can be replaced by a `head`."""
 
     head: Head | None = None
+    """Layers in place of the last one."""
 
 
 class CnnSmall(Headed):
@@ -42,48 +57,56 @@ class CnnSmall(Headed):
     smallest: ClassVar[int | None] = 4
     name: Literal["cnn_small"]
     width: Positive = 16
+    """Channels of the first convolution; the second has twice as many."""
     hidden: Positive = 64
+    """Units of the first linear layer."""
     norm: Norm = "none"
+    """Normalisation behind each convolution."""
 
 
 class LogisticRegression(Architecture):
-    """One linear layer on the flattened input.
-
-    `outputs` = 1, for two classes: the second's logit, the first's being 0. The cross entropy is
-    then the binary cross entropy of the sigmoid.
-    """
+    """One linear layer on the flattened input."""
 
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["logistic_regression"]
     outputs: Literal[1] | None = None
+    """1, for two classes: the second's logit, the first's being 0. The cross entropy is then the
+    binary cross entropy of the sigmoid.
+    """
 
 
 class Perceptron(Headed):
-    """Linear layers on the flattened input, with `hidden` units each and ReLU between them."""
+    """Linear layers on the flattened input, with ReLU between them."""
 
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["mlp"]
     hidden: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = (64, 64)
+    """Units of each layer but the last."""
 
 
 class ResNet(Headed):
-    """CIFAR ResNet of He et al. 2016, 6n+2 layers; shortcuts without (A) or with projection (B)."""
+    """CIFAR ResNet of He et al. 2016, with 6n+2 layers."""
 
     module: ClassVar[str] = "resnet"
     smallest: ClassVar[int | None] = 8
     pools_maps: ClassVar[bool] = True
     name: Literal["resnet8", "resnet20", "resnet32", "resnet56"]
     norm: Norm = "batch"
+    """Normalisation behind each convolution."""
     shortcut: Shortcut = "A"
+    """Residual blocks that change the number of channels have a shortcut without (A) or with a
+    projection (B).
+    """
 
 
 class Lower(Architecture):
     """A small model that is whole, and whose `body` gives an `Upper` feature maps to go on from.
 
-    The maps have `width` channels, and the height and width of the images.
+    The maps have the height and width of the images.
     """
 
     width: Positive = 16
+    """Channels of the feature maps."""
 
     def features(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the features of a sample of this shape."""
@@ -91,32 +114,40 @@ class Lower(Architecture):
 
 
 class Upper(Architecture):
-    """A model that goes on from feature maps of `width` channels, which a `Lower`'s body gives."""
+    """A model that goes on from feature maps, which a `Lower`'s body gives."""
 
     samples: ClassVar[tuple[str, ...]] = ("feature maps",)
     width: Positive = 16
+    """Channels of the feature maps."""
 
 
 class ResNetLower(Lower):
-    """The beginning of a CIFAR ResNet, and a linear layer; with 3 residual `blocks` 8 layers."""
+    """The beginning of a CIFAR ResNet, and a linear layer."""
 
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_lower"]
     blocks: Count = 3
+    """Residual blocks; with 3 it has 8 layers."""
     norm: Norm = "batch"
+    """Normalisation behind each convolution."""
 
 
 class ResNetUpper(Upper):
-    """The rest of a CIFAR ResNet: 3 stages of `blocks` residual blocks.
+    """The rest of a CIFAR ResNet: 3 stages of residual blocks.
 
-    They have `width`, 2 and 4 times `width` channels. With 9 blocks it has 55 layers.
+    They have `width`, 2 and 4 times `width` channels.
     """
 
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_upper"]
     blocks: Positive = 9
+    """Residual blocks of a stage; with 9 it has 55 layers."""
     norm: Norm = "batch"
+    """Normalisation behind each convolution."""
     shortcut: Shortcut = "A"
+    """Residual blocks that change the number of channels have a shortcut without (A) or with a
+    projection (B).
+    """
 
 
 class WideResNet(Headed):
@@ -127,39 +158,40 @@ class WideResNet(Headed):
     pools_maps: ClassVar[bool] = True
     name: Literal["wrn16_2"]
     norm: Norm = "batch"
+    """Normalisation before each convolution."""
 
 
 class DeepMil(Architecture):
-    """Gated attention over the instances of a bag (Ilse et al. 2018), as in FLamby's baseline.
-
-    `width` is the dimension of embedded instances and of attention.
-    """
+    """Gated attention over the instances of a bag (Ilse et al. 2018), as in FLamby's baseline."""
 
     samples: ClassVar[tuple[str, ...]] = ("bags",)
     name: Literal["deep_mil"]
     width: Positive = 128
+    """Dimension of embedded instances and of attention."""
     outputs: Literal[1] | None = 1
+    """1, for two classes: the second's logit, the first's being 0."""
 
 
 class Pretrained(Settings):
-    """A file of weights below the data folder, and its SHA-256 or the first digits thereof."""
+    """A file of weights."""
 
     file: str
+    """Path below the data folder."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
+    """SHA-256 of the file, or its first digits."""
 
 
 class EfficientNet(Headed):
-    """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes.
-
-    All layers but the last start from `weights`: a state dict of torchvision's model, in PyTorch's
-    format or safetensors.
-    """
+    """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes."""
 
     module: ClassVar[str] = "efficientnet"
     smallest: ClassVar[int | None] = 32
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     name: Literal["efficientnet_b0"]
     weights: Pretrained | None = None
+    """What all layers but the last start from: a state dict of torchvision's model, in PyTorch's
+    format or safetensors.
+    """
     norm: ClassVar[str] = "batch"
 
 
@@ -171,15 +203,18 @@ class ResNetWide(Headed):
     pools_maps: ClassVar[bool] = True
     name: Literal["resnet8_wide"]
     norm: Norm = "batch"
+    """Normalisation behind each convolution."""
     width: Positive = 128
+    """Channels of the first block."""
 
 
 class CnnFedEt(Headed):
-    """The small network of Fed-ET: two convolutions with `channels`, and five linear layers."""
+    """The small network of Fed-ET: two convolutions and five linear layers."""
 
     smallest: ClassVar[int | None] = 16
     name: Literal["cnn_fed_et"]
     channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (64, 64)
+    """Channels of the convolutions."""
 
 
 class ResNet18(Headed):
@@ -188,6 +223,7 @@ class ResNet18(Headed):
     smallest: ClassVar[int | None] = 32
     name: Literal["resnet18"]
     norm: Norm = "batch"
+    """Normalisation behind each convolution."""
 
 
 class Vgg19(Headed):
@@ -198,40 +234,48 @@ class Vgg19(Headed):
 
 
 class OfTexts(Headed):
-    """An architecture for texts, with an embedding of each of `vocabulary` tokens."""
+    """An architecture for texts."""
 
     samples: ClassVar[tuple[str, ...]] = ("tokens",)
     vocabulary: Positive = 30_522
+    """Tokens that have an embedding."""
 
 
 class Lstm(OfTexts):
     """LSTM layers (Hochreiter and Schmidhuber 1997) that read a text from left to right.
 
-    The last layer's `hidden` numbers at a text's last token go through a linear layer. The default
-    sizes are Fed-ET's; `embedding`, which it leaves open, makes the size that its Table 6 has.
+    The last layer's numbers at a text's last token go through a linear layer. The default sizes are
+    Fed-ET's.
     """
 
     compiles: ClassVar[bool] = False
     name: Literal["lstm"]
     embedding: Positive = 52
+    """Dimension of tokens, which Fed-ET leaves open; the default makes the size that its Table 6
+    has.
+    """
     layers: Positive = 2
+    """LSTM layers."""
     hidden: Positive = 256
+    """Numbers of a layer."""
 
 
 class Transformer(OfTexts):
-    """A transformer for texts of at most `positions` tokens; needs the extra `text`.
-
-    `width` is the dimension of tokens, `hidden` that between the two layers behind attention. All
-    layers but the classifier's start from `weights`, the state dict of a published model.
-    """
+    """A transformer for texts; needs the extra `text`."""
 
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     positions: Positive = 512
+    """Tokens of the longest text."""
     layers: Positive
+    """Layers of attention."""
     heads: Positive
+    """Heads of attention."""
     width: Positive
+    """Dimension of tokens."""
     hidden: Positive
+    """Dimension between the two layers behind attention."""
     weights: Pretrained | None = None
+    """What all layers but the classifier's start from: the state dict of a published model."""
 
     def _faults(self) -> Iterator[str]:
         if self.width % self.heads:
@@ -243,43 +287,36 @@ class DistilBert(Transformer):
 
     name: Literal["distilbert"]
     layers: Positive = 6
+    """Layers of attention."""
     heads: Positive = 12
+    """Heads of attention."""
     width: Positive = 768
+    """Dimension of tokens."""
     hidden: Positive = 3072
+    """Dimension between the two layers behind attention."""
 
 
 class Bert(Transformer):
     """BERT (Devlin et al. 2019) with a classifier, by default as small as Tiny-BERT.
 
-    Tiny-BERT and Mini-BERT, of 4 layers, 4 heads, `width` 256 and `hidden` 1024, are those of Turc
+    Tiny-BERT and Mini-BERT, of 4 layers, 4 heads, `width` 256 and `hidden` 1024, are from Turc
     et al. 2019.
     """
 
     name: Literal["bert"]
     layers: Positive = 2
+    """Layers of attention."""
     heads: Positive = 2
+    """Heads of attention."""
     width: Positive = 128
+    """Dimension of tokens."""
     hidden: Positive = 512
+    """Dimension between the two layers behind attention."""
 
 
-Model = ByName[
-    CnnSmall
-    | LogisticRegression
-    | ResNet
-    | ResNetLower
-    | ResNetUpper
-    | WideResNet
-    | ResNetWide
-    | DeepMil
-    | EfficientNet
-    | CnnFedEt
-    | ResNet18
-    | Vgg19
-    | DistilBert
-    | Lstm
-    | Bert
-    | Perceptron
-]
+_Common = CnnSmall | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
+_OfPapers = ResNetWide | DeepMil | EfficientNet | CnnFedEt | ResNet18 | Vgg19
+Model = ByName[_Common | _OfPapers | DistilBert | Lstm | Bert | Perceptron]
 
 
 def head_of(model: Architecture) -> Head | None:

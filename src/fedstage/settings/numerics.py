@@ -10,23 +10,26 @@ from fedstage.settings.traits import Needs, Trait
 
 
 class Numerics(Settings):
-    """How numbers are computed; bytes are reproducible for one choice, not between choices.
-
-    `precision` is that of convolutions and matrix products: bf16 by autocast, with weights, sums
-    and losses in fp32, or tf32 of NVIDIA's GPUs. `compile` compiles the loss and its gradient.
-    `cuda_graphs` records a training step once and lets the GPU replay it. `logits` is the storage
-    type of members' logits.
-    """
+    """How numbers are computed; bytes are reproducible for one choice, not between choices."""
 
     uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
     needs: ClassVar[Needs] = {"compile": (Trait.COMPILED,), "cuda_graphs": (Trait.GRAPHS,)}
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    """Where models are trained; ``auto`` takes a GPU if there is one."""
     threads: Positive = 1
+    """Threads of a job on the CPU."""
     precision: Literal["fp32", "bf16", "tf32"] = "fp32"
+    """Of convolutions and matrix products: bf16 by autocast, with weights, sums and losses in fp32,
+    or tf32 of NVIDIA's GPUs.
+    """
     memory_format: Literal["contiguous", "channels_last"] = "contiguous"
+    """How images lie in memory."""
     compile: bool = False
+    """Compile the loss and its gradient."""
     cuda_graphs: bool = False
+    """Record a training step once and let the GPU replay it."""
     logits: Literal["fp32", "fp16"] = "fp32"
+    """Storage type of members' logits."""
 
     def _faults(self) -> Iterator[str]:
         if self.device.startswith("cuda"):

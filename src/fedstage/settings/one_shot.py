@@ -17,6 +17,7 @@ from fedstage.settings.base import (
     Positive,
     Seed,
     Settings,
+    Share,
     WeightsFile,
 )
 from fedstage.settings.data import Data
@@ -40,32 +41,39 @@ from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
 
 class OneShot(Settings):
-    """Settings that one-shot runs do not share with federated ones.
-
-    `aggregator_fraction` of each client's samples are for the aggregator. Clients train on the
-    others (`local_fraction` = null) or on all (1), which excludes aggregators fitted to samples.
-    Clients may learn an `unknown` class, with one more output than classes, or `prototypes`.
-    The ensemble has the models of all clients, or of chosen `members`.
-    With a `quantisation` the aggregated models are quantised. Models and data of the clients in
-    `forget` do not enter the aggregator. With a `distillation` the aggregator teaches a `student`
-    (by default of the architecture of `model`) on the public images, which predicts in its place.
-    A `generator` makes the images of `public` = generated.
-    """
+    """Settings that one-shot runs do not share with federated ones."""
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     aggregator_fraction: Fraction = 0.0
-    local_fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of each client's samples that is for the aggregator."""
+    local_fraction: Share | None = None
+    """Clients train on the other samples (null) or on all (1), which excludes aggregators that are
+    fitted to samples.
+    """
     initialisation: Literal["common", "own"] = "common"
+    """Clients start from one initial model, or from one each."""
     unknown: Unknown | None = None
+    """Clients learn an unknown class, with one more output than classes."""
     prototypes: Prototypes | None = None
+    """Clients learn a prototype a class."""
     quantisation: Quantisation = NotQuantised(name="none")
+    """Precision of the aggregated models."""
     members: Members | None = None
+    """The clients whose models the ensemble has, by default all."""
     aggregator: Aggregator = Averaging(name="averaging")
+    """The rule that combines the models."""
     aggregator_training: AggregatorTraining | None = None
+    """How an aggregator with parameters is trained."""
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+    """Clients whose models and data do not enter the aggregator."""
     generator: Generator | None = None
+    """Makes the images of `public` = generated."""
     distillation: OneShotTransfer | None = None
+    """What a student learns from the aggregator on the public images; it predicts in the
+    aggregator's place.
+    """
     student: Model | None = None
+    """Architecture of the student, by default `model`."""
 
 
 class OneShotRecipe(OneShot):
@@ -77,18 +85,41 @@ class OneShotRecipe(OneShot):
         "no generator": ("", Trait.FROM_SERVER),
     }
     data: Data
+    """The data set."""
     clients: Positive
+    """Number of clients."""
     partition: Partition
+    """How training samples are dealt out to clients."""
     validation: Fraction = 0.0
+    """Share of each client's samples that is set aside for validation."""
     core: Core | None = None
+    """Labelled training samples of the server."""
     model: Model
+    """Architecture of clients' models."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
+    """Architectures that are dealt out to clients in turn, unless all are `model`."""
     start: WeightsFile | None = None
+    """Final model of another recipe that clients start from."""
     client: Client
+    """How clients train."""
     server: Server | None = None
+    """How a student trains."""
     public: Public = HeldOut(name="held_out")
+    """Images on which the student learns."""
     numerics: Numerics = Numerics()
+    """How numbers are computed."""
     seed: Seed
+    """Seed of all draws."""
+
+    @property
+    def client_models(self) -> tuple[Model, ...]:
+        """The architectures of clients, which are dealt out in turn."""
+        return self.architectures or (self.model,)
+
+    @property
+    def left(self) -> int:
+        """The number of clients that are not forgotten."""
+        return self.clients - len(set(self.forget))
 
     @property
     def teaching(self) -> Teaching[OneShotTransfer] | None:
@@ -113,11 +144,11 @@ class OneShotRecipe(OneShot):
 
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)
-        models = (*(self.architectures or (self.model,)), self.student or self.model)
+        models = (*self.client_models, self.student or self.model)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         divided = (self.data, self.clients, self.partition, self.core)
         yield from check_known(*divided, models, self.client)
-        for model in self.architectures or (self.model,):
+        for model in self.client_models:
             if model.more_outputs:
                 yield (
                     f"model.more_outputs = {model.more_outputs!r}: follows from unknown or "
@@ -134,16 +165,15 @@ class OneShotRecipe(OneShot):
                 f"forget = {list(self.forget)}: at most {self.clients - 1}, the last of "
                 f"clients = {self.clients}"
             )
-        if len(set(self.forget)) == self.clients:
+        if not self.left:
             yield f"forget = {list(self.forget)}: at least 1 client must stay"
         yield from clashes(self.declarations())
-        of_clients = self.architectures or (self.model,)
-        yield from _check_learnt(self, self.data, of_clients)
-        fused = self.aggregator.name == "fused_features"
-        if fused and self.prototypes is not None and len(set(of_clients)) > 1:
-            yield "architectures: must be one with aggregator = fused_features, for features to fit"
-        if self.aggregator.name == "fused_features" and self.prototypes is None:
-            yield "prototypes = null: aggregator = fused_features needs clients that learn some"
+        yield from _check_learnt(self, self.data, self.client_models)
+        if self.aggregator.name == "fused_features":
+            if self.prototypes is None:
+                yield "prototypes = null: aggregator = fused_features needs clients that learn some"
+            elif len(set(self.client_models)) > 1:
+                yield "architectures: must be one with aggregator = fused_features"
         if self.aggregator.name == "least_unknown":
             yield from self._check_least_unknown(self.aggregator)
         if self.members is not None:
@@ -158,15 +188,13 @@ class OneShotRecipe(OneShot):
     def _check_least_unknown(self, rule: LeastUnknown) -> Iterator[str]:
         if self.unknown is None:
             yield "unknown = null: aggregator = least_unknown needs clients that learn it"
-        left = self.clients - len(set(self.forget))
-        most = left if self.members is None else min(left, self.members.count)
+        most = self.left if self.members is None else min(self.left, self.members.count)
         if (rule.voters or 1) > most:
             yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
-        left = self.clients - len(set(self.forget))
-        if chosen.count > left:
-            yield f"members.count = {chosen.count}: at most {left}, the clients not forgotten"
+        if chosen.count > self.left:
+            yield f"members.count = {chosen.count}: at most {self.left}, the clients not forgotten"
         if chosen.judged and not self.validation:
             yield f"validation = 0: members = {chosen.name} needs more than 0"
 
@@ -210,7 +238,7 @@ class OneShotRecipe(OneShot):
     def _check_norms(self, generator: Generator) -> Iterator[str]:
         """Yield models without the norms that a generator looks at."""
         if weight := getattr(generator, "batch_norm", 0):
-            for model in dict.fromkeys(self.architectures or (self.model,)):
+            for model in dict.fromkeys(self.client_models):
                 if not has_batch_norm(model):
                     yield (
                         f"generator.batch_norm = {weight}: model = {model.name!r} "
@@ -218,19 +246,18 @@ class OneShotRecipe(OneShot):
                     )
 
     def _check_training(self, training: AggregatorTraining) -> Iterator[str]:
-        left = self.clients - len(set(self.forget))
         if training.name not in self.aggregator.trained_by:
             yield (
                 f"aggregator_training = {training.name!r}: aggregator = "
                 f"{self.aggregator.name!r} is trained by {' or '.join(self.aggregator.trained_by)}"
             )
-        most = left if self.members is None else self.members.count
+        most = self.left if self.members is None else self.members.count
         if training.name == "mirror_descent" and (training.predictors or 1) > most:
             yield f"aggregator_training.predictors = {training.predictors}: at most {most} members"
-        if training.name != "proxy" and (training.participants or 1) > left:
+        if training.name != "proxy" and (training.participants or 1) > self.left:
             yield (
-                f"aggregator_training.participants = {training.participants}: at most {left}, the "
-                "clients that are not forgotten"
+                f"aggregator_training.participants = {training.participants}: at most {self.left}, "
+                "the clients that are not forgotten"
             )
         if training.early_stopping is not None and not self.validation:
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"
@@ -238,13 +265,14 @@ class OneShotRecipe(OneShot):
 
 def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:
     """Yield what does not go with what the clients of a recipe are to learn, each alone."""
-    beside = {key: getattr(recipe, key) for key in ("data", "client", "numerics")}
+    parts = [
+        part
+        for key in ("data", "client", "numerics")
+        for part in getattr(recipe, key).declarations(key)
+    ]
     for key in ("unknown", "prototypes"):
-        if getattr(own, key) is not None:
-            both = beside | {key: getattr(own, key)}
-            yield from clashes(
-                part for one, settings in both.items() for part in settings.declarations(one)
-            )
+        if (learnt := getattr(own, key)) is not None:
+            yield from clashes([*parts, *learnt.declarations(key)])
     yield from _check_learnt(own, recipe.data, (recipe.model,))
 
 

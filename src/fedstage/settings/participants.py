@@ -5,18 +5,37 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from fedstage.settings.base import Count, Settings
+from fedstage.settings.base import Count, Positive, Seed, Settings
+from fedstage.settings.staleness import Delays
 
 
 class Binding(Settings):
-    """The architecture of each participant of a round and of each client; None: any.
+    """Which clients the participants of a round may be.
 
     Architectures are numbered by their first group, so that recipes with other models, or with more
     groups of the same, have the same participants.
     """
 
     participants: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
+    """Architecture of each participant of a round; None: any."""
     clients: Annotated[tuple[Count | None, ...], Field(strict=False, min_length=1)]
+    """Architecture of each client; None: any."""
+
+
+class PlanSettings(Settings):
+    """The part of a run's settings by which participants are drawn, or come in turn.
+
+    `binding` has the clients that each participant may have, by default all; `groups` is how many
+    there are if each client is drawn one before training.
+    """
+
+    clients: Positive
+    participants: Positive
+    participation: str
+    binding: Binding | None = None
+    groups: Positive | None = None
+    delays: Delays | None = None
+    seed: Seed
 
 
 def shares_of(participants: int, groups: int, remainder: str, group: int) -> range:

@@ -18,17 +18,17 @@ class Iid(Scheme):
 
 
 class Dirichlet(Scheme):
-    """Each class divided over the clients by proportions drawn from Dir(alpha).
-
-    A client that already has its even share gets no more (the mask of Yurochkin et al.). The draw
-    is repeated, at most `max_draws` times, until every client has `min_samples`.
-    """
+    """Each class divided over the clients by proportions drawn from Dir(alpha)."""
 
     name: Literal["dirichlet"]
     alpha: Rate
+    """Concentration: small for uneven proportions."""
     min_samples: Positive = 10
+    """The draw is repeated until every client has so many samples."""
     max_draws: Positive = 1000
+    """How often at most."""
     mask: bool = True
+    """A client that already has its even share gets no more (the mask of Yurochkin et al.)."""
 
 
 class DirichletEqual(Scheme):
@@ -36,7 +36,9 @@ class DirichletEqual(Scheme):
 
     name: Literal["dirichlet_equal"]
     alpha: Rate
+    """Concentration: small for uneven proportions."""
     max_draws: Positive = 1000
+    """How often a draw is repeated at most."""
 
 
 class DirichletByClient(Scheme):
@@ -44,6 +46,7 @@ class DirichletByClient(Scheme):
 
     name: Literal["dirichlet_by_client"]
     alpha: Rate
+    """Concentration: small for uneven proportions."""
 
 
 class Natural(Scheme):
@@ -53,25 +56,25 @@ class Natural(Scheme):
 
 
 class Shards(Scheme):
-    """Sorted by class and cut into shards; every client gets `classes_per_client` of them."""
+    """Sorted by class and cut into shards, of which every client gets the same number."""
 
     name: Literal["shards"]
     classes_per_client: Positive = 2
+    """Shards of a client."""
 
 
 Partition = ByName[Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards | Natural]
 
 
 class Core(Settings):
-    """Labelled training samples that the server has of its own, the core of Lee et al. (2020).
-
-    They are a `share` of the partition, one more than there are clients, or ``all`` training
-    samples, the clients' included (a control experiment). ``all`` classes must occur among them, or
-    only ``some``.
-    """
+    """Labelled training samples that the server has of its own, the core of Lee et al. (2020)."""
 
     samples: Literal["share", "all"] = "share"
+    """A share of the partition, one more than there are clients, or all training samples, the
+    clients' included (a control experiment).
+    """
     classes: Literal["all", "some"] = "all"
+    """All classes must occur among them, or only some."""
 
 
 class PartitionSettings(Settings):

@@ -1,4 +1,4 @@
-"""A prototype a class, which clients learn beside features that are alike in a class (FAFI)."""
+"""A prototype a class, which clients learn with features that are alike in a class (FAFI)."""
 
 from typing import ClassVar, Literal
 
@@ -9,9 +9,7 @@ from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 class Prototypes(Settings):
     """How clients learn a prototype a class in place of the last layer (FAFI).
 
-    Of each batch a model sees two views. `near` weighs the cross entropy of a feature's similarity
-    to the prototypes beside that of the logits, `apart` that of a prototype's to all prototypes,
-    and `alike` the contrast of features of a class with others, with a `temperature`.
+    Of each batch a model sees two views.
     """
 
     needs: ClassVar[Needs] = {"name": (Trait.IMAGES, Trait.CROSS_ENTROPY, Trait.LEARNING)}
@@ -25,6 +23,12 @@ class Prototypes(Settings):
     }
     more_outputs: ClassVar[Literal["features"]] = "features"
     near: NonNegative = 1.0
+    """Weight of the cross entropy of a feature's similarity to the prototypes, next to that of the
+    logits.
+    """
     apart: NonNegative = 1.0
+    """Weight of the cross entropy of a prototype's similarity to all prototypes."""
     alike: NonNegative = 1.0
+    """Weight of the contrast of features of a class with others."""
     temperature: Rate = 0.07
+    """Temperature of the contrast."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from fedstage.settings.base import ByName, Settings
-from fedstage.settings.data import Digits, Isic2019, ParquetData, TorchvisionData
+from fedstage.settings.data import Images, Isic2019
 from fedstage.settings.traits import Part, Trait
 
 
@@ -27,9 +27,7 @@ class Generated(Settings):
 
 #: Public data: the held-out part, the server's own, what a generator makes, or the training images
 #: of another data set.
-Public = ByName[
-    HeldOut | CoreSamples | Generated | Digits | TorchvisionData | ParquetData | Isic2019
-]
+Public = ByName[HeldOut | CoreSamples | Generated | Images | Isic2019]
 
 
 def public_part(public: Public) -> Part:

@@ -12,26 +12,30 @@ Columns = dict[str, Axis]
 
 
 class PublishedCell(Settings):
-    """An exception: the published row of some cells; `row: null` if there is none."""
+    """An exception: the published row of some cells."""
 
     at: Annotated[Cells, Field(min_length=1)]
+    """Values of axes."""
     row: Columns | None
+    """The published row; null if there is none."""
 
 
 class Published(Settings):
-    """The published counterpart of a table.
-
-    `metric` is by default that of the table. All cells match `where`. `axes` maps an axis to the
-    published column of the same values, and `match` each value of an axis to published columns
-    (null: the paper has no such row). By default the axes `method`, `model`, `data` and
-    `partition.alpha` are the columns `method`, `model`, `dataset` and `partition_alpha`. The first
-    of `cells` that names a cell overrides all that.
-    """
+    """The published counterpart of a table."""
 
     paper: str
+    """The paper's folder."""
     table: str
+    """Name of the published table."""
     metric: str = "top1_accuracy"
+    """By default the metric of the table."""
     where: Columns = {}
+    """What all cells match."""
     axes: dict[str, str] = {}
+    """The published column that has the values of an axis, by default `method`, `model`, `dataset`
+    and `partition_alpha` for the axes `method`, `model`, `data` and `partition.alpha`.
+    """
     match: dict[str, dict[Axis, Columns | None]] = {}
+    """Published columns for each value of an axis; null if the paper has no such row."""
     cells: list[PublishedCell] = []
+    """Exceptions: the first that names a cell overrides all that."""

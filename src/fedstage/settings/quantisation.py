@@ -13,25 +13,27 @@ class NotQuantised(Settings):
 
 
 class Calibration(Settings):
-    """The number of a client's training samples (at most all) that give ranges of activations."""
+    """A client's training samples that give ranges of activations."""
 
     on: Literal["train"] = "train"
+    """The samples."""
     samples: Positive = 256
+    """How many, at most all."""
 
 
 class Int8(Settings):
-    """Post-training static quantisation to 8 bits (FENS, Section 3 and App. B.3).
-
-    Weights are symmetric about 0, with a scale for each output channel or, as released, one a
-    tensor. Activations span the calibration's range in steps 0 to 127, as released
-    (`reduce_range`), or 0 to 255.
-    """
+    """Post-training static quantisation to 8 bits (FENS, Section 3 and App. B.3)."""
 
     needs: ClassVar[Needs] = {"name": (Trait.FREE_OUTPUTS,)}
     name: Literal["int8"]
     calibration: Calibration = Calibration()
+    """Samples that give ranges of activations."""
     weights: Literal["per_channel", "per_tensor"] = "per_channel"
+    """Weights are symmetric about 0, with a scale for each output channel or, as released, one a
+    tensor.
+    """
     reduce_range: bool = True
+    """Activations span the calibration's range in steps 0 to 127, as released, not 0 to 255."""
 
 
 Quantisation = ByName[NotQuantised | Int8]

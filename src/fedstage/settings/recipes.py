@@ -44,10 +44,7 @@ from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 class Recipe(Groups):
     """A training recipe: all that determines the weights of a federated run, and nothing else.
 
-    So it has no number of rounds, evaluation or scheduling. All groups, or that of the server's
-    model only (`start_of`), start from the final model of another recipe (`start`), by default from
-    initial models. Students learn from the ensemble what `distillation` says, by default its
-    probabilities, on public images or those that a `generator` makes.
+    So it has no number of rounds, evaluation or scheduling.
     """
 
     uses: ClassVar[Mapping[str, str]] = {
@@ -60,24 +57,43 @@ class Recipe(Groups):
         "no ensemble": ("", Trait.ENSEMBLE, Trait.CLIENTS),
     }
     data: Data
+    """The data set."""
     partition: Partition
+    """How training samples are dealt out to clients."""
     validation: Fraction = 0.0
+    """Share of each client's samples that is set aside for validation."""
     core: Core | None = None
+    """Labelled training samples of the server."""
     start: WeightsFile | None = None
+    """Final model of another recipe that groups start from, by default from initial models."""
     start_of: Literal["all", "server"] = "all"
+    """Which groups start there: all, or the group of the server's model only."""
     local: LocalTrainer = FedAvg(name="fedavg")
+    """How participants train."""
     client: Client
+    """Epochs, batches, optimiser and loss of participants."""
     compression: Compression = Uncompressed(name="none")
+    """How updates are compressed."""
     aggregation: Aggregation = Aggregation()
+    """How clients' models become one."""
     ensemble: EnsembleTrainer | None = None
+    """What teaches students, or clients."""
     global_trainer: GlobalTrainer | None = Field(default=None, alias="global")
+    """Which global models are students."""
     distillation: Transfer = KlTransfer(name="kl")
+    """What is learnt from the ensemble."""
     server: Server | None = None
+    """How students train."""
     public: Public = HeldOut(name="held_out")
+    """Samples on which students and ensemble are compared."""
     generator: RoundGenerator | None = None
+    """Makes images in place of public ones."""
     on_divergence: Literal["stop", "drop"] = "stop"
+    """A training that diverges stops the run, or its update is dropped."""
     numerics: Numerics = Numerics()
+    """How numbers are computed."""
     seed: Seed
+    """Seed of all draws."""
 
     @property
     def teaching(self) -> EnsembleTeaching | None:
@@ -145,13 +161,7 @@ def re_estimates(recipe: Recipe) -> bool:
 class LocalRecipe(Settings):
     """Training without federation, to the end: each client alone, or all their data pooled.
 
-    Or the server trains on its `core` alone (`on_core`).
-
-    `client` has the whole length (for a comparison: rounds x local epochs). Of each client's
-    samples, less the validation samples, `aggregator_fraction` are left to train a one-shot
-    aggregator. `architectures` are dealt out to clients in turn, unless all are `model`. With
-    `initialisation` = ``own`` client n starts from the initial model of group n; with a `start` all
-    start from that of another recipe. `quantisation` affects scoring, not training.
+    Or the server trains on its `core` alone.
     """
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT

@@ -19,7 +19,7 @@ def check_public(
     core: Core | None,
     generator: Generator | RoundGenerator | None = None,
 ) -> Iterator[str]:
-    """Yield the faults of a public set that has no samples, or of one changed in vain."""
+    """Yield the faults of a public set that has no samples, or whose changes have no effect."""
     if public.name == "generated" and generator is None:
         yield (
             "generator = null: public = generated needs one that students learn from: fedftg in "

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from fedstage.settings.claims import ClaimList
 from fedstage.settings.config_file import Config
-from fedstage.settings.experiments import Experiment
 from fedstage.settings.one_shot import OneShot
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
@@ -28,16 +27,18 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
+#: The file with all definitions; the schemas of files refer to it, and lie next to it.
+DEFINITIONS = "settings.schema.json"
+FILES = {"config": "Config", "experiment": "Experiment", "claims": "ClaimList"}
+
+
 def schemas() -> dict[str, Schema]:
-    """Return the schemas by the names of their files."""
-    return {
-        "config.schema.json": _file_schema(Config),
-        "experiment.schema.json": _file_schema(Experiment),
-        "claims.schema.json": {
-            "$schema": DRAFT,
-            **_without("title", ClaimList.model_json_schema()),
-        },
+    """Return the schemas by the names of their files; each definition is there once."""
+    files = {
+        f"{name}.schema.json": {"$schema": DRAFT, "$ref": f"{DEFINITIONS}#/$defs/{settings}"}
+        for name, settings in FILES.items()
     }
+    return {DEFINITIONS: {"$schema": DRAFT, "$defs": _definitions()}, **files}
 
 
 def as_text(schema: Schema) -> str:
@@ -55,32 +56,41 @@ def main(argv: Sequence[str] | None = None) -> None:
         (folder / name).write_text(as_text(schema), encoding="utf-8")
 
 
-def _file_schema(settings: type[BaseModel]) -> Schema:
-    """Return the schema of a file, with partial settings for mappings of type `Raw`."""
-    schema = _without("title", settings.model_json_schema())
-    definitions = schema.pop("$defs")
-    experiment = definitions.get("Experiment", schema)
-    partial = {"$ref": "#/$defs/PartialSettings"}
-    experiment["properties"]["base"] = partial
-    experiment["properties"]["methods"]["additionalProperties"] = partial
-    definitions["Scale"]["properties"]["base"] = partial
-    definitions["CellSettings"]["properties"]["settings"] = partial
-    return {"$schema": DRAFT, **schema, "$defs": definitions | _partial_definitions()}
+def _definitions() -> Schema:
+    """Return the definitions of all files, with partial settings for mappings of type `Raw`."""
+    _, schema = models_json_schema([(kind, "validation") for kind in (Config, ClaimList)])
+    definitions: Schema = _without("title", schema["$defs"]) | _partial_definitions()
+    for settings, key in (("Experiment", "base"), ("Scale", "base"), ("CellSettings", "settings")):
+        _refer(definitions[settings]["properties"], key)
+    definitions["Experiment"]["properties"]["methods"]["additionalProperties"] = _PARTIAL
+    for definition in definitions.values():
+        if "name" in definition["properties"]:
+            definition["properties"]["name"]["description"] = "Which of the alternatives this is."
+    return dict(sorted(definitions.items()))
+
+
+_PARTIAL: Schema = {"$ref": "#/$defs/PartialSettings"}
+#: Only methods have these keys, and may be like another, which the workflow checks.
+_OF_METHODS = {
+    "method": "Name of the method in tables.",
+    "label": "Label of the method in tables and figures for people.",
+    "like": "The method whose settings this one starts from.",
+}
 
 
 def _partial_definitions() -> Schema:
     """Return PartialSettings, all settings of a run, and the definitions that it refers to."""
     definitions: Schema = {}
-    # Only methods have a label, and may be like another, which the workflow checks.
-    properties: Schema = {key: {"type": "string"} for key in ("method", "label", "like")}
+    properties: Schema = {
+        key: {"type": "string", "description": text} for key, text in _OF_METHODS.items()
+    }
     for part in (Recipe, OneShot, RunLength):
         schema = _without("required", _without("title", part.model_json_schema()), _short_forms)
         definitions |= schema["$defs"]
         properties |= _either(properties, schema["properties"])
     # A method of the experiment stands for the file of its final model.
-    changed = {"$ref": "#/$defs/PartialSettings"}
-    properties["start"] = {"anyOf": [{"type": "string"}, changed, {"type": "null"}]}
-    definitions["Choose"]["properties"]["compare_with"] = changed
+    _refer(properties, "start", {"anyOf": [{"type": "string"}, _PARTIAL, {"type": "null"}]})
+    _refer(definitions["Choose"]["properties"], "compare_with")
     definitions["PartialSettings"] = {
         "description": "Settings of runs; the others are given elsewhere.",
         "type": "object",
@@ -90,12 +100,19 @@ def _partial_definitions() -> Schema:
     return definitions
 
 
+def _refer(properties: Schema, key: str, schema: Schema = _PARTIAL) -> None:
+    """Replace a property's schema, but for its description."""
+    properties[key] = {"description": properties[key]["description"], **schema}
+
+
 def _either(known: Schema, more: Schema) -> Schema:
     """Return the properties of a part; where another has one of the name, either may be given."""
-    return {
-        key: one if known.get(key, one) == one else {"anyOf": [known[key], one]}
-        for key, one in more.items()
-    }
+    either = dict(more)
+    for key in more.keys() & known.keys():
+        if known[key] != more[key]:
+            described = known[key]["description"]
+            either[key] = {"description": described, "anyOf": [known[key], more[key]]}
+    return either
 
 
 def _without(keyword: str, schema: Any, change: Callable[[Schema], Schema] = dict) -> Any:

@@ -1,81 +1,77 @@
 """Settings of a server: how students learn from an ensemble, each round."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from fedstage.settings.base import Count, NonNegative, Positive, Rate, Settings
+from fedstage.settings.base import Count, NonNegative, Positive, Probability, Rate, Settings, Share
 from fedstage.settings.optimisation import Optimiser
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class WeightAverage(Settings):
-    """Stochastic weight averaging: the mean weights of every `every`-th step after `start`."""
+    """Stochastic weight averaging."""
 
     start: Count = 0
+    """Steps before the first weights that count."""
     every: Positive = 25
+    """The mean is over the weights of every so many steps."""
 
 
 class EarlyStopping(Settings):
-    """Stop after `patience` steps without a better accuracy on the server's validation set.
-
-    It is measured after every `every`-th step and the last; the best weights are kept.
-    """
+    """Stop early, by the accuracy on the server's validation set; the best weights are kept."""
 
     every: Positive = 100
+    """Accuracy is measured after every so many steps, and the last."""
     patience: Positive = 1000
+    """Stop after so many steps without a better accuracy."""
 
 
 class Buffer(Settings):
-    """A frozen copy of the student as a second teacher, `weight` times (buffered distillation).
-
-    It is copied at the start of a round's distillation or anew at the start of each `epoch` over
-    the public samples (melting). The first `after` rounds have none.
-    """
+    """A frozen copy of the student as a second teacher (buffered distillation)."""
 
     weight: NonNegative = 1.0
+    """So many times the copy teaches."""
     refresh: Literal["round", "epoch"] = "round"
+    """It is copied at the start of a round's distillation, or of each epoch over the public samples
+    (melting).
+    """
     needs: ClassVar[Needs] = {"after": (Trait.ROUNDS,)}
     after: Count = 0
+    """The first rounds, which have none."""
 
 
 class MovingAverage(Settings):
     """The student ends as the moving average w_bar <- decay w_bar + (1 - decay) w of its weights.
 
-    It starts at the student's start, and moves after each step, each epoch over the public samples
-    or once at the end of the round's distillation.
+    It starts at the student's start.
     """
 
-    decay: Annotated[float, Field(ge=0, le=1)] = 0.9
+    decay: Probability = 0.9
+    """The decay."""
     every: Literal["step", "epoch", "round"] = "step"
+    """It moves after each step, each epoch over the public samples or once at the end of the
+    round's distillation.
+    """
 
 
 class FactorTransfer(Settings):
-    """Factor transfer (Kim et al. 2018): `weight` times the distance of normalised factors.
+    """Factor transfer (Kim et al. 2018): the distance of normalised factors.
 
-    Factors have `rate` times the channels of the teacher's last feature maps. What extracts the
-    teacher's is trained for `epochs` over the public samples in each round, at this `learning_rate`
-    and otherwise with the optimiser of the server.
+    What extracts the teacher's factors is trained in each round, with the optimiser of the server.
     """
 
     weight: NonNegative = 500.0
-    rate: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Weight of the distance."""
+    rate: Share = 0.5
+    """Factors have so many times the channels of the teacher's last feature maps."""
     epochs: Positive = 5
+    """Epochs over the public samples that what extracts factors is trained for."""
     learning_rate: Rate = 0.1
+    """Rate of that training."""
 
 
 class Server(Optimiser):
-    """Distillation on the server, each round: `steps` or `epochs` on batches of public data.
-
-    An epoch is the full batches of one permutation. `tau_squared` multiplies the loss by the
-    squared temperature, as is customary; the student's logits may stay as they are (`softened` =
-    ``teacher``). The teacher's probabilities are first raised to the power `sharpening`.
-    `augmentation` changes the student's images; the teacher's logits are of the original ones or,
-    by `teacher_images`, of the same. With `samples_a_round` each round uses as many of the public
-    samples, drawn anew. `drop_worst` leaves the worst client models out of the fusion. `labels`
-    weighs the mean cross entropy to the labels of the public samples.
-    """
+    """Distillation on the server, each round, on batches of public data."""
 
     uses: ClassVar[Mapping[str, str]] = {
         "swa": "algorithm.global_trainers.swa",
@@ -95,20 +91,37 @@ class Server(Optimiser):
     }
     lacks: ClassVar[Lacks] = {"no steps": ("", Trait.STEPS), "no epochs": ("", Trait.EPOCHS)}
     steps: Positive | None = None
+    """Steps of a distillation; or give epochs."""
     epochs: Positive | None = None
+    """Epochs of a distillation, the full batches of one permutation each; or give steps."""
     samples_a_round: Positive | None = None
+    """Each round uses so many of the public samples, drawn again."""
     temperature: Rate = 4.0
+    """Temperature of the teacher's logits and the student's."""
     tau_squared: bool = True
+    """Multiply the loss by the squared temperature, as is customary."""
     softened: Literal["both", "teacher"] = "both"
+    """Whose logits the temperature divides."""
     sharpening: Rate = 1.0
+    """Power to which the teacher's probabilities are first raised."""
     teacher_images: Literal["original", "augmented"] = "original"
+    """The teacher's logits are of the original images, or of those that the student sees by
+    `augmentation`.
+    """
     labels: NonNegative = 0.0
+    """Weight of the mean cross entropy to the labels of the public samples."""
     buffer: Buffer | None = None
+    """A copy of the student as a second teacher."""
     factor_transfer: FactorTransfer | None = None
+    """Also learn factors of the teachers' feature maps."""
     swa: WeightAverage | None = None
+    """End with a mean of the student's weights."""
     moving_average: MovingAverage | None = None
+    """End with a moving average of the student's weights."""
     early_stopping: EarlyStopping | None = None
+    """End with the best weights."""
     drop_worst: Literal["none", "as_published", "as_released"] = "none"
+    """Leave the worst client models out of the fusion."""
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -119,16 +132,11 @@ class Server(Optimiser):
         if len(chosen) > 1:
             yield f"{' and '.join(chosen)}: give one, each says which weights are kept"
         if self.swa is not None and self.steps is not None:
-            yield from self._check_swa(self.swa, self.steps)
+            most = self.steps - self.swa.every
+            if self.swa.start > most:
+                yield f"swa.start = {self.swa.start}: at most steps - swa.every = {most}"
         if self.teacher_images == "augmented" and self.augmentation == "none":
             yield "teacher_images = 'augmented': nothing is augmented, augmentation = 'none'"
-
-    def _check_swa(self, swa: WeightAverage, steps: int) -> Iterator[str]:
-        if swa.start + swa.every > steps:
-            yield (
-                f"swa.start = {swa.start}: at most steps - swa.every = {steps - swa.every}, so "
-                "that there are weights to average"
-            )
 
 
 def needs_validation(server: Server) -> bool:

@@ -6,10 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Count, Settings
+from fedstage.settings.base import ByName, Count, Probability, Settings
 from fedstage.settings.traits import Needs, Trait
-
-Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Synchronised(Settings):
@@ -25,26 +23,28 @@ class Stale(Settings):
 
 
 class Cyclic(Stale):
-    """All participants of round t have the delay `delays`[(t - 1) mod their number], in rounds.
+    """All participants of round t have the same delay, number (t - 1) mod their number.
 
     Delays of 0 and 1 in turn are the alternating stragglers of buffered distillation.
     """
 
     name: Literal["cyclic"]
     delays: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
+    """The delays, in rounds."""
 
 
 class Never(Stale):
-    """Nobody is ever synchronised: every participant starts from the models of round 0."""
+    """No participant is ever synchronised: each starts from the models of round 0."""
 
     name: Literal["never"]
 
 
 class Random(Stale):
-    """Each participant of each round draws its delay: d rounds with the d-th of `probabilities`."""
+    """Each participant of each round draws its delay."""
 
     name: Literal["random"]
     probabilities: Annotated[tuple[Probability, ...], Field(strict=False, min_length=1)]
+    """The d-th is the probability of a delay of d rounds."""
 
     def _faults(self) -> Iterator[str]:
         if not isclose(sum(self.probabilities), 1.0, abs_tol=1e-9):
@@ -62,7 +62,7 @@ class Delays(Settings):
 
 
 def shortest(staleness: Staleness) -> Staleness:
-    """Return a staleness in its unique shortest form: ``none`` if nobody is ever late.
+    """Return a staleness in its unique shortest form: ``none`` if no participant is ever late.
 
     Delays that repeat themselves are one cycle, and delays that are never drawn are left out.
     """

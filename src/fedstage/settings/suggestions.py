@@ -33,9 +33,9 @@ def _kinds(annotation: Any, place: Sequence[int | str]) -> Iterator[type[BaseMod
     elif origin is Annotated:
         yield from _kinds(inner[0], place)
     elif origin in (Union, UnionType):
-        chosen = [one for one in inner if place and place[0] in _names(one)]
-        for one in chosen or inner:
-            yield from _kinds(one, place[1:] if chosen else place)
+        chosen = [kind for kind in inner if place and place[0] in _names(kind)]
+        for kind in chosen or inner:
+            yield from _kinds(kind, place[1:] if chosen else place)
     elif origin in (list, dict, tuple) and place:
         yield from _kinds(inner[0 if origin is tuple else -1], place[1:])
 

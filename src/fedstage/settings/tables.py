@@ -14,21 +14,24 @@ Columns = Annotated[tuple[str, ...], Field(strict=False)]
 class TableColumns(Settings):
     """What the columns of a table are.
 
-    `label` is the column of classes, `client_column` that of the natural partition's clients; both
-    are integers, texts or booleans. The others are `features`, by default all but those to `drop`.
-
     Numbers are standardised by the mean and deviation of the clients' training rows; texts,
-    booleans and the columns of `categorical` are one-hot coded with the categories there. What is
-    `missing` is refused, or becomes the ``mean`` of a column of numbers, and in other columns a
-    category of its own.
+    booleans and the columns of `categorical` are one-hot coded with the categories there.
     """
 
     label: str = "label"
+    """Column of classes: integers, texts or booleans."""
     client_column: str | None = None
+    """Column of the natural partition's clients: integers, texts or booleans."""
     features: Columns = ()
+    """Columns of features, by default all others."""
     drop: Columns = ()
+    """Columns that are no features."""
     categorical: Columns = ()
+    """Columns of numbers that are categories."""
     missing: Literal["refuse", "mean"] = "refuse"
+    """What is missing is refused, or becomes the mean of a column of numbers, and in other columns
+    a category of its own.
+    """
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()

@@ -1,10 +1,8 @@
 """Losses of students: what they learn from an ensemble on public images."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from fedstage.settings.base import ByName, Choice, NonNegative, Rate
+from fedstage.settings.base import ByName, Choice, NonNegative, Probability, Rate
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 Teacher = Literal["ensemble", "labels", "moments"]
@@ -14,7 +12,7 @@ class StudentLoss(Choice):
     """The loss with which a student learns from an ensemble, of a round or in one shot.
 
     Its `teacher` may be the labels of the public samples instead, or moments of clients' features.
-    `selects`: whether what it learns depends on labels and on what the student says itself.
+    `selects`: whether what it learns depends on labels and on the student's own predictions.
     `diverges`: whether it is the divergence from the teacher, and no more.
     """
 
@@ -42,45 +40,41 @@ class L1Transfer(StudentLoss):
 
 
 class L2Transfer(StudentLoss):
-    """The mean squared difference to the teacher's logits or probabilities (Guha et al.)."""
+    """The mean squared difference to the teacher's scores (Guha et al.)."""
 
     name: Literal["l2"]
     scores: Literal["logits", "probabilities"] = "logits"
+    """What the teacher's scores are."""
 
 
 class FedEtTransfer(StudentLoss):
-    """The teacher's class and, `diversity` times, what dissenting clients say (Fed-ET).
-
-    A dissenter's `weights` are those of the consensus, or the same for all. They sum to 1 over
-    `all` members, as printed, or over the `dissenters` of a sample.
-    """
+    """The teacher's class and what dissenting clients predict (Fed-ET)."""
 
     name: Literal["fedet"]
     diversity: NonNegative = 0.05
+    """Weight of what dissenting clients predict."""
     weights: Literal["confidence", "uniform"] = "confidence"
+    """A dissenter's weight: by confidence, as in the consensus, or the same for all."""
     normalised_over: Literal["all", "dissenters"] = "all"
+    """Weights sum to 1 over all members, as printed, or over the dissenters of a sample."""
 
 
 class EntropyReduction(StudentLoss):
-    """The cross entropy to the teacher's probabilities, sharpened by a softmax of them (DS-FL).
-
-    The `temperature` divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens.
-    """
+    """The cross entropy to the teacher's probabilities, sharpened by a softmax of them (DS-FL)."""
 
     name: Literal["entropy_reduction"]
     temperature: Rate = 0.1
+    """Divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens."""
 
 
 class FedGemsTransfer(StudentLoss):
-    """Labels and, of samples that the student gets wrong, what is known of them (FedGEMS).
-
-    Of those the labels weigh `epsilon`, and the divergence 1 - `epsilon`.
-    """
+    """Labels and, of samples that the student gets wrong, the teacher's probabilities (FedGEMS)."""
 
     selects: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"name": (Trait.OWN_SAMPLES, Trait.OF_SERVER)}
     name: Literal["fedgems"]
-    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.75
+    epsilon: Probability = 0.75
+    """Of those the labels weigh epsilon, and the divergence 1 - epsilon."""
 
 
 class LabelsTransfer(StudentLoss):
@@ -93,7 +87,7 @@ class LabelsTransfer(StudentLoss):
 
 
 class CotrainedTransfer(StudentLoss):
-    """The student that learns beside a generator that the server trains, with the loss of `kl`."""
+    """The student that learns together with a generator of the server, with the loss of `kl`."""
 
     module: ClassVar[str] = "kl"
     needs: ClassVar[Needs] = {"name": (Trait.FROM_SERVER,)}
@@ -101,26 +95,24 @@ class CotrainedTransfer(StudentLoss):
 
 
 class ClosedForm(StudentLoss):
-    """The last layer of Gaussian classes with one covariance, behind features that nobody trains.
+    """The last layer of Gaussian classes with one covariance, behind features as they are."""
 
-    The covariance is `full` (linear discriminant analysis) or `diagonal` (naive Bayes). The share
-    `shrinkage` of it is that of independent features of equal variance.
-    """
-
-    module: ClassVar[str] = "kl"  # which nobody reads: a stage of its own computes the head
+    module: ClassVar[str] = "kl"  # which is not read: a stage of its own computes the head
     teacher: ClassVar[Teacher] = "moments"
     lacks: ClassVar[Lacks] = {
         "name": ("for which no client trains a model", Trait.CHOSEN, Trait.LEARNING)
     }
     name: Literal["closed_form"]
     covariance: Literal["full", "diagonal"] = "full"
-    shrinkage: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """In full (linear discriminant analysis) or diagonal (naive Bayes)."""
+    shrinkage: Probability = 0.01
+    """How far the covariance is moved towards independent features of equal variance."""
 
 
 #: What a student learns, in rounds or in one shot.
 _Transfers = KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction
 
-#: What students learn in rounds, where labels stand beside an ensemble (`server.labels`).
+#: What students learn in rounds, where labels go with an ensemble (`server.labels`).
 Transfer = ByName[_Transfers | FedGemsTransfer]
 
 #: What a one-shot student learns.

@@ -1,4 +1,4 @@
-"""A class beside the known ones, for what a client does not know (FedOV, Diao et al. 2023)."""
+"""One more class, for samples unlike all that a client has (FedOV, Diao et al. 2023)."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -40,22 +40,20 @@ Outliers = ByName[Corruptions | Noise]
 
 
 class Attack(Settings):
-    """Signs of gradients that make outliers look known: `steps` of size `step`, at most `radius`.
-
-    Both are in units of pixels from 0 to 1, or of features as they are.
-    """
+    """Signs of gradients that make outliers look known."""
 
     steps: Positive = 5
+    """Steps of gradients."""
     step: Rate = 0.002
+    """Size of a step, of pixels from 0 to 1, or of features as they are."""
     radius: Rate = 0.5
+    """How far an outlier is moved at most."""
 
 
 class Unknown(Settings):
     """How clients learn what they do not know, with one more output than classes (FedOV).
 
-    That output is the label of `outliers`, once as they are and once after an `attack`; by the
-    weight of `second` it comes second for the client's samples, and by that of `mixed` it is the
-    label of two samples of different classes that are mixed.
+    That output is the label of outliers, once as they are and once after an attack.
     """
 
     needs: ClassVar[Needs] = {"name": (Trait.CROSS_ENTROPY, Trait.FREE_OUTPUTS, Trait.CHOSEN)}
@@ -65,9 +63,13 @@ class Unknown(Settings):
     }
     more_outputs: ClassVar[int] = 1
     outliers: Outliers | None = Corruptions(name="corruptions")
+    """What samples of the unknown class are made from."""
     attack: Attack | None = Attack()
+    """Makes outliers look known."""
     second: NonNegative = 1.0
+    """Weight of the unknown class coming second for the client's samples."""
     mixed: NonNegative = 0.01
+    """Weight of two samples of different classes, mixed, whose label is the unknown class."""
 
     def _faults(self) -> Iterator[str]:
         if self.attack is not None and self.outliers is None:

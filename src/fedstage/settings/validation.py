@@ -117,7 +117,7 @@ def _describe(fault: Any, where: str) -> str:
 
 
 def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:
-    """Yield the faults; those of a value that is of none of several types are one."""
+    """Yield the faults, of which several are one if they are of the types that a value may have."""
     for (place, several), same in groupby(faults, _place):
         first, *others = same
         if not several:

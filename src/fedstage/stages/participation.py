@@ -10,7 +10,7 @@ from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, table
 from fedstage.plan.inputs import ParticipationInputs
 from fedstage.plan.staleness import base_of
-from fedstage.settings.participation import PlanSettings
+from fedstage.settings.participants import PlanSettings
 from fedstage.settings.staleness import Delays
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tables import save_table
@@ -24,7 +24,7 @@ def participation(
     Parameters
     ----------
     settings : str
-        `fedstage.settings.participation.PlanSettings` as a JSON object.
+        `fedstage.settings.participants.PlanSettings` as a JSON object.
     first, last : int
         Rounds, numbered from 1.
     """

@@ -15,7 +15,7 @@ from fedstage.plan.stages import STAGES, configuration_of
 from fedstage.settings.base import Settings
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import InitialModel
-from fedstage.settings.participation import PlanSettings
+from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json

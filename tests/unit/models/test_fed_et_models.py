@@ -7,8 +7,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.heads import Head
-from fedstage.settings.models import Bert, CnnFedEt, Lstm, ResNet18, ResNetWide, Vgg19
+from fedstage.settings.models import Bert, CnnFedEt, Head, Lstm, ResNet18, ResNetWide, Vgg19
 
 HEAD = Head(hidden=128, width=128)
 #: Millions with the representation layer and ten classes, here and in the paper.

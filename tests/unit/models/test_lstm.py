@@ -4,9 +4,7 @@ from torch import nn
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
-from fedstage.models.size import state_size
 from fedstage.randomness import torch_generator
-from fedstage.settings.heads import Head
 from fedstage.settings.models import Lstm
 
 TINY = Lstm(name="lstm", vocabulary=50, embedding=6, hidden=8)
@@ -92,17 +90,3 @@ def test_layers_are_uniform_by_their_states():
     for name, value in model.lstm.named_parameters():
         assert 0.9 / 8 < value.abs().max().item() <= 1 / 8, name
         assert value.std().item() == pytest.approx(1 / 8 / 3**0.5, rel=0.1), name
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        TINY,
-        TINY.model_copy(update={"layers": 3, "head": Head(hidden=7, width=5)}),
-        TINY.model_copy(update={"layers": 1}),
-    ],
-    ids=str,
-)
-def test_closed_form_is_the_size_of_the_built_model(settings):
-    state = build(settings, (10,), 3).state_dict()
-    assert state_size(settings, (10,), 3) == sum(value.nbytes for value in state.values())

@@ -1,3 +1,6 @@
+"""The size of a model in closed form is that of its built state, for every architecture."""
+
+import importlib.util
 import subprocess
 import sys
 
@@ -5,93 +8,110 @@ import pytest
 
 from fedstage.models.build import build
 from fedstage.models.size import state_size
-from fedstage.settings.heads import Head
 from fedstage.settings.models import (
+    Bert,
     CnnFedEt,
     CnnSmall,
     DeepMil,
+    DistilBert,
     EfficientNet,
+    Head,
     LogisticRegression,
+    Lstm,
     Perceptron,
     ResNet,
     ResNet18,
     ResNetLower,
     ResNetUpper,
+    ResNetWide,
     Vgg19,
     WideResNet,
 )
 
 NORMS = ("batch", "group", "none")
-RESNETS = ("resnet8", "resnet20", "resnet32", "resnet56")
-MODELS = [
+HEADS = (Head(), Head(hidden=6, width=4, relu=False))
+TEXTS = {"vocabulary": 50, "layers": 2, "heads": 2, "width": 8, "hidden": 16, "positions": 12}
+SMALL = [
     LogisticRegression(name="logistic_regression"),
-    *(CnnSmall(name="cnn_small", norm=norm) for norm in NORMS),
-    CnnSmall(name="cnn_small", norm="batch", width=7, hidden=33),
-    *(
-        ResNet(name=name, norm=norm, shortcut=shortcut)
-        for name in RESNETS
-        for norm in NORMS
-        for shortcut in ("A", "B")
-    ),
-    *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
-    *(ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5) for norm in NORMS),
-    ResNetLower(name="resnet_lower", blocks=0),
-    CnnSmall(name="cnn_small", more_outputs=1),
-    ResNet(name="resnet8", more_outputs="features"),
-    WideResNet(name="wrn16_2", norm="none", more_outputs="features"),
-    CnnSmall(name="cnn_small", more_outputs=2, head=Head()),
     Perceptron(name="mlp"),
     Perceptron(name="mlp", hidden=(5,)),
-    *(
-        ResNetUpper(name="resnet_upper", norm=norm, shortcut=shortcut, blocks=2, width=5)
-        for norm in NORMS
-        for shortcut in ("A", "B")
-    ),
+    ResNetLower(name="resnet_lower", blocks=0),
+    CnnSmall(name="cnn_small", norm="batch", width=7, hidden=33),
+    CnnSmall(name="cnn_small", more_outputs=1),
+    CnnSmall(name="cnn_small", more_outputs=2, head=Head()),
+    ResNet(name="resnet8", more_outputs="features"),
+    WideResNet(name="wrn16_2", norm="none", more_outputs="features"),
 ]
-#: Models of images of at least 16 or 32 pixels.
-LARGER = [
+for norm in NORMS:
+    SMALL += [
+        CnnSmall(name="cnn_small", norm=norm),
+        WideResNet(name="wrn16_2", norm=norm),
+        ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5),
+    ]
+    for cut in ("A", "B"):
+        depths = ("resnet8", "resnet20", "resnet32", "resnet56")
+        SMALL += [ResNet(name=name, norm=norm, shortcut=cut) for name in depths]
+        SMALL += [ResNetUpper(name="resnet_upper", norm=norm, shortcut=cut, blocks=2, width=5)]
+HEADED = [
+    model.model_copy(update={"head": head})
+    for model in (CnnSmall(name="cnn_small", width=4), ResNet(name="resnet8", shortcut="B"))
+    for head in HEADS
+]
+LARGE = [
     CnnFedEt(name="cnn_fed_et"),
     CnnFedEt(name="cnn_fed_et", channels=(3, 5)),
     *(ResNet18(name="resnet18", norm=norm) for norm in NORMS),
     Vgg19(name="vgg19"),
 ]
+WIDE = [ResNetWide(name="resnet8_wide", norm=norm, width=n) for norm in NORMS for n in (3, 8)]
+BAGS = [DeepMil(name="deep_mil", width=n, outputs=out) for n in (128, 7) for out in (1, None)]
+LSTMS = [
+    Lstm(name="lstm", vocabulary=50, embedding=6, hidden=8, layers=layers, head=head)
+    for layers, head in ((1, None), (2, None), (3, Head(hidden=7, width=5)))
+]
+TRANSFORMERS = [
+    kind(name=name, head=head, **TEXTS)
+    for kind, name in ((DistilBert, "distilbert"), (Bert, "bert"))
+    for head in (None, HEADS[1])
+]
+EFFICIENTNETS = [EfficientNet(name="efficientnet_b0")]
+BINARY = [LogisticRegression(name="logistic_regression", outputs=1)]
 
 
-@pytest.mark.parametrize("classes", [10, 100])
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (3, 9, 15)], ids=str)
-@pytest.mark.parametrize("settings", MODELS, ids=str)
-def test_closed_form_is_the_size_of_the_built_model(settings, shape, classes):
-    state = build(settings, shape, classes).state_dict()
-    assert state_size(settings, shape, classes) == sum(value.nbytes for value in state.values())
-
-
-@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 35, 40)], ids=str)
-@pytest.mark.parametrize("settings", LARGER, ids=str)
-def test_closed_form_of_larger_models(settings, shape):
-    state = build(settings, shape, 10).state_dict()
-    assert state_size(settings, shape, 10) == sum(value.nbytes for value in state.values())
-
-
-@pytest.mark.parametrize("shape", [(13,), (1, 8, 8)], ids=str)
-def test_closed_form_of_one_output(shape):
-    settings = LogisticRegression(name="logistic_regression", outputs=1)
-    state = build(settings, shape, 2).state_dict()
-    assert state_size(settings, shape, 2) == sum(value.nbytes for value in state.values())
-
-
-@pytest.mark.parametrize("outputs", [1, None])
-@pytest.mark.parametrize("width", [128, 7])
-def test_closed_form_of_a_network_of_bags(width, outputs):
-    settings = DeepMil(name="deep_mil", width=width, outputs=outputs)
-    state = build(settings, (2048,), 2).state_dict()
-    assert state_size(settings, (2048,), 2) == sum(value.nbytes for value in state.values())
-
-
-@pytest.mark.parametrize("classes", [8, 1000])
-def test_closed_form_of_efficientnet(classes):
-    settings = EfficientNet(name="efficientnet_b0")
-    state = build(settings, (3, 200, 200), classes).state_dict()
-    assert state_size(settings, (3, 200, 200), classes) == sum(v.nbytes for v in state.values())
+@pytest.mark.parametrize(
+    ("models", "shapes", "numbers"),
+    [
+        (SMALL, [(1, 8, 8), (3, 32, 32), (3, 9, 15)], (10, 100)),
+        (HEADED, [(3, 8, 8)], (5,)),
+        (LARGE, [(3, 32, 32), (1, 35, 40)], (10,)),
+        (WIDE, [(3, 32, 32), (1, 13, 17), (3, 40, 16)], (7,)),
+        (EFFICIENTNETS, [(3, 200, 200)], (8, 1000)),
+        (BINARY, [(13,), (1, 8, 8)], (2,)),
+        (BAGS, [(2048,)], (2,)),
+        (LSTMS, [(10,)], (3,)),
+        (TRANSFORMERS, [(10,)], (2, 4)),
+    ],
+    ids=[
+        "small",
+        "headed",
+        "large",
+        "wide",
+        "efficientnet",
+        "binary",
+        "bags",
+        "lstm",
+        "transformers",
+    ],
+)
+def test_closed_form_is_the_size_of_the_built_model(models, shapes, numbers):
+    if models is TRANSFORMERS and importlib.util.find_spec("transformers") is None:
+        pytest.skip("transformers, of the extra `text`, is not installed")
+    for settings in models:
+        for shape in shapes:
+            for classes in numbers:
+                state = build(settings, shape, classes).state_dict()
+                size = sum(value.nbytes for value in state.values())
+                assert state_size(settings, shape, classes) == size, (settings, shape, classes)
 
 
 def test_size_is_known_without_torch():

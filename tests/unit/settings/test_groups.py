@@ -55,8 +55,7 @@ def participants(**changes):
     return [list(group_participants(one, group)) for group in range(one.global_models)]
 
 
-# --- participants
-# ----------------------------------------------------------------------------------------
+# --- participants ---------------------------------------------------------------------------------
 
 
 def test_the_servers_model_has_no_participants_and_the_others_share_them():
@@ -141,8 +140,7 @@ GROUP_FAULTS = [
         {**SERVED, "architectures": ["cnn_small", *["logistic_regression"] * 2]}
         | {"client_architectures": BOUND},
         "client_architectures.0.model = 'cnn_small': must be an architecture of the recipe, "
-        "settings "
-        "included: 'logistic_regression'",
+        "settings included: 'logistic_regression'",
     ),
 ]  # fmt: skip
 
@@ -181,8 +179,7 @@ def test_models_without_heads_have_none_to_transfer():
     assert "no head" in message
 
 
-# --- faults of recipes
-# ------------------------------------------------------------------------------
+# --- faults of recipes ----------------------------------------------------------------------------
 
 
 def test_methods_of_the_family_are_valid():
@@ -208,8 +205,7 @@ STUDENT = (
 WEIGHTS = "needs clients that exchange weights, not local = digest, whose clients send no weights"
 SCAFFOLD = (
     "local = scaffold: needs client_groups = by_index, by which a group has as many participants "
-    "in "
-    "every round, not client_groups = drawn, by which their number is drawn"
+    "in every round, not client_groups = drawn, by which their number is drawn"
 )
 KEPT = "a student of the server, trained by itself"
 JUDGED = "client models that are fused in rounds"
@@ -344,18 +340,13 @@ PARTS_FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "message"), PARTS_FAULTS)
-def test_faults_of_recipes_whose_clients_send_features(changes, message):
-    assert fault(**changes) == f"here: {message}"
-
-
 def test_lower_parts_of_several_depths_go_with_one_upper_part_and_alone():
     deep = {"resnet_lower": {"blocks": 5}}
     assert recipe(**GKT | {"architectures": [UPPER, LOWER, deep]}).local.name == "gkt"
     assert recipe(model=LOWER).local.name == "fedavg"
 
 
-@pytest.mark.parametrize(("changes", "message"), RECIPE_FAULTS)
+@pytest.mark.parametrize(("changes", "message"), RECIPE_FAULTS + PARTS_FAULTS)
 def test_faults_of_recipes(changes, message):
     assert fault(**changes) == f"here: {message}"
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft7Validator
+from referencing import Registry, Resource
 
-from fedstage.settings.schemas import as_text, main, schemas
+from fedstage.settings.schemas import FILES, as_text, main, schemas
 
 REPOSITORY = Path(__file__).parents[3]
 FOLDER = REPOSITORY / "workflow/schemas"
@@ -28,11 +29,15 @@ def read(path):
     return yaml.load(path.read_text(), EditorLoader)
 
 
+SCHEMAS = schemas()
+REGISTRY = Registry().with_resources(
+    (name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items()
+)
+
+
 def faults(name, content):
-    return [
-        f"{error.json_path}: {error.message}"
-        for error in Draft7Validator(schemas()[name]).iter_errors(content)
-    ]
+    validator = Draft7Validator(SCHEMAS[name], registry=REGISTRY)
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(content)]
 
 
 def experiment(**base):
@@ -43,43 +48,37 @@ def faults_of_base(**base):
     return faults("experiment.schema.json", experiment(**base))
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
-def test_file_is_what_the_settings_give(name):
-    assert (FOLDER / name).read_text() == as_text(schemas()[name]), (
-        "the settings have changed: python -m fedstage.settings.schemas workflow/schemas"
-    )
-
-
-@pytest.mark.parametrize("name", sorted(schemas()))
-def test_schema_is_a_valid_schema_whose_references_exist(name):
-    schema = schemas()[name]
-    Draft7Validator.check_schema(schema)
-    used = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(schema)))
-    assert used == set(schema["$defs"])
-
-
-def test_no_other_file_is_among_the_schemas():
-    assert {path.name for path in FOLDER.iterdir()} == set(schemas())
-
-
-def test_command_writes_the_files(tmp_path):
+def test_files_are_what_the_settings_give_and_the_command_writes(tmp_path):
     main([str(tmp_path / "new")])
-    written = {path.name: path.read_text() for path in (tmp_path / "new").iterdir()}
-    assert written == {name: as_text(schema) for name, schema in schemas().items()}
+    for folder in (FOLDER, tmp_path / "new"):
+        written = {path.name: path.read_text() for path in folder.iterdir()}
+        assert written == {name: as_text(schema) for name, schema in SCHEMAS.items()}, (
+            "the settings have changed: python -m fedstage.settings.schemas workflow/schemas"
+        )
 
 
-def test_config_yaml_is_valid():
-    assert faults("config.schema.json", read(REPOSITORY / "config.yaml")) == []
+def test_schemas_are_valid_and_each_definition_stands_once_and_is_referred_to():
+    for schema in SCHEMAS.values():
+        Draft7Validator.check_schema(schema)
+    used = re.findall(r'"(?:settings\.schema\.json)?#/\$defs/(\w+)"', json.dumps(SCHEMAS))
+    assert set(used) == set(SCHEMAS["settings.schema.json"]["$defs"])
+    assert not any("$defs" in SCHEMAS[name] for name in SCHEMAS if name.split(".")[0] in FILES)
 
 
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
-def test_experiment_file_is_valid(path):
-    assert faults("experiment.schema.json", read(path)) == []
+def test_all_definitions_and_their_properties_are_described():
+    for name, definition in SCHEMAS["settings.schema.json"]["$defs"].items():
+        for key, described in {"": definition, **definition["properties"]}.items():
+            assert described.get("description"), f"{name}.{key}: give the field a docstring"
 
 
-@pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.stem)
-def test_file_of_claims_is_valid(path):
-    assert faults("claims.schema.json", read(path)) == []
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [("config", [REPOSITORY / "config.yaml"]), ("experiment", EXPERIMENTS), ("claims", CLAIMS)],
+)
+def test_files_of_the_repository_are_valid(name, paths):
+    assert paths
+    for path in paths:
+        assert faults(f"{name}.schema.json", read(path)) == [], path
 
 
 def test_library_of_methods_is_valid_as_methods_of_an_experiment():
@@ -87,19 +86,10 @@ def test_library_of_methods_is_valid_as_methods_of_an_experiment():
     assert faults("experiment.schema.json", content) == []
 
 
-@pytest.mark.parametrize(
-    "partition",
-    [
-        "iid",
-        {"dirichlet": {"alpha": 0.1}},
-        {"shards": None},
-        {"name": "dirichlet", "alpha": 0.1},
-        {"alpha": 0.5},
-    ],
-    ids=["name", "name and settings", "name alone", "in full", "settings of a choice made before"],
-)
-def test_choice_may_stand_in_any_of_its_forms(partition):
-    assert faults_of_base(partition=partition) == []
+def test_choice_may_stand_in_any_of_its_forms_or_be_settings_of_one_made_before():
+    short = ("iid", {"dirichlet": {"alpha": 0.1}}, {"shards": None})
+    for partition in (*short, {"name": "dirichlet", "alpha": 0.1}, {"alpha": 0.5}):
+        assert faults_of_base(partition=partition) == [], partition
 
 
 def test_settings_may_be_partial_and_null_where_the_workflow_allows_it():
@@ -139,10 +129,10 @@ def test_wrong_key_value_or_type_is_refused_wherever_settings_stand(base):
         assert faults("config.schema.json", config)
 
 
-@pytest.mark.parametrize("missing", ["title", "scales"])
-def test_experiment_needs_its_parts(missing):
-    content = {key: value for key, value in experiment().items() if key != missing}
-    assert faults("experiment.schema.json", content)
+def test_experiment_needs_its_parts():
+    for missing in ("title", "scales"):
+        content = {key: value for key, value in experiment().items() if key != missing}
+        assert faults("experiment.schema.json", content)
 
 
 def test_config_needs_targets_and_refuses_unknown_keys():

@@ -50,9 +50,6 @@ def test_a_misspelled_name_is_told_with_the_right_one(settings, changes, meant):
     assert any(line.endswith(f"; did you mean {meant!r}?") for line in lines), lines
 
 
-def test_nothing_is_suggested_where_nothing_is_near():
+def test_case_does_not_count_and_nothing_is_suggested_where_nothing_is_near():
     assert suggest("lokal_epochen", ["model", "rounds"]) == ""
-
-
-def test_case_does_not_count():
     assert suggest("FedAvg", ["fedavg", "scaffold"]) == "; did you mean 'fedavg'?"

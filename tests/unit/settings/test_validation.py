@@ -78,58 +78,34 @@ def test_a_number_that_is_text_is_refused_with_the_reason(settings, key, text, w
     ) == (wanted is not None)
 
 
-def test_missing_key_of_a_part():
-    assert fault(client={"epochs": 1, "learning_rate": 0.1}) == (
-        "here: client.batch_size: missing, a value is required"
-    )
+CLIENT = RAW["client"]
+FAULTS = [
+    ({"client": {"epochs": 1, "learning_rate": 0.1}},
+     "client.batch_size: missing, a value is required"),
+    # A choice's keys are named without the choice.
+    ({"partition": "dirichlet"}, "partition.alpha: missing, a value is required"),
+    ({"partition": {"iid": {"alpha": 1}}}, "partition.alpha = 1: unknown key"),
+    ({"client": CLIENT | {"schedule": {"cosine": {"finale": 0.1}}}},
+     "client.schedule.finale = 0.1: unknown key; did you mean 'final'?"),
+    ({"partition": "dirichlett"},
+     "partition = 'dirichlett': unknown; use 'iid', 'dirichlet', 'dirichlet_by_client', "
+     "'dirichlet_equal', 'shards', 'natural'; did you mean 'dirichlet'?"),
+    ({"partition": {"dirichlet": {"alpha": -0.5}}},
+     "partition.alpha = -0.5: must be greater than 0"),
+    ({"on_divergence": "ignore"}, "on_divergence = 'ignore': must be 'stop' or 'drop'"),
+    ({"validation": math.nan}, "validation = nan: must be a finite number"),
+    # A bad item of a list is one fault.
+    ({"client": CLIENT | {"schedule": {"step": {"milestones": [1.5]}}}},
+     "client.schedule.milestones.0 = 1.5: must be less than 1"),
+    # Faults between keys.
+    ({"participants": 11}, "participants = 11: at most clients = 10"),
+    ({"client": CLIENT | {"steps": 3}}, "client: give either epochs or steps"),
+]  # fmt: skip
 
 
-def test_missing_key_of_a_choice_is_named_without_the_choice():
-    assert fault(partition="dirichlet") == ("here: partition.alpha: missing, a value is required")
-
-
-def test_unknown_key_of_a_choice():
-    assert fault(partition={"iid": {"alpha": 1}}) == "here: partition.alpha = 1: unknown key"
-
-
-def test_unknown_key_of_a_choice_inside_of_a_part():
-    client = {**RAW["client"], "schedule": {"cosine": {"finale": 0.1}}}
-    assert (
-        fault(client=client)
-        == "here: client.schedule.finale = 0.1: unknown key; did you mean 'final'?"
-    )
-
-
-def test_unknown_choice_lists_the_known_ones():
-    assert fault(partition="dirichlett") == (
-        "here: partition = 'dirichlett': unknown; use 'iid', 'dirichlet', "
-        "'dirichlet_by_client', 'dirichlet_equal', 'shards', 'natural'; did you mean 'dirichlet'?"
-    )
-
-
-def test_value_out_of_range():
-    assert fault(partition={"dirichlet": {"alpha": -0.5}}) == (
-        "here: partition.alpha = -0.5: must be greater than 0"
-    )
-
-
-def test_literal_lists_what_is_allowed():
-    assert fault(on_divergence="ignore") == (
-        "here: on_divergence = 'ignore': must be 'stop' or 'drop'"
-    )
-
-
-def test_not_a_number():
-    assert fault(validation=math.nan) == "here: validation = nan: must be a finite number"
-
-
-def test_fault_between_keys():
-    assert fault(participants=11) == "here: participants = 11: at most clients = 10"
-
-
-def test_fault_between_keys_of_a_part():
-    client = {**RAW["client"], "steps": 3}
-    assert fault(client=client) == "here: client: give either epochs or steps"
+@pytest.mark.parametrize(("changes", "message"), FAULTS, ids=lambda value: str(value)[:40])
+def test_a_fault_names_the_key_the_value_and_what_is_allowed(changes, message):
+    assert fault(**changes) == f"here: {message}"
 
 
 def test_text_with_line_breaks_stays_on_one_line():
@@ -155,14 +131,8 @@ def test_faults_of_choices_that_are_imported_after_other_faults_are_told_alike()
 
 
 JARGON = (
-    "tag",
-    "discriminator",
-    "instance",
-    "extract",
-    "dictionary",
-    "after validation",
-    "pattern",
-)
+    "tag", "discriminator", "instance", "extract", "dictionary", "after validation", "pattern",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [None, {}, [1], 3, {"alpha": 1}, {"iid": {}, "natural": {}}])
@@ -192,11 +162,6 @@ def test_empty_list_says_how_many_there_must_be():
     assert recipe.startswith("here: targets = []: must ")
     assert "at least 1" in recipe
     assert not [word for word in JARGON if word in recipe]
-
-
-def test_bad_item_of_a_list_is_one_fault():
-    client = {**RAW["client"], "schedule": {"step": {"milestones": [1.5]}}}
-    assert fault(client=client) == "here: client.schedule.milestones.0 = 1.5: must be less than 1"
 
 
 @pytest.mark.parametrize("name", ["quickstart", "local", "data", "model", "global"])

@@ -21,8 +21,8 @@ from fedstage.errors import FedstageError
 from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
 from fedstage.randomness import Key, torch_generator
+from fedstage.settings.ensembles import Discriminator, PublicGenerator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.odds import Discriminator, PublicGenerator
 from fedstage.settings.optimisation import Client
 from fedstage.training.batches import client_batches, public_batches
 from fedstage.training.descent import Descend, adam_descent

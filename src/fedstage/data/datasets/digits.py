@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import permutation
 from fedstage.errors import FedstageError
-from fedstage.settings.data import Digits
-from fedstage.settings.sizes import count_cut
+from fedstage.settings.data import Digits, count_cut
 
 _HIGHEST = 16  # scikit-learn's grey levels are 0..16
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedstage.randomness import numpy_generator
-from fedstage.settings.data_sets import Sized
-from fedstage.settings.sizes import count_parts, ends_of
+from fedstage.settings.data_sets import Sized, count_parts, ends_of
 
 Rows: TypeAlias = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""BERT with a classifier (Devlin et al. 2019); the layers are those of `transformers`."""
+"""BERT with a classifier (Devlin et al. 2019); the layers are from `transformers`."""
 
 from torch import nn
 

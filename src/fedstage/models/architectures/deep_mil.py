@@ -1,6 +1,6 @@
 """DeepMIL: gated attention over the instances of a bag (Ilse et al., ICML 2018, Eq. 9).
 
-Sizes are those of FLamby's baseline for Camelyon16. In the baseline, attention includes the zeros
+Sizes are from FLamby's baseline for Camelyon16. In the baseline, attention includes the zeros
 that pad a bag to 10,000 instances; here it does not, so a bag's logits do not depend on others.
 """
 

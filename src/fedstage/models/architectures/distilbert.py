@@ -1,4 +1,4 @@
-"""DistilBERT with a classifier (Sanh et al. 2019); the layers are those of `transformers`."""
+"""DistilBERT with a classifier (Sanh et al. 2019); the layers are from `transformers`."""
 
 from torch import nn
 

@@ -25,7 +25,7 @@ class PaddedShortcut(nn.Module):
 
 
 class Block(ResidualBlock):
-    """Two 3x3 convolutions beside a shortcut: relu(f(x) + shortcut(x))."""
+    """Two 3x3 convolutions next to a shortcut: relu(f(x) + shortcut(x))."""
 
     def __init__(
         self, channels: int, width: int, stride: int, norm: Norm, shortcut: Shortcut

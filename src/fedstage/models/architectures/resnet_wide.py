@@ -1,7 +1,7 @@
 """The ResNet-8 of FENS: few blocks of many channels, 4.9 million parameters.
 
 Not the CIFAR ResNet-8 of He et al. 2016, which has 78 thousand. The paper gives "ResNet-8" and
-18.85 MiB; widths, shortcuts and pooling are those of its released code, without its unused layers.
+18.85 MiB; widths, shortcuts and pooling are as in its released code, without its unused layers.
 """
 
 from collections import OrderedDict

@@ -14,7 +14,7 @@ BLOCKS = 2  # a group: 16 = 6 * 2 + 4 layers, counting the projections
 
 
 class PreActivationBlock(ResidualBlock):
-    """Norm and ReLU before each of two 3x3 convolutions, beside a shortcut.
+    """Norm and ReLU before each of two 3x3 convolutions, next to a shortcut.
 
     Where the number of channels changes, the shortcut is a 1x1 convolution of the activated input.
     """

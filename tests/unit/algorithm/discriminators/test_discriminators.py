@@ -14,8 +14,8 @@ from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
 from fedstage.models.loading import state_of
 from fedstage.randomness import torch_generator
+from fedstage.settings.ensembles import Discriminator, PublicGenerator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.odds import Discriminator, PublicGenerator
 
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
 SMALL = PublicGenerator(latent=3, width=2, steps=4, batch_size=8)

@@ -8,8 +8,8 @@ from typing import Literal
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
-from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.experiments.library import experiment_names
+from fedstage.experiments.unlearning import forgets, traces_of
 from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target

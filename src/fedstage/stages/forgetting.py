@@ -13,7 +13,7 @@ from fedstage.storage.files import load_json
 
 
 class ListedTrace(Settings):
-    """A file with information about a client, as `fedstage.experiments.forgetting` lists it."""
+    """A file with information about a client, as `fedstage.experiments.unlearning` lists it."""
 
     client: Count
     contains: str

@@ -5,7 +5,7 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.forgetting import forgets, is_among, traces_of
+from fedstage.experiments.unlearning import forgets, is_among, traces_of
 from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_recipe

@@ -1,6 +1,6 @@
-"""Files that still contain a client after an aggregator has forgotten it.
+"""Unlearning a client: the files that still contain it after an aggregator has forgotten it.
 
-Forgetting makes one new aggregator and trains no model. Earlier files stay in place until they are
+That makes one new aggregator and trains no model. Earlier files stay in place until they are
 deleted (`fedstage forget --delete`).
 """
 
@@ -52,9 +52,11 @@ def traces_of(
 
 def _of_recipes(catalogue: Catalogue) -> dict[str, AnyRecipe]:
     """Return the recipes of folders in which a file has them, by the folders' paths."""
-    pairs = ((path.split("/"), found) for path, found in catalogue.folders.items())
+    folders = tuple(f"{RESULTS}/{name}/" for name in RECIPES)
     return {
-        "/".join(parts): found for parts, found in pairs if parts[1] in RECIPES and len(parts) == 3
+        path: recipe
+        for path, recipe in catalogue.folders.items()
+        if path.startswith(folders) and path.count("/") == 2
     }
 
 

@@ -16,12 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import (
-    experiment_names,
-    faults_of,
-    load_experiments,
-    reader,
-)
+from fedstage.experiments.library import experiment_names, faults_of, load_experiments, reader
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import one_shot, unfederated

@@ -240,11 +240,7 @@ def _choosing(
 
 
 def _candidates(
-    where: str,
-    settings: Raw,
-    choose: Choose,
-    settings_of: SettingsOf,
-    methods: tuple[str, ...],
+    where: str, settings: Raw, choose: Choose, settings_of: SettingsOf, methods: tuple[str, ...]
 ) -> tuple[Run, ...]:
     """Return a run for every combination of the values that a run chooses among."""
     tried = []

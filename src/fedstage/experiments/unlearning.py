@@ -28,10 +28,7 @@ def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:
 
 
 def traces_of(
-    catalogue: Catalogue,
-    experiment: str,
-    scale: str,
-    stored: Mapping[str, AnyRecipe] | None = None,
+    catalogue: Catalogue, experiment: str, scale: str, stored: Mapping[str, AnyRecipe] | None = None
 ) -> list[dict[str, str | int]]:
     """Return the traces, for JSON, of all clients that runs of an experiment forget.
 

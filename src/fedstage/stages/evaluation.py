@@ -150,8 +150,4 @@ def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
     """
     up = max((row["bytes_up"] for row in rows), default=0)
     down = max((row["bytes_down"] for row in rows), default=0)
-    return {
-        "participants": len(rows),
-        "bytes_up": up + counts if up else 0,
-        "bytes_down": down,
-    }
+    return {"participants": len(rows), "bytes_up": up + counts if up else 0, "bytes_down": down}

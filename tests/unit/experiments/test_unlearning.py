@@ -138,12 +138,7 @@ def test_the_table_has_a_row_a_trace(catalogue, tmp_path):
 
 # --- natural clients ------------------------------------------------------------------------------
 
-IMAGES = {
-    "folder": "patients",
-    "client_column": "centre",
-    "held_out": 10,
-    "server_validation": 10,
-}
+IMAGES = {"folder": "patients", "client_column": "centre", "held_out": 10, "server_validation": 10}
 NATURAL = {"data": {"parquet": IMAGES}, "partition": "natural"}
 SHARED = {
     "data": {"parquet": IMAGES | {"split_seed": 5}},

@@ -130,10 +130,7 @@ def train(recipe, round_, group):
     }
     participants = list(group_participants(recipe, group))
     call("local_training", files, round=round_, group=group, participants=participants)
-    outputs = {
-        "output": aggregated_model(*at),
-        "participants": participants_table(*at),
-    }
+    outputs = {"output": aggregated_model(*at), "participants": participants_table(*at)}
     if keeps_state(recipe):
         outputs["new_state"] = AGGREGATION(*at, output="new_state")
     call("aggregation", AGGREGATION.job(*at).inputs | outputs)

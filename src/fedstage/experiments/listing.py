@@ -183,8 +183,8 @@ KINDS = ("methods", *_CHOICES, "stages", "experiments", "runs")
 def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal; the last column is not padded."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return "\n".join(_recipe(row, widths) for row in (heads, *rows))
+    return "\n".join(_padded(row, widths) for row in (heads, *rows))
 
 
-def _recipe(row: Sequence[str], widths: Sequence[int]) -> str:
+def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, lay, merge_each
@@ -28,6 +27,13 @@ class Sources:
     read: Callable[[str], Experiment]
     load: Callable[[Iterable[str]], Mapping[str, Experiment]]
     library: Methods
+
+    def heirs(self, name: str) -> Mapping[str, Experiment] | None:
+        """Return the experiments that extend one, None if one that may do so is broken."""
+        try:
+            return self.load([key for key in self.known if self.read(key).like == name])
+        except FedstageError:
+            return None
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,10 @@ def _check(
     lost = [path for path in of_recipes if _is_lost(settings, path, laid)]
     if not lost:
         return
-    heirs = heirs_of(name, sources.known, sources.read)
-    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
+    heirs = sources.heirs(name)
+    if heirs is None:
         return  # it may be meant for one that is broken
-    for heir, inheriting in sources.load(heirs).items():
+    for heir, inheriting in heirs.items():
         laid += laid_over(sources, settings, heir, inheriting, scale)
     for path in lost:
         if _is_lost(settings, path, laid):

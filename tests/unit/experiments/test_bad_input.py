@@ -761,7 +761,7 @@ BAD_CONFIGURATIONS = [
     *(at(f"b:{key}", "nonsuch", f"{key} = 'nonsuch'", known) for key, known in CHOICES.items()),
     *(method({key: "nonsuch"}, f"{key} = 'nonsuch'", known) for key, known in PARTS.items()),
     at("b:client/schedule", "linear", "client.schedule = 'linear'", "'constant', 'step', 'cosine'"),
-    at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, fed"),
+    at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, fed", "did you mean 'fed"),
     Bad(("method = 'fedsgd'", "fedavg, fed"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}),
     at("targets", ["f"], "config.yaml", "targets = 'f'", "use one of e"),
     at("targets", ["e/mini"], "targets = 'e/mini'", "use one of e"),
@@ -1449,6 +1449,15 @@ BAD_CONFIGURATIONS = [
     at("e:table", {"rows": ["metod"]}, "table", "metod"),
     at("e:table", {"rows": ["seed"]}, "table", "seed"),
     at("e:grid/partition.alpha", [0.1, 1.0], "table", "partition.alpha"),
+    at("e:grid", {"method": {"ours": "fedavg"}}, "grid.method: must be a list; names are"),
+    at("e:grid", {"seed": {"first": 0}}, "e/default: grid.seed: must be a list; names are"),
+    at("e:implies", {"data": {"digits": {}}}, "e: implies.data: must be an axis of the grid"),
+    # results
+    at("e:results", ["tables"], "results.0 = 'tables': must be 'table', 'figures', "),
+    at("e:simulation", {"local_training": -1}, "local_training.constant = -1: must be greater"),
+    at("e:simulation", {"logits": {"mean": 1}}, "simulation.logits.varying.variation: missing"),
+    at("e:simulation", {"availability": {"share": 1.0, "interval": 5}}, "must be less than 1"),
+    at("e:simulation", {"servers": 0}, "simulation.servers = 0: must be greater than or equal"),
     # names that could not be files
     at("e:scales", {"v1.0": None, "default": None}, "scales", "v1.0"),
     at("e:scales", {"a/b": None, "default": None}, "scales", "a/b"),
@@ -1479,9 +1488,9 @@ BAD_CONFIGURATIONS = [
         },
     ),
     Bad(
-        ("f", "like = 'nonsuch'", "use one of e"),
+        ("/f.yaml: like = 'ee'", "unknown; use one of e; did you mean 'e'?"),
         {"targets": ["f"]},
-        {"experiments/f.yaml": "title: A\nlike: nonsuch\nscales: {default: }"},
+        {"experiments/f.yaml": "title: A\nlike: ee\nscales: {default: }"},
     ),
     Bad(
         ("g: like = 'f'", "must be one of e"),

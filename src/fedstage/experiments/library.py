@@ -110,7 +110,9 @@ def _read(config: Config, files: Mapping[str, Path], name: str) -> Experiment:
 def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
     """Refuse settings of cells that are neither in an experiment nor in one that extends it."""
     family = (experiment, *extending)
-    parts = [part for one in family for part in (one, *one.scales.values()) if part is not None]
+    parts = [
+        part for member in family for part in (member, *member.scales.values()) if part is not None
+    ]
     points: list[dict[str, Axis]] = [
         {axis: text}
         for part in parts

@@ -99,13 +99,13 @@ def _check(
 def _is_lost(base: Raw, path: Path, laid: Sequence[Laid]) -> bool:
     """Whether no run has a setting of a base, and not only because its author wrote so."""
     value = _at(base, path)
-    everywhere = all(_at(one.settings, path) != value for one in laid)
-    return everywhere and any(_at(one.by_others, path) != value for one in laid)
+    everywhere = all(_at(method.settings, path) != value for method in laid)
+    return everywhere and any(_at(method.by_others, path) != value for method in laid)
 
 
 def _describe(base: Raw, path: Path, laid: Iterable[Laid]) -> str:
     value = _at(base, path)
-    winner = next(one for one in laid if _at(one.by_others, path) != value)
+    winner = next(method for method in laid if _at(method.by_others, path) != value)
     key = ".".join(path).removesuffix(".name")
     return (
         f"base.{key} = {value!r}: reaches no run, because method {winner.method} has "
@@ -127,7 +127,7 @@ def laid_over(
         inherited = sources.library if parent is None else _methods(sources.library, parent, key)
         methods = _methods(inherited, own, key)
         values = {**experiment.grid, **change.grid}.get("method")
-        names = [str(one) for one in values or [experiment.base.get("method", "fedavg")]]
+        names = [str(name) for name in values or [experiment.base.get("method", "fedavg")]]
         for method in dict.fromkeys([*names, *_starts(names, methods)]):
             others = _over(base, methods, method, inherited)
             like = tuple(_likes(methods, method))

@@ -36,10 +36,10 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     that started them.
     """
     every = [
-        (key, one)
+        (key, scored)
         for key, runs in catalogue.runs.items()
         for run in runs
-        for one in run.evaluated()
+        for scored in run.evaluated()
     ]
     configured = {split_target(target) for target in catalogue.config.targets}
     shared = {

@@ -58,7 +58,7 @@ def _of_recipes(catalogue: Catalogue) -> dict[str, AnyRecipe]:
 
 
 def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotRecipe]:
-    recipes = (one.recipe for run in catalogue.runs[experiment, scale] for one in run.trained())
+    recipes = (part.recipe for run in catalogue.runs[experiment, scale] for part in run.trained())
     return [recipe for recipe in recipes if isinstance(recipe, OneShotRecipe) and recipe.forget]
 
 
@@ -70,7 +70,7 @@ def _traces(catalogue: Catalogue, recipes: Mapping[str, AnyRecipe], gone: Forgot
         *(trace for data in dict.fromkeys(read) for trace in gone.in_data(data)),
         *(trace for path, recipe in recipes.items() for trace in gone.in_folder(path, recipe)),
     ]
-    while later := [one for one in _started(gone, recipes, traces) if one not in traces]:
+    while later := [trace for trace in _started(gone, recipes, traces) if trace not in traces]:
         traces += later
     return [*traces, *_presented(catalogue, gone, traces)]
 
@@ -81,7 +81,7 @@ def _started(
     """Yield the recipes that start from a file with traces."""
     for path, recipe in recipes.items():
         start = recipe.start
-        if start is not None and any(is_among(start, one.files) for one in traces):
+        if start is not None and any(is_among(start, trace.files) for trace in traces):
             yield Trace(gone.client, "goes on from a model with it", path)
 
 
@@ -92,10 +92,10 @@ def is_among(file: str, files: str) -> bool:
 
 def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace]) -> Iterator[Trace]:
     """Yield the results and choices of runs that have files with traces."""
-    contains, folders = "numbers of runs with it", {one.files for one in traces}
+    contains, folders = "numbers of runs with it", {trace.files for trace in traces}
 
     def touched(run: Run) -> bool:
-        recipes = (one.recipe for one in run.trained())
+        recipes = (part.recipe for part in run.trained())
         return any(
             gone.has(recipe) is not None or main_folder(recipe) in folders for recipe in recipes
         )

@@ -100,6 +100,6 @@ def _varied(experiment: Experiment, change: Scale, settings: Raw) -> Iterator[st
     """Yield the keys of settings that come with an axis of the grid, or are chosen."""
     among = (settings.get("choose") or {}).get("among", {})
     yield from (path.partition(".")[0] for path in {**experiment.grid, **change.grid, **among})
-    implied = [one for values in experiment.implies.values() for one in values.values()]
+    implied = [settings for values in experiment.implies.values() for settings in values.values()]
     for settings in (*implied, *(cell.settings for cell in change.cells)):
         yield from in_full(settings)

@@ -124,7 +124,7 @@ def _one_by_one(
         logits = [part.logits for part in members if part.round == round_]
         if not logits:
             raise FedstageError(f"{evaluated}, round {round_}: no client's model is left")
-        scores = [score(one, labels.cpu()) for one in torch.cat(logits).float()]
+        scores = [score(member, labels.cpu()) for member in torch.cat(logits).float()]
         in_turn = [one for _, one in sorted(zip(clients, scores, strict=True), key=itemgetter(0))]
         own = {client: counts.get(client, {}) for client in clients}
         yield round_, mean_metrics(in_turn, len(labels), own)

@@ -80,7 +80,7 @@ Drawn = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
     """Return a client's decoder and label counts."""
     rest = {name: value for name, value in tensors.items() if name != LABELS}
-    return {name.removeprefix("decoder."): one for name, one in rest.items()}, tensors[LABELS]
+    return {name.removeprefix("decoder."): value for name, value in rest.items()}, tensors[LABELS]
 
 
 def of_each(
@@ -89,13 +89,13 @@ def of_each(
     """Draw with each generator its client's share of the images."""
     module = of_clients(generator)
     made, labels, owners = [], [], []
-    numbers = shares([one.samples for one in sent], generator.samples)
-    for one, number in zip(sent, numbers, strict=True):
-        random = torch_generator(recipe.seed, "generated", one.client)
-        own = draw_labels(one.counts, number, random)
-        made.append(module.sample(generator, one.decoder, own, info, random, device))
+    numbers = shares([client.samples for client in sent], generator.samples)
+    for client, number in zip(sent, numbers, strict=True):
+        random = torch_generator(recipe.seed, "generated", client.client)
+        own = draw_labels(client.counts, number, random)
+        made.append(module.sample(generator, client.decoder, own, info, random, device))
         labels.append(own)
-        owners.append(torch.full((number,), one.client))
+        owners.append(torch.full((number,), client.client))
     return torch.cat(made), torch.cat(labels), torch.cat(owners)
 
 
@@ -104,8 +104,8 @@ def of_one(
 ) -> Drawn:
     """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
     assert generator.distilled is not None, "its caller has looked"
-    counts = [one.counts for one in sent]
-    decoders = {one.client: one.decoder for one in sent}
+    counts = [client.counts for client in sent]
+    decoders = {client.client: client.decoder for client in sent}
     key = (recipe.seed, "distilled_decoder")
     decoder = distil(generator, generator.distilled, decoders, counts, info, key, device)
     random = torch_generator(recipe.seed, "generated", NOBODY)

@@ -2,9 +2,12 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
 from fedstage.plan import data_files
-from fedstage.plan.training import global_model
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.graph import behind
+from fedstage.plan.training import LOCAL_TRAINING, global_model
 from fedstage.stages import call, run_job
 
 
@@ -37,6 +40,20 @@ def make(*files):
     """Run the jobs of files below the current folder, which all that they read is in."""
     for file in files:
         run_job(file.job)
+
+
+def make_all(*files):
+    """Make files below the current folder, and what is missing of all that is behind them."""
+    for job in behind(files):
+        if all(Path(file).exists() for file in job.files.values()):
+            continue
+        if settings := job.inputs.get("recipe"):
+            call("recipe", {"settings": as_json(canonical(job.config)), "output": settings})
+        if job.stage is LOCAL_TRAINING:
+            whose = {"participants": [job.at["participant"]]}
+            call(job.stage.name, job.inputs | job.at | whose | job.files, job.config)
+        else:
+            run_job(job)
 
 
 def make_data(recipe):

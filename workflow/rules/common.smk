@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from functools import cache
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
@@ -16,15 +16,15 @@ from fedstage.execution.faults import explained
 from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
-from fedstage.experiments.descriptions import claims_on, clients_of, dropping_of, files_of
-from fedstage.experiments.descriptions import files_of_rounds, retention_of, validation_of
+from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
 from fedstage.experiments.stage_rules import stage_rules
 from fedstage.experiments.targets import FORMATS, asked_runs, describe
 from fedstage.experiments.targets import named_targets, results_of
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.graph import listed
 from fedstage.plan.segment_rules import segment_rules
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
 from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
 from fedstage.storage.provenance import SUFFIX as RECORD
@@ -152,13 +152,28 @@ def new_recipe(wildcards):
 
 
 def of_runs(*keys):
-    """Return an input function: files of each run of the experiment, each named once."""
+    """Return an input function: files that the description of each run names, each once."""
 
     def files(wildcards):
         runs = described(wildcards, "runs")["runs"]
-        return list(dict.fromkeys(run[key] for key in keys for run in runs if key in run))
+        found = (listed(run[key]) for key in keys for run in runs if key in run)
+        return list(dict.fromkeys(chain.from_iterable(found)))
 
     return files
+
+
+def participants(wildcards):
+    """Return the participants of runs that may drop updates, and what chooses among candidates."""
+    tried = [one for run in described(wildcards, "runs")["runs"] for one in run["candidates"]]
+    tables = [path for one in tried for path in one.get("participants", [])]
+    return list(dict.fromkeys([*tables, *of_runs("chosen")(wildcards)])) if tables else []
+
+
+def retention(wildcards):
+    """Return measures of forgetting, their samples, and what chooses among candidates."""
+    measures = of_runs("retention")(wildcards)
+    right = [path.job.files["right"] for path in measures]
+    return [*measures, *right, *of_runs("chosen")(wildcards)]
 
 
 def described(wildcards, what):

@@ -1,4 +1,22 @@
-"""Recipes: their settings as a file, and which of the compared ones is chosen."""
+"""What is known when the Snakefile is parsed, as files; and which of compared recipes is chosen."""
+
+
+# `printf` is a part of the shell: the command may be longer than a program's argument may be, and no
+# other snakemake is started, as for `run`.
+rule description:
+    output:
+        "results/descriptions/{experiment}/{scale}.{what}.json",
+    log:
+        "results/logs/description/{experiment}/{scale}.{what}.log",
+    wildcard_constraints:
+        what="runs|claims|traces",
+    localrule: True
+    params:
+        content=lambda w: as_json(sealed(described(w, w.what), description_file(w))),
+    message:
+        "{wildcards.what} of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "printf %s {params.content:q} > {output} 2> {log}"
 
 
 rule recipe:

@@ -1,6 +1,7 @@
 """How many training samples of each class each client has, as stages read it, without torch."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from fedstage.storage.tables import load_table
@@ -17,3 +18,12 @@ def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
         if role == "train":
             counts[client][label] = samples
     return counts
+
+
+def count_generated(clients: Iterable[int], labels: Iterable[int]) -> list[dict[str, int | str]]:
+    """Return rows of a histogram: the generated images of each client and label that occur."""
+    counted = Counter(zip(clients, labels, strict=True))
+    return [
+        {"client": client, "role": "generated", "label": label, "samples": number}
+        for (client, label), number in sorted(counted.items())
+    ]

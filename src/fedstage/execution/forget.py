@@ -7,8 +7,8 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
-from fedstage.experiments.forgetting import forgets, is_among, traces_of
 from fedstage.experiments.library import experiment_names
+from fedstage.experiments.unlearning import forgets, is_among, traces_of
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.settings.config_file import Config

@@ -16,12 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import (
-    experiment_names,
-    faults_of,
-    load_experiments,
-    reader,
-)
+from fedstage.experiments.library import experiment_names, faults_of, load_experiments, reader
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import one_shot, unfederated
@@ -168,10 +163,9 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
     check_metrics(claims, experiments)
     for name, experiment in experiments.items():
         check_goal(name, experiment.communication.reach, grids[name])
-    every = [one.recipe for resolved in runs.values() for run in resolved for one in run.trained()]
-    choices = {
-        choice_id(run): run for resolved in runs.values() for run in resolved if run.candidates
-    }
+    every = [run for resolved in runs.values() for run in resolved]
+    recipes = [part.recipe for run in every for part in run.trained()]
+    choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
     return Catalogue(
         config,
@@ -182,7 +176,7 @@ def resolve_all(config: Config, folder: Path, names: Collection[str] | None = No
         communicated,
         claims,
         sources,
-        settings_of_folders(every),
+        settings_of_folders(recipes),
         choices,
     )
 
@@ -210,7 +204,7 @@ def trained_runs(catalogue: Catalogue, target: str) -> list[Run]:
     name, scale = split_target(target)
     measured = MEASURED & set(catalogue.experiments[name].results)
     runs = catalogue.runs[name, scale] if measured else []
-    return [one for run in runs for one in run.evaluated()]
+    return [scored for run in runs for scored in run.evaluated()]
 
 
 def metrics_of(run: Run) -> str:
@@ -230,8 +224,8 @@ def metrics_of(run: Run) -> str:
 
 def choice_id(run: Run) -> str:
     """Name the folder of a choice, by the candidates' metrics and values."""
-    decisive = [metrics_of(one) for one in run.evaluated()]
-    values = [one.axes for one in run.candidates]
+    decisive = [metrics_of(scored) for scored in run.evaluated()]
+    values = [candidate.axes for candidate in run.candidates]
     number = digest({"metrics": decisive, "values": values})
     settings = "_".join(path.rpartition(".")[2] for path in run.candidates[0].axes)
     return f"{settings}-seed{run.recipe.seed}-{number}"
@@ -243,7 +237,7 @@ def state_rounds(catalogue: Catalogue) -> list[int]:
     A run of one round keeps none, because extending it would save too little.
     """
     every = catalogue.config.state_every
-    runs = [one for runs in catalogue.runs.values() for run in runs for one in run.trained()]
+    runs = [part for runs in catalogue.runs.values() for run in runs for part in run.trained()]
     lasts = {
         run.length.rounds
         for run in runs

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.digests import canonical
-from fedstage.plan.graph import File
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import CLIENT_ACCURACY, RETENTION
@@ -64,57 +63,51 @@ def _head(experiment: Experiment) -> Raw:
 def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
     """Return the claims on an experiment, for JSON."""
     return [
-        one.claim.model_dump(mode="json", exclude_defaults=True)
-        for one in catalogue.claims
-        if one.claim.experiment == experiment
+        sourced.claim.model_dump(mode="json", exclude_defaults=True)
+        for sourced in catalogue.claims
+        if sourced.claim.experiment == experiment
     ]
 
 
 def comparisons_at(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, int]:
     """Return how many comparisons each claim on an experiment makes at a scale, if it has that."""
     cells = distinct_cells(run.axes for run in catalogue.runs.get((experiment, scale), []))
-    claims = [one.claim for one in catalogue.claims if one.claim.experiment == experiment]
+    every = (sourced.claim for sourced in catalogue.claims)
+    claims = [claim for claim in every if claim.experiment == experiment]
     return {claim.id: len(comparisons(claim, cells)) for claim in claims} if cells else {}
 
 
 def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return all files that the table of communication reads, except metrics."""
     runs = catalogue.runs[experiment, scale]
-    parts = (part for run in runs for part in _parts(run))
+    parts = (part for run in runs for tried in _tried(run) for part in tried.chain())
     read = (path for part in parts for path in read_files(part.recipe, part.length))
     chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
     return list(dict.fromkeys([*read, *chosen]))
 
 
-def validation_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
-    """Return the metrics on validation samples, which determine the best round."""
-    runs = catalogue.runs[experiment, scale]
-    return list(dict.fromkeys(path for run in runs for path in _validation(run)))
+def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
+    """Yield the files of rounds that results read besides metrics: tables, and main models."""
+    for (name, _), runs in catalogue.runs.items():
+        results = catalogue.experiments[name].results
+        for tried in (tried for run in runs for tried in _tried(run)):
+            recipe, last = tried.recipe, tried.length.rounds
+            if "communication" in results:
+                for part in tried.chain():
+                    yield from traffic_files(part.recipe, part.length.rounds)
+            if "table" in results:
+                yield from _dropping(tried)
+            if "retention" in results:
+                read = RETENTION.job(recipe, last).inputs
+                yield from (*read["models"], *read["participants"])
+            if "clients" in results:
+                assert isinstance(recipe, Recipe), "checked when experiments are resolved"
+                yield global_model(recipe, last, 0)
 
 
-def retention_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
-    """Return the measures of forgetting of all runs, and what chooses among candidates."""
-    runs = catalogue.runs[experiment, scale]
-    measures = (path for run in runs for path in _retention(run))
-    chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
-    beside = [file for path in measures for file in (path, path.job.files["right"])]
-    return list(dict.fromkeys([*beside, *chosen]))
-
-
-def clients_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
-    """Return the accuracies by client and class of all runs, and what chooses among candidates."""
-    runs = catalogue.runs[experiment, scale]
-    measures = [path for run in runs for path in _clients(run)]
-    chosen = (chosen_file(choice_id(run)) for run in runs if run.candidates)
-    return list(dict.fromkeys([*measures, *chosen]))
-
-
-def dropping_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
-    """Return the participants of runs that may drop updates, and what chooses among candidates."""
-    runs = catalogue.runs[experiment, scale]
-    tables = [path for run in runs for one in run.candidates or (run,) for path in _dropping(one)]
-    chosen = [chosen_file(choice_id(run)) for run in runs if run.candidates]
-    return list(dict.fromkeys([*tables, *chosen])) if tables else []
+def _tried(run: Run) -> tuple[Run, ...]:
+    """Return a run's candidates, or the run itself."""
+    return run.candidates or (run,)
 
 
 def _dropping(run: Run) -> list[str]:
@@ -122,35 +115,15 @@ def _dropping(run: Run) -> list[str]:
     return [
         path
         for part in run.chain()
-        if isinstance(part.recipe, Recipe)
-        and part.recipe.on_divergence == "drop"
-        and part.length.training == "federated"
+        if isinstance(part.recipe, Recipe) and part.recipe.on_divergence == "drop"
         for path in traffic_files(part.recipe, part.length.rounds)
     ]
 
 
-def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
-    """Yield the files of rounds that results read beside metrics: tables, and main models."""
-    for (name, _), runs in catalogue.runs.items():
-        results = catalogue.experiments[name].results
-        if "communication" in results:
-            for part in (part for run in runs for part in _parts(run)):
-                yield from traffic_files(part.recipe, part.length.rounds)
-        if "table" in results:
-            for one in (one for run in runs for one in run.candidates or (run,)):
-                yield from _dropping(one)
-        if "retention" in results:
-            for one in (one for run in runs for one in run.candidates or (run,)):
-                assert isinstance(one.recipe, Recipe), "checked when experiments are resolved"
-                read = RETENTION.job(one.recipe, one.length.rounds).inputs
-                yield from (*read["models"], *read["participants"])
-        if "clients" in results:
-            for one in (one for run in runs for one in run.candidates or (run,)):
-                assert isinstance(one.recipe, Recipe), "checked when experiments are resolved"
-                yield global_model(one.recipe, one.length.rounds, 0)
-
-
 def _described(run: Run, experiment: Experiment) -> Raw:
+    """Return what is known of a run, without what it does not have."""
+    tried, results = _tried(run), experiment.results
+    lasts = [(candidate.recipe, candidate.length.rounds) for candidate in tried]
     described: Raw = {
         "settings": run.axes,
         "metrics": metrics_of(run),
@@ -158,39 +131,19 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         "info": data_files.data_file(run.recipe.data, "info"),
         "candidates": [
             {
-                "values": one.axes if run.candidates else {},
-                "parts": [_part(p) for p in one.chain()],
-                **({"participants": tables} if (tables := _dropping(one)) else {}),
+                "values": candidate.axes if run.candidates else {},
+                "parts": [_part(part) for part in candidate.chain()],
+                **({"participants": tables} if (tables := _dropping(candidate)) else {}),
             }
-            for one in run.candidates or (run,)
+            for candidate in tried
         ],
+        "chosen": chosen_file(choice_id(run)) if run.candidates else None,
+        "validation": _validation(run),
+        "retention": [RETENTION(*last) for last in lasts] if "retention" in results else None,
+        "clients": [CLIENT_ACCURACY(*last) for last in lasts] if "clients" in results else None,
+        "over_rounds": _over_rounds(run) if experiment.table.also else None,
     }
-    if run.candidates:
-        described["chosen"] = chosen_file(choice_id(run))
-    if validation := _validation(run):
-        described["validation"] = validation
-    if "retention" in experiment.results:
-        described["retention"] = _retention(run)
-    if "clients" in experiment.results:
-        described["clients"] = _clients(run)
-    if experiment.table.also and (over_rounds := _over_rounds(run)):
-        described["over_rounds"] = over_rounds
-    return described
-
-
-def _retention(run: Run) -> list[File]:
-    """Return the measures of a federated run, or of each of its candidates."""
-    tried = run.candidates or (run,)
-    return [
-        RETENTION(one.recipe, one.length.rounds) for one in tried if isinstance(one.recipe, Recipe)
-    ]
-
-
-def _clients(run: Run) -> list[str]:
-    """Return the accuracies by client and class of a federated run, or of its candidates."""
-    tried = run.candidates or (run,)
-    recipes = ((one.recipe, one.length.rounds) for one in tried)
-    return [CLIENT_ACCURACY(recipe, last) for recipe, last in recipes if isinstance(recipe, Recipe)]
+    return {key: value for key, value in described.items() if value}
 
 
 def _over_rounds(run: Run) -> str | None:
@@ -208,15 +161,9 @@ def _part(run: Run) -> Raw:
     return {"length": canonical(run.length), kinds[type(run.recipe)]: canonical(run.recipe)}
 
 
-def _parts(run: Run) -> Iterator[Run]:
-    """Yield the runs that a run, or each of its candidates, consists of."""
-    for one in run.candidates or (run,):
-        yield from one.chain()
-
-
 def _validation(run: Run) -> list[str]:
     """Return the validation metrics of a federated run, or of its candidates."""
-    tried = run.compared or (run,)
-    if not all(isinstance(one.recipe, Recipe) and one.recipe.validation for one in tried):
+    scored = run.compared or (run,)
+    if not all(isinstance(run.recipe, Recipe) and run.recipe.validation for run in scored):
         return []
-    return [metrics_of(one.in_role("validation")) for one in tried]
+    return [metrics_of(candidate.in_role("validation")) for candidate in scored]

@@ -1,4 +1,4 @@
-"""What a run is scored by: it must be there, and somebody must have trained it."""
+"""Checks of what a run is scored by: samples that exist, and models that somebody trains."""
 
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import evaluated_rounds

@@ -57,22 +57,12 @@ def load_experiments(
                 f"{suggest(like, known)}"
             )
     for name in wanted:
-        if any(change and change.cells for change in read(name).scales.values()):
-            # Settings of cells may be meant for experiments that extend this one.
-            heirs = heirs_of(name, known, read)
-            if heirs is not None:
-                _check_cells(name, read(name), map(read, heirs))
+        has_cells = any(change and change.cells for change in read(name).scales.values())
+        # Settings of cells may be meant for experiments that extend this one.
+        if has_cells and not faults_of(known, read):
+            heirs = [heir for heir in map(read, known) if heir.like == name]
+            _check_cells(name, read(name), heirs)
     return {name: _inherit(name, known, read) for name in wanted}
-
-
-def heirs_of(
-    name: str, known: Iterable[str], read: Callable[[str], Experiment]
-) -> list[str] | None:
-    """Return the experiments that extend one, None if a file that may do so cannot be read."""
-    try:
-        return [key for key in known if read(key).like == name]
-    except FedstageError:
-        return None
 
 
 def _extensible(known: Iterable[str], read: Callable[[str], Experiment]) -> str:
@@ -120,7 +110,9 @@ def _read(config: Config, files: Mapping[str, Path], name: str) -> Experiment:
 def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
     """Refuse settings of cells that are neither in an experiment nor in one that extends it."""
     family = (experiment, *extending)
-    parts = [part for one in family for part in (one, *one.scales.values()) if part is not None]
+    parts = [
+        part for member in family for part in (member, *member.scales.values()) if part is not None
+    ]
     points: list[dict[str, Axis]] = [
         {axis: text}
         for part in parts

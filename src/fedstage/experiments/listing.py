@@ -71,7 +71,7 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
         return _experiments(checked, folder)
     if target is not None:
         checked = checked.model_copy(update={"targets": [target]})
-    names = {split_target(one)[0] for one in checked.targets}
+    names = {split_target(target)[0] for target in checked.targets}
     known = experiment_names(checked, folder)
     if unknown := [name for name in names if name not in known and "*" not in name]:
         raise FedstageError(f"{unknown[0]}: no such experiment; see fedstage list experiments")
@@ -82,7 +82,8 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
 def _stages() -> Listing:
     """Return the stages of the graph, with what each reads and the names of its files."""
     rows = [
-        [one.name, one.about, ", ".join(one.options), ", ".join(_files_of(one))] for one in GRAPH
+        [stage.name, stage.about, ", ".join(stage.options), ", ".join(_files_of(stage))]
+        for stage in GRAPH
     ]
     return ["stage", "what it does", "reads", "makes"], rows
 
@@ -183,8 +184,8 @@ KINDS = ("methods", *_CHOICES, "stages", "experiments", "runs")
 def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal; the last column is not padded."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return "\n".join(_recipe(row, widths) for row in (heads, *rows))
+    return "\n".join(_padded(row, widths) for row in (heads, *rows))
 
 
-def _recipe(row: Sequence[str], widths: Sequence[int]) -> str:
+def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()

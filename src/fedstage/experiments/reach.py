@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.library import faults_of, heirs_of
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, lay, merge_each
@@ -28,6 +27,13 @@ class Sources:
     read: Callable[[str], Experiment]
     load: Callable[[Iterable[str]], Mapping[str, Experiment]]
     library: Methods
+
+    def heirs(self, name: str) -> Mapping[str, Experiment] | None:
+        """Return the experiments that extend one, None if one that may do so is broken."""
+        try:
+            return self.load([key for key in self.known if self.read(key).like == name])
+        except FedstageError:
+            return None
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,10 @@ def _check(
     lost = [path for path in of_recipes if _is_lost(settings, path, laid)]
     if not lost:
         return
-    heirs = heirs_of(name, sources.known, sources.read)
-    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
+    heirs = sources.heirs(name)
+    if heirs is None:
         return  # it may be meant for one that is broken
-    for heir, inheriting in sources.load(heirs).items():
+    for heir, inheriting in heirs.items():
         laid += laid_over(sources, settings, heir, inheriting, scale)
     for path in lost:
         if _is_lost(settings, path, laid):
@@ -93,13 +99,13 @@ def _check(
 def _is_lost(base: Raw, path: Path, laid: Sequence[Laid]) -> bool:
     """Whether no run has a setting of a base, and not only because its author wrote so."""
     value = _at(base, path)
-    everywhere = all(_at(one.settings, path) != value for one in laid)
-    return everywhere and any(_at(one.by_others, path) != value for one in laid)
+    everywhere = all(_at(method.settings, path) != value for method in laid)
+    return everywhere and any(_at(method.by_others, path) != value for method in laid)
 
 
 def _describe(base: Raw, path: Path, laid: Iterable[Laid]) -> str:
     value = _at(base, path)
-    winner = next(one for one in laid if _at(one.by_others, path) != value)
+    winner = next(method for method in laid if _at(method.by_others, path) != value)
     key = ".".join(path).removesuffix(".name")
     return (
         f"base.{key} = {value!r}: reaches no run, because method {winner.method} has "
@@ -121,7 +127,7 @@ def laid_over(
         inherited = sources.library if parent is None else _methods(sources.library, parent, key)
         methods = _methods(inherited, own, key)
         values = {**experiment.grid, **change.grid}.get("method")
-        names = [str(one) for one in values or [experiment.base.get("method", "fedavg")]]
+        names = [str(name) for name in values or [experiment.base.get("method", "fedavg")]]
         for method in dict.fromkeys([*names, *_starts(names, methods)]):
             others = _over(base, methods, method, inherited)
             like = tuple(_likes(methods, method))

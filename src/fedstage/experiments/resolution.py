@@ -69,7 +69,7 @@ def resolve(
             axis: {value: in_full(settings) for value, settings in implied.items()}
             for axis, implied in experiment.implies.items()
         },
-        [one.model_copy(update={"settings": in_full(one.settings)}) for one in change.cells],
+        [cell.model_copy(update={"settings": in_full(cell.settings)}) for cell in change.cells],
         data_folder,
     )
     runs = [_run(where, layers, point) for point in points(grid)]
@@ -240,11 +240,7 @@ def _choosing(
 
 
 def _candidates(
-    where: str,
-    settings: Raw,
-    choose: Choose,
-    settings_of: SettingsOf,
-    methods: tuple[str, ...],
+    where: str, settings: Raw, choose: Choose, settings_of: SettingsOf, methods: tuple[str, ...]
 ) -> tuple[Run, ...]:
     """Return a run for every combination of the values that a run chooses among."""
     tried = []

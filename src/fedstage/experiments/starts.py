@@ -73,7 +73,7 @@ def check_start(
     """
     for key in _SHARED:
         if getattr(recipe, key) != getattr(before, key):
-            other, own = (getattr(one, key) for one in (before, recipe))
+            other, own = (getattr(part, key) for part in (before, recipe))
             raise FedstageError(
                 f"{where}: start: {key} = {getattr(other, 'name', other)!r}: must be that of the "
                 f"run, {getattr(own, 'name', own)!r}"

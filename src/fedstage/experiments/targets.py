@@ -8,8 +8,8 @@ from typing import Literal
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
-from fedstage.experiments.forgetting import forgets, traces_of
 from fedstage.experiments.library import experiment_names
+from fedstage.experiments.unlearning import forgets, traces_of
 from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
@@ -36,10 +36,10 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     that started them.
     """
     every = [
-        (key, one)
+        (key, scored)
         for key, runs in catalogue.runs.items()
         for run in runs
-        for one in run.evaluated()
+        for scored in run.evaluated()
     ]
     configured = {split_target(target) for target in catalogue.config.targets}
     shared = {

@@ -91,7 +91,7 @@ class Forgotten:
 
 
 def public_data(recipe: AnyRecipe) -> Data | None:
-    """Return the data set that a recipe reads beside that of its clients, if there is one."""
+    """Return the data set that a recipe reads in addition to its clients' data, if any."""
     if isinstance(recipe, LocalRecipe) or isinstance(
         recipe.public, HeldOut | CoreSamples | Generated
     ):
@@ -161,7 +161,7 @@ def _learns_from_set_aside(recipe: OneShotRecipe) -> bool:
 
 def _same_files(data: Data, other: Data) -> bool:
     """Whether two data sets are read from the same files, whatever is taken of them."""
-    names = ((one.name, getattr(one, "folder", None)) for one in (data, other))
+    names = ((each.name, getattr(each, "folder", None)) for each in (data, other))
     return len(set(names)) == 1
 
 

@@ -1,11 +1,10 @@
 """Settings of an experiment's file that no run reads."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
-from typing import NamedTuple
 
-from fedstage.experiments.library import faults_of, heirs_of
-from fedstage.experiments.reach import Sources, bases, laid_over
+from fedstage.experiments.reach import Laid, Sources, bases, laid_over
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, merge
 from fedstage.settings.one_shot import OneShotRecipe
@@ -18,18 +17,6 @@ _KINDS = {key: "federated" for key in keys(Recipe) if key not in keys(OneShotRec
 }
 #: The settings that only a student needs.
 _OF_STUDENTS = ("generator", "student")
-
-
-class _Settings(NamedTuple):
-    """Settings of runs of a method, and the method's name, before those that it is like."""
-
-    methods: tuple[str, ...]
-    settings: Raw
-
-    @property
-    def kind(self) -> str:
-        """What the runs train."""
-        return str(self.settings.get("training", "federated"))
 
 
 def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
@@ -45,7 +32,7 @@ def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> 
         for scale, method, settings in _written(sources.read(name)):
             suspects = [key for key in settings if key in _KINDS or key in _OF_STUDENTS]
             runs = runs_at(scale) if suspects else []
-            own = [run for run in runs if method is None or method in run.methods]
+            own = [run for run in runs if method in (None, run.method, *run.like)]
             for key in suspects if own else ():
                 if reason := _why_unread(key, own):
                     where = name if scale is None else f"{name}/{scale}"
@@ -64,10 +51,15 @@ def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
             yield scale, method, settings
 
 
-def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
+def _kind(run: Laid) -> str:
+    """Return what runs of a method train."""
+    return str(run.settings.get("training", "federated"))
+
+
+def _why_unread(key: str, runs: Collection[Laid]) -> str | None:
     """Return what no run is, or has, that would read a setting."""
     # Those that are trained apart are recipes of both kinds.
-    kinds = {run.kind for run in runs}
+    kinds = set(map(_kind, runs))
     kind = _KINDS.get(key)
     if kind and kinds <= {"federated", "one_shot"} and kind not in kinds:
         return f"is {kind}"
@@ -76,33 +68,31 @@ def _why_unread(key: str, runs: Collection[_Settings]) -> str | None:
     return None
 
 
-def _teaches(run: _Settings, key: str) -> bool:
+def _teaches(run: Laid, key: str) -> bool:
     """Whether runs have a student that reads its settings; those of rounds check theirs."""
-    if run.kind == "federated":
+    if _kind(run) == "federated":
         return key in keys(Recipe)
     return run.settings.get("distillation") is not None
 
 
-def _runs(
-    sources: Sources, name: str, experiment: Experiment, scale: str | None
-) -> list[_Settings]:
+def _runs(sources: Sources, name: str, experiment: Experiment, scale: str | None) -> list[Laid]:
     """Return the settings of an experiment's runs, and of those that are `like` it.
 
     There are none if an heir is broken. What is varied has a text for a value.
     """
-    heirs = heirs_of(name, sources.known, sources.read)
-    if heirs is None or faults_of([name], lambda _: sources.load(heirs)):
+    heirs = sources.heirs(name)
+    if heirs is None:
         return []
     found = []
-    for heir, inheriting in [(name, experiment), *sources.load(heirs).items()]:
+    for heir, inheriting in ({name: experiment} | dict(heirs)).items():
         for key, change in inheriting.scales.items():
             if scale not in (None, key):
                 continue
             change = change or Scale()
             base = merge(inheriting.base, change.base)
-            for one in laid_over(sources, base, heir, inheriting, key):
-                varied = dict.fromkeys(_varied(inheriting, change, one.settings), "varied")
-                found.append(_Settings((one.method, *one.like), one.settings | varied))
+            for laid in laid_over(sources, base, heir, inheriting, key):
+                varied = dict.fromkeys(_varied(inheriting, change, laid.settings), "varied")
+                found.append(replace(laid, settings=laid.settings | varied))
     return found
 
 
@@ -110,6 +100,6 @@ def _varied(experiment: Experiment, change: Scale, settings: Raw) -> Iterator[st
     """Yield the keys of settings that come with an axis of the grid, or are chosen."""
     among = (settings.get("choose") or {}).get("among", {})
     yield from (path.partition(".")[0] for path in {**experiment.grid, **change.grid, **among})
-    implied = [one for values in experiment.implies.values() for one in values.values()]
+    implied = [settings for values in experiment.implies.values() for settings in values.values()]
     for settings in (*implied, *(cell.settings for cell in change.cells)):
         yield from in_full(settings)

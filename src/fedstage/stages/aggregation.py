@@ -106,7 +106,7 @@ def aggregation(
     _tell_loss(group_round.answered, metadata, output.absolute().parents[2].name)
     _tell_dropped(received, metadata)
     columns = _columns(received) | traffic(group_round)
-    columns["distance"] = relative_distances([one.weights for one in received], parameters)
+    columns["distance"] = relative_distances([update.weights for update in received], parameters)
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, together(next_client_state(group_round), memory), metadata)

@@ -5,7 +5,6 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.discriminators import train_discriminator
-from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.image_generator import new_image_generator
 from fedstage.models.loading import fill_model, state_of
@@ -13,7 +12,7 @@ from fedstage.plan.inputs import ClientDiscriminatorInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import begin
+from fedstage.stages.inputs import begin, read_own
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
@@ -29,8 +28,7 @@ def client_discriminator(
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"
-    owned = read_samples(read.clients, "train", client)
-    images, _ = read_labelled(read.data, owned, device, info)
+    images, _ = read_own(read.data, read.clients, client, device, info)
     assert isinstance(images, torch.Tensor), "checked by Recipe: samples are images"
     how, shape = recipe.ensemble.generator, tuple(info["shape"])
     net = new_image_generator(shape, how.latent, how.width, torch_generator(0))

@@ -5,12 +5,11 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.one_shot.generators import of_clients
-from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import ClientGeneratorInputs
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.stages.inputs import begin
+from fedstage.stages.inputs import begin, read_own
 from fedstage.storage.tensors import save_tensors
 
 
@@ -28,9 +27,7 @@ def client_generator(
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.generator, OfClients), "checked by the catalogue: clients train it"
-    images, labels = read_labelled(
-        read.data, read_samples(read.clients, "train", client), device, info
-    )
+    images, labels = read_own(read.data, read.clients, client, device, info)
     assert isinstance(images, torch.Tensor), "checked by OneShotRecipe: samples are images"
     key = (recipe.seed, "client_generator", client)
     module = of_clients(recipe.generator)

@@ -3,13 +3,7 @@
 from pathlib import Path
 
 from fedstage.results.clients.columns import CLASS
-from fedstage.results.clients.table import (
-    NOTES,
-    class_rows,
-    client_rows,
-    exact_rows,
-    read_clients,
-)
+from fedstage.results.clients.table import NOTES, class_rows, client_rows, exact_rows, read_clients
 from fedstage.results.figures.names import read_names
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.exact import write_csv

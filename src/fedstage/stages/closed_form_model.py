@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.gaussian_heads import Moments, head, total
-from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, before_rounds
 from fedstage.errors import FedstageError
 from fedstage.models.prototypes import LAST
 from fedstage.plan.inputs import ClosedFormModelInputs
@@ -42,16 +42,6 @@ def closed_form_model(
     tensors = {name: value.clone() for name, value in layers.items()}
     tensors |= {f"{LAST}.weight": weights, f"{LAST}.bias": biases}
     save_tensors(output, tensors, {"members": [metadata["client"] for _, metadata in sent]})
-    save_rows(
-        rounds, _traffic(payload_bytes(layers), payload_bytes(sent[0][0]), len(sent)), ROUNDS_SCHEMA
-    )
-
-
-def _traffic(model: int, sent: int, clients: int) -> list[dict[str, int | str | float | None]]:
-    """Return rows of what clients receive and send, in bytes."""
-    nothing: dict[str, int | str | float | None] = dict.fromkeys(ROUNDS_SCHEMA.names)
-    both = nothing | {"round": 0, "participants": clients}
-    return [
-        both | {"phase": "initial_model", "bytes_up": 0, "bytes_down": model},
-        both | {"phase": "moments", "bytes_up": sent, "bytes_down": 0},
-    ]
+    up, down = payload_bytes(sent[0][0]), payload_bytes(layers)
+    phases = {"initial_model": (0, down), "moments": (up, 0)}
+    save_rows(rounds, before_rounds(phases, len(sent)), ROUNDS_SCHEMA)

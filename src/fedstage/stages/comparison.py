@@ -1,4 +1,4 @@
-"""Stage `comparison`: measured beside published accuracy, as a figure."""
+"""Stage `comparison`: measured and published accuracy, as a figure."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stage `costs`: what each method reaches, beside its bytes, seconds and memory."""
+"""Stage `costs`: the accuracy of each method with its bytes, seconds and memory."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +49,7 @@ def costs(
     write_csv(csv, rows)
     write_parquet(parquet, rows, exact_schema(rows))
     labelled = [
-        replace(one, settings=settings_for_people(one.settings, experiment)) for one in measured
+        replace(run, settings=settings_for_people(run.settings, experiment)) for run in measured
     ]
     shown, explained = shown_rows(labelled, people.rows, people.columns, metric), legend(metric)
     source = (

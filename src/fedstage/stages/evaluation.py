@@ -1,7 +1,6 @@
 """Stage `evaluation`: score a recipe's global models, or an ensemble, in all its rounds at once."""
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -23,8 +22,8 @@ from fedstage.results.model_metrics import mean_metrics, model_metrics
 from fedstage.results.scores import ClassCounts, score
 from fedstage.settings.ensembles import OneByOne
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import begin, read_evaluated
-from fedstage.storage.tables import load_table, save_rows
+from fedstage.stages.inputs import begin, read_evaluated, read_participants
+from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
 
@@ -62,7 +61,7 @@ def evaluation(
     scored = evaluated_rounds(rounds, every)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
     counts = read_counts(read.histogram)
-    tables = _read_participants(read.participants)
+    tables = read_participants(read.participants)
     classes = int(info["classes"])
     traffic = {
         round_: _traffic(tables.get(round_, []), counts_sent(recipe, round_, classes))
@@ -125,22 +124,10 @@ def _one_by_one(
         logits = [part.logits for part in members if part.round == round_]
         if not logits:
             raise FedstageError(f"{evaluated}, round {round_}: no client's model is left")
-        scores = [score(one, labels.cpu()) for one in torch.cat(logits).float()]
+        scores = [score(member, labels.cpu()) for member in torch.cat(logits).float()]
         in_turn = [one for _, one in sorted(zip(clients, scores, strict=True), key=itemgetter(0))]
         own = {client: counts.get(client, {}) for client in clients}
         yield round_, mean_metrics(in_turn, len(labels), own)
-
-
-def _read_participants(paths: list[Path]) -> dict[int, list[Row]]:
-    """Return the participants of each round, by group and participant."""
-    rows: dict[int, list[Row]] = defaultdict(list)
-    for path in paths:
-        for row in load_table(path).to_pylist():
-            rows[row["round"]].append(row)
-    return {
-        round_: sorted(group, key=itemgetter("group", "participant"))
-        for round_, group in rows.items()
-    }
 
 
 def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
@@ -150,8 +137,4 @@ def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
     """
     up = max((row["bytes_up"] for row in rows), default=0)
     down = max((row["bytes_down"] for row in rows), default=0)
-    return {
-        "participants": len(rows),
-        "bytes_up": up + counts if up else 0,
-        "bytes_down": down,
-    }
+    return {"participants": len(rows), "bytes_up": up + counts if up else 0, "bytes_down": down}

@@ -5,11 +5,10 @@ from pathlib import Path
 from torch import nn
 
 from fedstage.algorithm.one_shot.gaussian_heads import moments_of
-from fedstage.data.samples import read_labelled, read_samples
 from fedstage.models.prototypes import LAST
 from fedstage.plan.inputs import FeatureMomentsInputs
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.stages.inputs import begin, load_model
+from fedstage.stages.inputs import begin, load_model, read_own
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.inference import compute_logits
 
@@ -19,8 +18,7 @@ def feature_moments(
 ) -> None:
     """Measure the client's training samples, through all layers of a model but the last."""
     device, info = begin(recipe, read.info)
-    owned = read_samples(read.clients, "train", client)
-    images, labels = read_labelled(read.data, owned, device, info)
+    images, labels = read_own(read.data, read.clients, client, device, info)
     model = load_model(read.start, recipe.student or recipe.model, info, device, recipe.numerics)
     setattr(model, LAST, nn.Identity())
     features = compute_logits(model, images, info, recipe.numerics)

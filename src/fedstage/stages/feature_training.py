@@ -7,12 +7,11 @@ import torch
 
 from fedstage.algorithm.exchange.updates import Update, answered, read_updates
 from fedstage.algorithm.global_trainers.features import Upload, train_server, upload
-from fedstage.data.samples import read_labelled, read_samples
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import FeatureTrainingInputs
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import Info, begin, load_model
+from fedstage.stages.inputs import Info, begin, load_model, read_own
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
@@ -46,9 +45,8 @@ def _uploads(
 ) -> Iterator[Upload]:
     """Yield what each participant sends, in the order of participants."""
     for update in received:
-        number = update.metadata["client"]
-        chosen = read_samples(read.clients, "train", number)
-        samples, labels = read_labelled(read.data, chosen, device, info)
+        client = update.metadata["client"]
+        samples, labels = read_own(read.data, read.clients, client, device, info)
         architecture = model_of(recipe, update.metadata["group"])
         model = new_model(architecture, info, device, recipe.numerics)
         fill_model(model, update.weights, update.path)

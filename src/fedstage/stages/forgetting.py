@@ -13,7 +13,7 @@ from fedstage.storage.files import load_json
 
 
 class ListedTrace(Settings):
-    """A file with information about a client, as `fedstage.experiments.forgetting` lists it."""
+    """A file with information about a client, as `fedstage.experiments.unlearning` lists it."""
 
     client: Count
     contains: str
@@ -37,8 +37,8 @@ def forgetting(*, traces: Path, markdown: Path, csv: Path) -> None:
         "configuration still contain of the clients that its aggregators have forgotten."
     )
     rows = [
-        {"Client": str(one.client), "Contains": one.contains, "Files": f"`{one.files}`"}
-        for one in known.traces
+        {"Client": str(trace.client), "Contains": trace.contains, "Files": f"`{trace.files}`"}
+        for trace in known.traces
     ]
     write_markdown(markdown, known.title, source, rows, {})
-    write_csv(csv, [one.model_dump() for one in known.traces])
+    write_csv(csv, [trace.model_dump() for trace in known.traces])

@@ -9,7 +9,8 @@ from fedstage.algorithm.exchange.label_counts import COUNT
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, shares
 from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
-from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, before_rounds
+from fedstage.data.label_counts import count_generated
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.plan.inputs import GeneratedInputs
 from fedstage.randomness import torch_generator
@@ -55,11 +56,12 @@ def generated(
     else:
         images, classes, clients = of_each(recipe, generator, sent, info, device)
     save_tensors(output, {"images": images, "labels": classes, "clients": clients})
-    save_rows(histogram, count(clients, classes), HISTOGRAM_SCHEMA)
+    save_rows(histogram, count_generated(clients.tolist(), classes.tolist()), HISTOGRAM_SCHEMA)
     row = "" if NOBODY in clients else "client"
     save_grid(picture, images, clients, classes, info["class_names"], row)
-    sizes = [payload_bytes(tensors) for tensors, _ in opened]
-    save_rows(rounds, traffic(sizes, int(info["classes"])), ROUNDS_SCHEMA)
+    largest, counts = max(payload_bytes(own) for own, _ in opened), COUNT * int(info["classes"])
+    phases = {"generator": (largest - counts, 0), LABELS: (counts, 0)}
+    save_rows(rounds, before_rounds(phases, len(opened)), ROUNDS_SCHEMA)
 
 
 class Sent(NamedTuple):
@@ -78,7 +80,7 @@ Drawn = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
     """Return a client's decoder and label counts."""
     rest = {name: value for name, value in tensors.items() if name != LABELS}
-    return {name.removeprefix("decoder."): one for name, one in rest.items()}, tensors[LABELS]
+    return {name.removeprefix("decoder."): value for name, value in rest.items()}, tensors[LABELS]
 
 
 def of_each(
@@ -87,13 +89,13 @@ def of_each(
     """Draw with each generator its client's share of the images."""
     module = of_clients(generator)
     made, labels, owners = [], [], []
-    numbers = shares([one.samples for one in sent], generator.samples)
-    for one, number in zip(sent, numbers, strict=True):
-        random = torch_generator(recipe.seed, "generated", one.client)
-        own = draw_labels(one.counts, number, random)
-        made.append(module.sample(generator, one.decoder, own, info, random, device))
+    numbers = shares([client.samples for client in sent], generator.samples)
+    for client, number in zip(sent, numbers, strict=True):
+        random = torch_generator(recipe.seed, "generated", client.client)
+        own = draw_labels(client.counts, number, random)
+        made.append(module.sample(generator, client.decoder, own, info, random, device))
         labels.append(own)
-        owners.append(torch.full((number,), one.client))
+        owners.append(torch.full((number,), client.client))
     return torch.cat(made), torch.cat(labels), torch.cat(owners)
 
 
@@ -102,32 +104,11 @@ def of_one(
 ) -> Drawn:
     """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
     assert generator.distilled is not None, "its caller has looked"
-    counts = [one.counts for one in sent]
-    decoders = {one.client: one.decoder for one in sent}
+    counts = [client.counts for client in sent]
+    decoders = {client.client: client.decoder for client in sent}
     key = (recipe.seed, "distilled_decoder")
     decoder = distil(generator, generator.distilled, decoders, counts, info, key, device)
     random = torch_generator(recipe.seed, "generated", NOBODY)
     labels = even_labels(counts, generator.samples, random)
     images = of_clients(generator).sample(generator, decoder, labels, info, random, device)
     return images, labels, torch.full((len(labels),), NOBODY)
-
-
-def count(clients: torch.Tensor, labels: torch.Tensor) -> list[dict[str, int | str]]:
-    """Return the number of images of each client and label that occur, sorted."""
-    pairs, numbers = torch.unique(torch.stack([clients, labels]), dim=1, return_counts=True)
-    rows = zip(*pairs.tolist(), numbers.tolist(), strict=True)
-    return [
-        {"client": client, "role": "generated", "label": label, "samples": number}
-        for client, label, number in rows
-    ]
-
-
-def traffic(sizes: list[int], classes: int) -> list[dict[str, int | str | float | None]]:
-    """Return rows of what clients send: their generators and label counts, in bytes."""
-    counts = COUNT * classes
-    nothing: dict[str, int | str | float | None] = dict.fromkeys(ROUNDS_SCHEMA.names)
-    both = {"round": 0, "participants": len(sizes), "bytes_down": 0}
-    return [
-        nothing | both | {"phase": phase, "bytes_up": up}
-        for phase, up in (("generator", max(sizes) - counts), (LABELS, counts))
-    ]

@@ -1,5 +1,7 @@
 """Inputs of the stages that compute with a model: settings, data, logits and the model itself."""
 
+from collections import defaultdict
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.devices import prepare
 
@@ -29,6 +32,24 @@ def read_evaluated(
     """Return images and labels: all of `data`, or its samples of the role ``validation``."""
     samples = read_samples(clients, role) if role == "validation" else None
     return read_labelled(data, samples, device, info)
+
+
+def read_own(
+    data: Path, clients: Path, client: int, device: torch.device, info: Info
+) -> tuple[Samples, torch.Tensor]:
+    """Return the training samples and labels of a client."""
+    return read_labelled(data, read_samples(clients, "train", client), device, info)
+
+
+def read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
+    """Return the participants of each round, by group and participant."""
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for path in paths:
+        for row in load_table(path).to_pylist():
+            rows[row["round"]].append(row)
+    for together in rows.values():
+        together.sort(key=itemgetter("group", "participant"))
+    return rows
 
 
 def read_unlabelled(

@@ -21,13 +21,12 @@ from fedstage.algorithm.local_trainers.participant import (
 )
 from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
-from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import LocalTrainingInputs
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds
-from fedstage.stages.inputs import begin, load_model
+from fedstage.stages.inputs import begin, load_model, read_own
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.streams import take_turns
@@ -83,14 +82,10 @@ def local_training(
     def work(participant: int, output: Path) -> Generator[None, None, None]:
         client, base = _client_of(read.participation, round_, participant)
         if client is None:
-            save_tensors(
-                output,
-                {},
-                {"round": round_, "group": group, "participant": participant, "client": None},
-            )
+            place = {"round": round_, "group": group, "participant": participant}
+            save_tensors(output, {}, place | {"client": None})
             return
-        chosen = read_samples(read.clients, "train", client)
-        samples, labels = read_labelled(read.data, chosen, device, info)
+        samples, labels = read_own(read.data, read.clients, client, device, info)
         trained = Participant(round_, group, participant, client, samples, labels, base)
         begun = Start(
             read.start, load_tensors(read.start)[0], read_state(read.state, group), *known()
@@ -139,9 +134,8 @@ def at_a_time(device: torch.device) -> int:
 
 def _client_of(participation: Path, round_: int, participant: int) -> tuple[int | None, int]:
     """Return the client in a participant, None if nobody is, and the round that it starts from."""
-    for row in load_table(
-        participation, ["round", "participant", "client", "base_round"]
-    ).to_pylist():
+    columns = ["round", "participant", "client", "base_round"]
+    for row in load_table(participation, columns).to_pylist():
         if row["round"] == round_ and row["participant"] == participant:
             return row["client"], row["base_round"]
     raise FedstageError(f"{participation}: has no participant {participant} in round {round_}")

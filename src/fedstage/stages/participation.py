@@ -32,7 +32,7 @@ def participation(
     samples = None
     if read.histogram is not None:
         counts = read_counts(read.histogram)
-        samples = np.array([sum(counts.get(one, {}).values()) for one in range(plan.clients)])
+        samples = np.array([sum(counts.get(client, {}).values()) for client in range(plan.clients)])
     order = plan.participation == "in_turn"
     key = (plan.clients, plan.participants, plan.seed, first, last)
     rows = table(*key, plan.binding, samples, order)

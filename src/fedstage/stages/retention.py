@@ -1,6 +1,5 @@
 """Stage `retention`: what a recipe's main model forgets of the participants of earlier rounds."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
@@ -14,8 +13,8 @@ from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import RetentionInputs
 from fedstage.results.retention.measures import RETENTION_SCHEMA, forgetting, percent_right
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import begin
-from fedstage.storage.tables import load_table, save_rows
+from fedstage.stages.inputs import begin, read_participants
+from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import compute_logits
 
@@ -40,7 +39,7 @@ def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, righ
         Which test samples the first and the last model are right about: `start` and `end`, bool.
     """
     device, info = begin(recipe, read.info)
-    tables = _read_participants(read.participants)
+    tables = read_participants(read.participants)
     samples, owners = read_owned(read.clients, "train")
     tested = read_labelled(read.test, None, device, info)
     judges = _judges(read.models, recipe, info, device)
@@ -94,12 +93,3 @@ def _distance(rows: list[dict[str, Any]]) -> float | None:
     """Return the mean distance of a round's participants; None if all were dropped, or none is."""
     known = [row["distance"] for row in rows if row["distance"] is not None]
     return fmean(known) if known else None
-
-
-def _read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
-    """Return the participants of each round; a round of nobody has none."""
-    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for path in paths:
-        for row in load_table(path, ["round", "client", "distance"]).to_pylist():
-            rows[row["round"]].append(row)
-    return rows

@@ -88,6 +88,6 @@ def _run(jobs: list[Job]) -> Seconds:
     job = jobs[0]
     if job.stage is not LOCAL_TRAINING:
         return run_job(job)
-    together = {"participants": [one.at["participant"] for one in jobs]}
-    made = {"outputs": [one.files["outputs"] for one in jobs]}
+    together = {"participants": [job.at["participant"] for job in jobs]}
+    made = {"outputs": [job.files["outputs"] for job in jobs]}
     return call(job.stage.name, job.inputs | job.at | together | made, job.config) or Seconds()

@@ -68,7 +68,7 @@ def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: lis
         row for place, same in schedules.items() for row in _rows(join_labels(axes, place), same)
     ]
     write_parquet(jobs, rows, JOBS_SCHEMA)
-    scheduled = [one for runs in schedules.values() for one in runs]
+    scheduled = [run for runs in schedules.values() for run in runs]
     save_figure(_draw(experiment, scheduled), figure, _caption(experiment))
 
 

@@ -7,6 +7,7 @@ import torch
 from fedstage.algorithm.one_shot.generators import of_server
 from fedstage.algorithm.one_shot.generators.adversarial import synthesise
 from fedstage.algorithm.one_shot.generators.world import World
+from fedstage.data.label_counts import count_generated
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.models.loading import state_of
 from fedstage.plan.inputs import SynthesisedInputs
@@ -62,19 +63,11 @@ def synthesised(
     )
     images, labels = made.images.pixels.cpu(), made.images.labels.cpu()
     save_tensors(output, {"images": images, "labels": labels})
-    save_rows(histogram, _count(labels), HISTOGRAM_SCHEMA)
+    nobody = [-1] * len(labels)
+    save_rows(histogram, count_generated(nobody, labels.tolist()), HISTOGRAM_SCHEMA)
     epochs = torch.arange(len(labels)) // generator.batch_size
     first = epochs < _ROWS
     names = info["class_names"]
     save_grid(picture, images[first], epochs[first] + 1, labels[first], names, "epoch")
     save_tensors(student, state_of(learner), {"members": clients, "loss": made.loss})
     save_tensors(weights, {"weights": made.weights}, {"members": clients})
-
-
-def _count(labels: torch.Tensor) -> list[dict[str, int | str]]:
-    classes, numbers = torch.unique(labels, return_counts=True)
-    pairs = zip(classes.tolist(), numbers.tolist(), strict=True)
-    return [
-        {"client": -1, "role": "generated", "label": label, "samples": number}
-        for label, number in pairs
-    ]

@@ -38,11 +38,7 @@ def tables(
     layout, source = present(experiment, frame, table, counts)
     label = f"{experiment.experiment}-{experiment.scale}"
     save_text(csv, frame_as_csv(table))
-    save_table(
-        parquet,
-        {str(name): column for name, column in table.items()},
-        schema,
-    )
+    save_table(parquet, {str(name): column for name, column in table.items()}, schema)
     save_text(markdown, render(layout, experiment.title, source))
     save_text(html, render_html(layout, experiment.title, source))
     save_text(latex, render_latex(layout, experiment.title, source, label))

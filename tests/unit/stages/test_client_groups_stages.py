@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.shared.stages import call_with as call
-from tests.shared.stages import make_data, segment
+from tests.shared.stages import make_all, make_data, segment
 
 from fedstage.algorithm.exchange.updates import part, place_of, read_updates
 from fedstage.data.client_groups import draw_groups
@@ -21,11 +21,9 @@ from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.scores import EVALUATION
-from fedstage.plan.taught import is_distilled, takes_head
 from fedstage.plan.training import (
     AGGREGATION,
     DISTILLATION,
-    HEAD_SHARING,
     LOCAL_TRAINING,
     LOGITS,
     aggregated_model,
@@ -36,7 +34,6 @@ from fedstage.plan.training import (
 )
 from fedstage.plan.training_folder import public_id, training_folder
 from fedstage.settings.ensembles import EachClient
-from fedstage.settings.exchange import keeps_state
 from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
@@ -84,70 +81,10 @@ def a_recipe(**changes):
     return Recipe.model_validate(BASE | changes)
 
 
-def prepare(recipe, rounds=2):
-    """Write what rounds start from, below the current folder."""
-    make_data(recipe)
-
-
-def run(recipe, rounds=2):
-    """Make the files of all rounds, in the order of the DAG."""
-    prepare(recipe, rounds)
-    owners = [
-        AGGREGATION.job(recipe, t, group).config
-        for t in range(1, rounds + 1)
-        for group in client_groups(recipe)
-    ]
-    for one in dict.fromkeys([recipe, *owners]):
-        call(
-            "recipe",
-            {"output": f"{training_folder(one)}/recipe.yaml"},
-            settings=as_json(canonical(one)),
-        )
-    for round_ in range(1, rounds + 1):
-        for group in client_groups(recipe):
-            train(recipe, round_, group)
-        if recipe.head_sharing:
-            transfer(recipe, round_, 0, aggregated_model(recipe, round_, 0))
-        for group in client_groups(recipe):
-            speak(recipe, round_, group, public_id(recipe))
-        if is_distilled(recipe, round_, 0):
-            output = {"output": global_model(recipe, round_, 0)}
-            call(
-                "distillation",
-                DISTILLATION.job(recipe, round_, 0).inputs | output,
-                round=round_,
-                group=0,
-            )
-        for group in client_groups(recipe):
-            if takes_head(recipe, group):
-                transfer(recipe, round_, group, global_model(recipe, round_, group))
-
-
-def train(recipe, round_, group):
-    at = AGGREGATION.job(recipe, round_, group).config, round_, group
-    files = LOCAL_TRAINING.job(*at, group_participants(recipe, group)[0]).inputs | {
-        "outputs": updates(*at)
-    }
-    participants = list(group_participants(recipe, group))
-    call("local_training", files, round=round_, group=group, participants=participants)
-    outputs = {
-        "output": aggregated_model(*at),
-        "participants": participants_table(*at),
-    }
-    if keeps_state(recipe):
-        outputs["new_state"] = AGGREGATION(*at, output="new_state")
-    call("aggregation", AGGREGATION.job(*at).inputs | outputs)
-
-
-def transfer(recipe, round_, group, output):
-    files = HEAD_SHARING.job(recipe, round_, group).inputs | {"output": output}
-    call("head_sharing", files, round=round_, group=group)
-
-
-def speak(recipe, round_, group, images):
-    at = AGGREGATION.job(recipe, round_, group).config, round_, group, "clients", images
-    files = LOGITS.job(*at).inputs | {"output": LOGITS(*at)}
-    call("logits", files, members="clients")
+def logits_of(recipe, round_, group, images):
+    """Return the logits of a group's participants."""
+    owner = AGGREGATION.job(recipe, round_, group).config
+    return LOGITS(owner, round_, group, "clients", images)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +101,10 @@ def dsfl(tmp_path_factory):
 def made(folder, recipe):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run(recipe)
+        make_all(
+            *(global_model(recipe, 2, group) for group in range(3)),
+            *(logits_of(recipe, t, group, public_id(recipe)) for t in (1, 2) for group in (1, 2)),
+        )
     return folder, recipe
 
 
@@ -207,8 +147,7 @@ def said_by(recipe, round_):
     return found
 
 
-# --- absent participants
-# ----------------------------------------------------------------------------------
+# --- absent participants --------------------------------------------------------------------------
 
 
 def test_participation_is_by_the_groups_that_were_drawn(at_fedet):
@@ -363,7 +302,7 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
     paths += [participants_table(AGGREGATION.job(recipe, 2, 1).config, 2, 1)]
     expected = [Path(path).read_bytes() for path in paths]
     monkeypatch.chdir(tmp_path)
-    prepare(recipe)
+    make_data(recipe)
     base = AGGREGATION.job(recipe, 1, 1).config
     for one in (recipe, base):
         call(
@@ -375,7 +314,7 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
         segment(
             recipe=Path(f"{training_folder(base)}/recipe.yaml"), first=1, last=1, groups=[group]
         )
-        speak(recipe, 1, group, "held_out")
+        make_all(logits_of(recipe, 1, group, "held_out"))
     segment(
         recipe=Path(f"{training_folder(recipe)}/recipe.yaml"), first=1, last=2, groups=[0, 1, 2]
     )
@@ -430,9 +369,7 @@ def test_the_servers_model_goes_on_from_its_own(at_dsfl):
 
 def evaluated(recipe, what, tmp_path, **changes):
     """Return the rows of an evaluation of both rounds."""
-    for round_ in (1, 2):
-        for group in (1, 2):
-            speak(recipe, round_, group, "test")
+    make_all(*(logits_of(recipe, t, group, "test") for t in (1, 2) for group in (1, 2)))
     files = EVALUATION.job(recipe, what, "test", 2, 1).inputs | {
         "output": str(tmp_path / "m.parquet")
     }

@@ -1,32 +1,18 @@
 """Transfer of heads: the stage on files, and rounds of recipes whose models share their heads."""
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
-from tests.shared.stages import (
-    head_sharing,
-    initial_model,
-    logits_segment,
-    participation,
-    partition,
-    segment,
-)
+from tests.shared.stages import call_with as call
+from tests.shared.stages import head_sharing, make_all
 
 from fedstage.data.client_groups import draw_groups
 from fedstage.models.heads import BODY, HEAD
-from fedstage.plan import data_files, segments
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.participants import groups_drawn
-from fedstage.plan.runs import Run
 from fedstage.plan.training import aggregated_model, global_model, updates
-from fedstage.plan.training_folder import training_folder
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import client_groups, model_of
+from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.runs import RunLength
-from fedstage.stages.dataset import dataset
 from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -137,65 +123,18 @@ def trained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.set_num_threads(1)  # as stages do; more only cost time on tensors this small
 
-    def train(number_of_initial=None, **changes):
+    def train(same_start=False, **changes):
         recipe = simplest(Recipe.model_validate(BASE | changes))
-        prepare(recipe, number_of_initial or (lambda group: group))
-        run_all(recipe)
+        groups = range(recipe.global_models)
+        starts = [global_model(recipe, 0, group).job for group in groups]
+        make_all(data_files.data_file(recipe.data, "info"))
+        for job in starts if same_start else ():
+            files = job.inputs | job.files
+            call("initial_model", files, settings=as_json(job.settings), group=1)
+        make_all(*(global_model(recipe, ROUNDS, group) for group in groups))
         return recipe
 
     return train
-
-
-def prepare(recipe, number_of_initial):
-    """Write what rounds start from; `number_of_initial` says which initial model is a group's."""
-    files = {
-        part: Path(data_files.data_file(recipe.data, part))
-        for part in ("train", "test", "held_out", "info")
-    }
-    dataset(settings=as_json(canonical(recipe.data)), **files)
-    histogram = Path(data_files.label_histogram(recipe))
-    partition(
-        settings=json.dumps(data_files.clients_table(recipe).job.settings), train=files["train"],
-        output=Path(data_files.clients_table(recipe)), histogram=histogram,
-    )  # fmt: skip
-    participation(
-        clients=recipe.clients, participants=recipe.participants, seed=recipe.seed, first=1,
-        last=100,
-        groups=groups_drawn(recipe), histogram=histogram,
-        output=Path(data_files.participation_table(recipe, 1)),
-    )  # fmt: skip
-    for group in range(recipe.global_models):
-        model = model_of(recipe, group)
-        initial_model(
-            settings=as_json({"model": canonical(model), "seed": recipe.seed}),
-            group=number_of_initial(group), info=files["info"],
-            output=Path(data_files.initial_model(recipe.data, model, recipe.seed, group)),
-        )  # fmt: skip
-
-
-def run_all(recipe):
-    """Call the segments of a recipe, one round each, as soon as their inputs are there."""
-    trainings, logits = segments.plan([Run({}, recipe, RunLength(rounds=ROUNDS))], 1)
-    for owner in {part.recipe for part in trainings}:
-        write_recipe(
-            settings=as_json(canonical(owner)), output=Path(f"{training_folder(owner)}/recipe.yaml")
-        )
-    for part in sorted([*trainings, *logits], key=place):
-        file = Path(f"{training_folder(part.recipe)}/recipe.yaml")
-        if part.stage == "segment":
-            segment(recipe=file, first=part.first, last=part.last, groups=list(part.groups))
-        else:
-            logits_segment(
-                recipe=file, rounds=list(part.rounds), group=part.group, members=part.members,
-                images=part.images,
-            )  # fmt: skip
-
-
-def place(part):
-    """By round; in a round trainings of single groups, their logits, and what learns from both."""
-    if part.stage == "logits_segment":
-        return part.rounds[0], 1
-    return part.first, 2 if len(part.groups) > 1 or part.recipe.head_sharing else 0
 
 
 def read(path):
@@ -256,10 +195,10 @@ def test_heads_that_go_up_and_down_again_are_fedavg_bit_for_bit(trained):
     Both are sums of the same numbers in the same order.
     """
     alone = {"client_groups": "by_index", "architectures": []}
-    plain = trained(number_of_initial=lambda group: 1, **alone)
+    plain = trained(same_start=True, **alone)
     expected = [models(plain, round_)[0] for round_ in range(ROUNDS + 1)]
     served = {"global_models": 2, "server_model": True, "head_sharing": True}
-    recipe = trained(**alone | served)
+    recipe = trained(same_start=True, **alone | served)
     for round_, model in enumerate(expected):
         server, clients = models(recipe, round_)
         assert same(clients, model)

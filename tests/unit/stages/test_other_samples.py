@@ -3,25 +3,19 @@
 Two clients by the column of the data set, two rounds, evaluation on both versions of the test set.
 """
 
-import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tests.shared.stages import (
-    aggregation,
-    evaluation,
-    initial_model,
-    local_training,
-    logits,
-    participation,
-    partition,
-)
+from tests.shared.stages import make_all
 
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.samples import read_labelled
-from fedstage.stages.dataset import dataset
-from fedstage.stages.recipe import recipe
+from fedstage.plan.data_files import clients_table, data_file
+from fedstage.plan.scores import EVALUATION
+from fedstage.plan.training import LOGITS, global_model, participants_table
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -70,107 +64,73 @@ def loaded(kind):
 
 @pytest.fixture(params=RECIPES)
 def world(request, tmp_path, monkeypatch):
-    """A folder with two rounds; return it, the kind of samples and the settings of the recipe."""
-    kind, settings = request.param, SETTINGS | RECIPES[request.param]
+    """A folder with two rounds, as the working directory; return the kind of samples and recipe."""
+    kind = request.param
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("fedstage.stages.dataset.load", lambda chosen, folder: loaded(kind))
-    at = tmp_path.joinpath
-    parts = ("train", "test", "held_out", "test_own", "server_validation")
-    dataset(
-        settings=json.dumps(settings["data"]), info=at("info.json"),
-        **{part: at(f"{part}.safetensors") for part in parts},
-    )  # fmt: skip
-    recipe(settings=json.dumps(settings), output=at("recipe.yaml"))
-    chosen = {name: settings[name] for name in ("clients", "partition", "seed")} | {
-        "validation": 0.0
-    }
-    partition(
-        settings=json.dumps(chosen), train=at("train.safetensors"), output=at("clients.parquet"),
-        histogram=at("histogram.parquet"),
-    )  # fmt: skip
-    count = settings["clients"]
-    participation(
-        clients=count, participants=count, seed=1, first=1, last=2, output=at("plan.parquet")
-    )
-    model = json.dumps({"model": settings["model"], "seed": 1})
-    initial_model(settings=model, group=0, info=at("info.json"), output=at("w0.safetensors"))
-    for round_ in (1, 2):
-        start = at(f"w{round_ - 1}.safetensors")
-        updates = [at(f"update_{round_}_{participant}.safetensors") for participant in range(count)]
-        local_training(
-            recipe=at("recipe.yaml"), round=round_, group=0, participants=list(range(count)),
-            start=start,
-            data=at("train.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
-            participation=at("plan.parquet"), outputs=updates,
-        )  # fmt: skip
-        aggregation(
-            recipe=at("recipe.yaml"), info=at("info.json"), start=start, updates=updates,
-            output=at(f"w{round_}.safetensors"), participants=at(f"participants_{round_}.parquet"),
-        )  # fmt: skip
-    return tmp_path, kind, settings
+    recipe = Recipe.model_validate(SETTINGS | RECIPES[kind])
+    make_all(global_model(recipe, 2, 0))
+    return kind, recipe
 
 
-def evaluated(folder, role):
-    at = folder.joinpath
-    evaluation(
-        recipe=at("recipe.yaml"), evaluated="global_model", role=role, rounds=2, every=2,
-        models=[at("w2.safetensors")],
-        data=at(f"{role}.safetensors"), info=at("info.json"), clients=at("clients.parquet"),
-        histogram=at("histogram.parquet"), participants=[at("participants_2.parquet")],
-        output=at(f"metrics_{role}.parquet"),
-    )  # fmt: skip
-    (row,) = load_table(at(f"metrics_{role}.parquet")).to_pylist()
+def evaluated(recipe, role):
+    metrics = EVALUATION(recipe, "global_model", role, 2, 2)
+    make_all(metrics)
+    (row,) = load_table(metrics).to_pylist()
     return row
 
 
+def samples_in(recipe, part):
+    return load_tensors(data_file(recipe.data, part))[0]
+
+
 def test_two_rounds_learn_what_there_is_to_learn(world):
-    folder, _, settings = world
-    row = evaluated(folder, "test")
+    _, recipe = world
+    row = evaluated(recipe, "test")
     assert row["top1_accuracy"] >= 80
     assert row["auc"] > 80
-    assert (row["samples"], row["participants"]) == (10, settings["clients"])
+    assert (row["samples"], row["participants"]) == (10, recipe.clients)
 
 
 def test_every_client_trains_on_its_own_samples(world):
-    folder, _, settings = world
-    count = settings["clients"]
-    rows = load_table(folder / "participants_1.parquet").to_pylist()
+    _, recipe = world
+    count = recipe.clients
+    rows = load_table(participants_table(recipe, 1, 0)).to_pylist()
     assert [row["samples"] for row in rows] == [SAMPLES // count] * count
-    clients = load_table(folder / "clients.parquet").to_pydict()
+    clients = load_table(clients_table(recipe)).to_pydict()
     owner = dict(zip(clients["sample"], clients["client"], strict=True))
     assert [owner[sample] for sample in range(8)] == [sample // 2 % count for sample in range(8)]
 
 
 def test_both_versions_of_the_test_samples_are_scored_with_the_same_model(world):
-    folder, kind, _ = world
+    kind, recipe = world
     if kind == "bags":
-        assert load_tensors(folder / "test_own.safetensors")[0]["labels"].shape == (0,)
+        assert samples_in(recipe, "test_own")["labels"].shape == (0,)
         return
-    weights, _ = load_tensors(folder / "w2.safetensors")
+    weights, _ = load_tensors(global_model(recipe, 2, 0))
     for role in ("test", "test_own"):
-        samples, _ = load_tensors(folder / f"{role}.safetensors")
+        samples = samples_in(recipe, role)
         z = samples["images"].numpy() @ weights["linear.weight"].numpy()[0]
         right = (z + weights["linear.bias"].numpy() > 0) == samples["labels"].numpy()
-        assert evaluated(folder, role)["top1_accuracy"] == pytest.approx(100 * np.mean(right))
-    assert evaluated(folder, "test_own") != evaluated(folder, "test")
+        assert evaluated(recipe, role)["top1_accuracy"] == pytest.approx(100 * np.mean(right))
+    assert evaluated(recipe, "test_own") != evaluated(recipe, "test")
 
 
 def test_logits_of_members_are_those_of_the_samples(world):
-    folder, _, _ = world
-    output = folder / "logits.safetensors"
-    logits(
-        recipe=folder / "recipe.yaml", members="aggregated", models=[folder / "w2.safetensors"],
-        data=folder / "test.safetensors", info=folder / "info.json", output=output,
-    )  # fmt: skip
+    _, recipe = world
+    output = LOGITS(recipe, 2, 0, "aggregated", "test")
+    make_all(output)
     said = load_tensors(output)[0]["logits"]
     assert said.shape == (1, 10, 2)
     assert said[..., 0].eq(0).all()
 
 
 def test_samples_are_read_as_they_were_written(world):
-    folder, kind, _ = world
-    samples, labels = read_labelled(folder / "train.safetensors", None, torch.device("cpu"))
+    kind, recipe = world
+    train = Path(data_file(recipe.data, "train"))
+    samples, labels = read_labelled(train, None, torch.device("cpu"))
     assert len(samples) == len(labels) == SAMPLES
-    assert load_json(folder / "info.json")["shape"] == [FEATURES]
+    assert load_json(Path(data_file(recipe.data, "info")))["shape"] == [FEATURES]
     expected = drawn(kind, 0, SAMPLES)
     found = samples.instances if kind == "bags" else samples
     assert torch.equal(found, expected.images)

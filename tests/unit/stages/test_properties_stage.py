@@ -27,11 +27,7 @@ def runs(tmp_path):
             "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
             "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
         },
-        "grid": {
-            "method": ["fedavg", "feddf", "fedsdd"],
-            "participants": [8, 14],
-            "seed": [0, 1],
-        },
+        "grid": {"method": ["fedavg", "feddf", "fedsdd"], "participants": [8, 14], "seed": [0, 1]},
         "table": {"columns": ["participants"]},
         "scales": {"default": None},
     }

@@ -30,13 +30,7 @@ SETTINGS = {
     "seed": 0,
 }
 #: The clients of each round, and their distances.
-ROUNDS = {
-    1: {0: 0.5, 1: 1.5},
-    2: {2: 0.25},
-    3: {},
-    4: {2: None, 4: 3.0},
-    5: {1: None},
-}
+ROUNDS = {1: {0: 0.5, 1: 1.5}, 2: {2: 0.25}, 3: {}, 4: {2: None, 4: 3.0}, 5: {1: None}}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ ranges of activations, because these are calibrated on samples that only they ha
 others' quantised models.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,18 @@ ROUNDS_SCHEMA = pa.schema(
 )
 
 Row = tuple[str, int, int, float | None, float | None, int, int]
+
+
+def before_rounds(
+    phases: Mapping[str, tuple[int, int]], participants: int
+) -> list[dict[str, int | str | float | None]]:
+    """Return rows of what travels before any round, from the bytes up and down of each phase."""
+    nothing: dict[str, int | str | float | None] = dict.fromkeys(ROUNDS_SCHEMA.names)
+    shared = nothing | {"round": 0, "participants": participants}
+    return [
+        shared | {"phase": phase, "bytes_up": up, "bytes_down": down}
+        for phase, (up, down) in phases.items()
+    ]
 
 
 @dataclass(frozen=True)

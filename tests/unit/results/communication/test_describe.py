@@ -11,7 +11,6 @@ from fedstage.experiments.descriptions import (
     describe_runs,
     files_of,
     files_of_rounds,
-    validation_of,
 )
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
@@ -191,11 +190,11 @@ def test_a_run_to_keep_up_with_that_is_not_there_is_told(load, reach, told):
 
 
 def test_only_runs_with_rounds_and_validation_samples_have_a_best_round(load):
-    paths = validation_of(load(), "e", "default")
+    paths = [path for run in described(load()).runs for path in run.validation or ()]
     assert len(paths) == 2
     assert all("-validation/" in path for path in paths)
     without = load(base=BASE | {"validation": 0.0})
-    assert validation_of(without, "e", "default") == []
+    assert not any(run.validation for run in described(without).runs)
 
 
 def test_tables_of_all_rounds_are_read_where_communication_is_asked_for(load):

@@ -1,6 +1,6 @@
-"""Files that still contain a client after an aggregator has forgotten it.
+"""Unlearning a client: the files that still contain it after an aggregator has forgotten it.
 
-Forgetting makes one new aggregator and trains no model. Earlier files stay in place until they are
+That makes one new aggregator and trains no model. Earlier files stay in place until they are
 deleted (`fedstage forget --delete`).
 """
 
@@ -28,10 +28,7 @@ def forgets(catalogue: Catalogue, experiment: str, scale: str) -> bool:
 
 
 def traces_of(
-    catalogue: Catalogue,
-    experiment: str,
-    scale: str,
-    stored: Mapping[str, AnyRecipe] | None = None,
+    catalogue: Catalogue, experiment: str, scale: str, stored: Mapping[str, AnyRecipe] | None = None
 ) -> list[dict[str, str | int]]:
     """Return the traces, for JSON, of all clients that runs of an experiment forget.
 
@@ -52,14 +49,16 @@ def traces_of(
 
 def _of_recipes(catalogue: Catalogue) -> dict[str, AnyRecipe]:
     """Return the recipes of folders in which a file has them, by the folders' paths."""
-    pairs = ((path.split("/"), found) for path, found in catalogue.folders.items())
+    folders = tuple(f"{RESULTS}/{name}/" for name in RECIPES)
     return {
-        "/".join(parts): found for parts, found in pairs if parts[1] in RECIPES and len(parts) == 3
+        path: recipe
+        for path, recipe in catalogue.folders.items()
+        if path.startswith(folders) and path.count("/") == 2
     }
 
 
 def _forgetful(catalogue: Catalogue, experiment: str, scale: str) -> list[OneShotRecipe]:
-    recipes = (one.recipe for run in catalogue.runs[experiment, scale] for one in run.trained())
+    recipes = (part.recipe for run in catalogue.runs[experiment, scale] for part in run.trained())
     return [recipe for recipe in recipes if isinstance(recipe, OneShotRecipe) and recipe.forget]
 
 
@@ -71,7 +70,7 @@ def _traces(catalogue: Catalogue, recipes: Mapping[str, AnyRecipe], gone: Forgot
         *(trace for data in dict.fromkeys(read) for trace in gone.in_data(data)),
         *(trace for path, recipe in recipes.items() for trace in gone.in_folder(path, recipe)),
     ]
-    while later := [one for one in _started(gone, recipes, traces) if one not in traces]:
+    while later := [trace for trace in _started(gone, recipes, traces) if trace not in traces]:
         traces += later
     return [*traces, *_presented(catalogue, gone, traces)]
 
@@ -82,7 +81,7 @@ def _started(
     """Yield the recipes that start from a file with traces."""
     for path, recipe in recipes.items():
         start = recipe.start
-        if start is not None and any(is_among(start, one.files) for one in traces):
+        if start is not None and any(is_among(start, trace.files) for trace in traces):
             yield Trace(gone.client, "goes on from a model with it", path)
 
 
@@ -93,10 +92,10 @@ def is_among(file: str, files: str) -> bool:
 
 def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace]) -> Iterator[Trace]:
     """Yield the results and choices of runs that have files with traces."""
-    contains, folders = "numbers of runs with it", {one.files for one in traces}
+    contains, folders = "numbers of runs with it", {trace.files for trace in traces}
 
     def touched(run: Run) -> bool:
-        recipes = (one.recipe for one in run.trained())
+        recipes = (part.recipe for part in run.trained())
         return any(
             gone.has(recipe) is not None or main_folder(recipe) in folders for recipe in recipes
         )

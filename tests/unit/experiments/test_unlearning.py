@@ -5,7 +5,7 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.forgetting import forgets, is_among, traces_of
+from fedstage.experiments.unlearning import forgets, is_among, traces_of
 from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.one_shot_sharing import local_recipe
@@ -138,12 +138,7 @@ def test_the_table_has_a_row_a_trace(catalogue, tmp_path):
 
 # --- natural clients ------------------------------------------------------------------------------
 
-IMAGES = {
-    "folder": "patients",
-    "client_column": "centre",
-    "held_out": 10,
-    "server_validation": 10,
-}
+IMAGES = {"folder": "patients", "client_column": "centre", "held_out": 10, "server_validation": 10}
 NATURAL = {"data": {"parquet": IMAGES}, "partition": "natural"}
 SHARED = {
     "data": {"parquet": IMAGES | {"split_seed": 5}},

@@ -4,21 +4,20 @@ Configurations of runs, of whatever class, share these files: each file has a co
 own, of the settings that decide it.
 """
 
+import re
 from functools import cache
 from typing import Any
 
 from fedstage.plan.digests import canonical
-from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, name_of
-from fedstage.plan.identity import partition_name, short
+from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, interned, name_of, never
 from fedstage.plan.inputs import (
-    CoreInputs,
-    DatasetInputs,
+    ClientsInputs,
     InitialModelInputs,
+    Inputs,
     ParticipationInputs,
     PartitionInputs,
 )
 from fedstage.plan.participants import binding, delays, groups_drawn
-from fedstage.plan.restriction import interned
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
@@ -31,15 +30,38 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
+# --- names of folders -----------------------------------------------------------------------------
+
+
+def common_name(recipe: Any, main: Model | None = None) -> str:
+    """Name data, partition and architecture, by default the `main` one of a recipe."""
+    model: str = (main or recipe.model).name
+    if len(set(getattr(recipe, "architectures", ()))) > 1:
+        model += "_and_others"
+    return f"{short(recipe.data)}-{partition_name(recipe)}-{model}"
+
+
+def partition_name(recipe: Any) -> str:
+    """Name a partition."""
+    alpha = getattr(recipe.partition, "alpha", None)
+    name: str = recipe.partition.name
+    return name + (f"{alpha:g}" if alpha is not None else "")
+
+
+def short(data: Data) -> str:
+    """Name a data set."""
+    return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name
+
+
 # --- data sets ------------------------------------------------------------------------------------
 
 #: Parts of a data set with files of their own, beside the training samples.
 _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
-def _dataset(data: Data) -> DatasetInputs[str]:
-    """Return nothing: what is read lies in the data folder."""
-    return DatasetInputs()
+def _dataset(data: Data) -> Inputs[str]:
+    """Return no file of the graph: what is read lies in the data folder."""
+    return Inputs()
 
 
 DATASET = Stage(
@@ -48,6 +70,7 @@ DATASET = Stage(
     folder=Folder("data", Data, short, recipe=False),
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
     inputs=_dataset,
+    on_device=never,
 )
 
 
@@ -65,13 +88,14 @@ def data_id(data: Data) -> str:
 def samples_file(recipe: AnyRecipe, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
-    `samples` is a part of the clients' data set, a role among its training samples (``validation``,
-    ``aggregator``), the server's ``core``, ``FOLDER.NAME`` of generated images, or the id of
-    another data set, whose training samples are meant.
+    `samples` is a part of the clients' data set, a role among its training samples
+    (``validation``, ``aggregator``), or all of these (``train``), the server's ``core``,
+    ``FOLDER.NAME`` of generated images, or the id of another data set, whose training samples are
+    meant.
     """
     if samples in _PARTS:
         return data_file(recipe.data, samples)
-    if samples in ("validation", "aggregator"):
+    if samples in ("train", "validation", "aggregator"):
         return data_file(recipe.data, "train")
     if samples == "core":
         return core_file(recipe)
@@ -108,13 +132,14 @@ PARTITION = Stage(
     folder=PARTITIONS,
     outputs={"output": "clients.parquet", "histogram": "label_histogram.parquet"},
     inputs=_partition,
+    on_device=never,
 )
 
 
-def _core(division: Division) -> CoreInputs[str]:
+def _core(division: Division) -> ClientsInputs[str]:
     """Return what the server's own samples are taken from."""
     data = division.data
-    return CoreInputs(data_file(data, "train"), PARTITION(division), data_file(data, "info"))
+    return ClientsInputs(data_file(data, "train"), data_file(data, "info"), PARTITION(division))
 
 
 CORE = Stage(
@@ -123,6 +148,7 @@ CORE = Stage(
     folder=PARTITIONS,
     outputs={"output": "core.safetensors"},
     inputs=_core,
+    on_device=never,
     used=lambda division: division.core is not None,
 )
 
@@ -148,6 +174,15 @@ def division_of(recipe: AnyRecipe) -> Division:
 def clients_table(recipe: AnyRecipe) -> File:
     """Return the partition: a row a sample with its client and role."""
     return PARTITION(division_of(recipe))
+
+
+def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]:
+    """Return the files of `ClientsInputs`, of samples that `samples_file` names."""
+    return {
+        "data": samples_file(recipe, samples),
+        "info": data_file(recipe.data, "info"),
+        "clients": clients_table(recipe),
+    }
 
 
 def label_histogram(recipe: AnyRecipe) -> File:
@@ -187,7 +222,7 @@ def _label_of_plan(plan: Plan) -> str:
 def _identity_of_plan(plan: Plan) -> Any:
     """Return what determines participants and is not in the label."""
     drawn_by = [folder_of(PARTITIONS, plan.data).rpartition("/")[2]] if plan.data else []
-    parts = [*drawn_by, *(canonical(one) for one in (plan.binding, plan.delays) if one)]
+    parts = [*drawn_by, *(canonical(part) for part in (plan.binding, plan.delays) if part)]
     return parts if len(parts) > 1 else next(iter(parts), None)
 
 
@@ -202,8 +237,7 @@ PARTICIPATION = Stage(
     folder=Folder("participation", Plan, _label_of_plan, recipe=False, identity=_identity_of_plan),
     outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
     inputs=_participation,
-    place=("first", "last"),
-    takes=("first", "last"),
+    on_device=never,
 )
 
 
@@ -251,7 +285,6 @@ INITIAL_MODEL = Stage(
     ),
     outputs={"output": "group_{group}.safetensors"},
     inputs=_initial_model,
-    place=("group",),
     takes=("group",),
 )
 

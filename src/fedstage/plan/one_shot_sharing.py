@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from fedstage.plan.restriction import interned
+from fedstage.plan.graph import interned
 from fedstage.settings.equivalences import IN_ONE_TRAINING, dealt_models, left_out, simplest
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShot, OneShotRecipe

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from fedstage.plan.commands import Command, always
-from fedstage.plan.graph import Stage
+from fedstage.plan.graph import Command, Stage, always
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import RECIPES
@@ -100,8 +99,8 @@ def command(
     if isinstance(stage, Stage):
         if not stage.folder.recipe:
             options[stage.folder.setting or "settings"] = "{params.settings:q}"
-        for name in stage.takes:
-            options[name] = f"{{wildcards.{name}}}"
+        takes = stage.place if stage.takes is None else stage.takes
+        options |= {name: f"{{wildcards.{name}}}" for name in takes}
         if "participant" in options:
             one = options.pop("participant")
             options["participants"] = " ".join(map(str, participants)) or one

@@ -4,8 +4,7 @@ from functools import partial
 from typing import Any
 
 from fedstage.plan import data_files, discriminators, generated, one_shot, scores, unfederated
-from fedstage.plan.commands import Command
-from fedstage.plan.graph import Stage
+from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.training import LOCAL_TRAINING, LOGITS
 from fedstage.settings.recipes import Recipe
@@ -37,9 +36,6 @@ GRAPH: tuple[Stage, ...] = (
     one_shot.DISTILLED_MODEL,
     *one_shot.EVALUATIONS.values(),
 )
-
-#: The names of folders in which files of settings lie.
-RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
 
 #: The names of folders in which files of settings lie.
 RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))

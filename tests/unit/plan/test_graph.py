@@ -10,10 +10,9 @@ import pytest
 
 from fedstage.plan import graph, one_shot
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.graph import File, Folder, Stage, behind, listed
+from fedstage.plan.graph import File, Folder, Stage, behind, listed, restricted
 from fedstage.plan.inputs import P
 from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
-from fedstage.plan.restriction import restricted
 from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
 from fedstage.plan.staleness import is_idle
 from fedstage.plan.taught import first_distillation

@@ -207,7 +207,7 @@ def evaluate():
 
 
 def train_alone():
-    folder = unfederated.local_id(ALONE)
+    folder = unfederated.local_folder(ALONE).rpartition("/")[2]
     recipe = f"results/local_models/{folder}/recipe.yaml"
     settings = as_json(canonical(ALONE))
     call(

@@ -160,7 +160,7 @@ def test_sizes_are_those_of_the_files():
     models = unfederated.local_models(local_recipe(ENSEMBLE))
     for number, path in enumerate(models[:3]):
         save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
-    save_tensors(shot.aggregator_file(ENSEMBLE), {"weights": torch.zeros(2, 3)})
+    save_tensors(shot.AGGREGATOR(ENSEMBLE), {"weights": torch.zeros(2, 3)})
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
     assert held_bytes(part) == 23 + 27 + 31 + 24

@@ -47,9 +47,9 @@ from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
 from fedstage.plan import data_files, discriminators, unfederated
 from fedstage.plan import one_shot as shot
+from fedstage.plan.data_files import public_id
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import AGGREGATION, LOGITS, global_model
-from fedstage.plan.training_folder import public_id
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups

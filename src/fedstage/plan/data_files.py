@@ -26,6 +26,7 @@ from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.participation import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
+from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
@@ -80,9 +81,17 @@ def data_file(data: Data, part: str) -> File:
     return DATASET(data, output=part)
 
 
-def data_id(data: Data) -> str:
-    """Name the folder of a data set."""
-    return name_of(data_file(data, "train"))
+def info(recipe: AnyRecipe) -> File:
+    """Return the description of the clients' data set."""
+    return data_file(recipe.data, "info")
+
+
+def public_id(recipe: Recipe | OneShotRecipe) -> str:
+    """Name public images as `samples_file` reads it: `held_out`, `core`, or a data set's folder."""
+    if isinstance(recipe.public, HeldOut | CoreSamples):
+        return recipe.public.name
+    assert not isinstance(recipe.public, Generated), "generated images have names of their own"
+    return name_of(data_file(recipe.public, "train"))
 
 
 def samples_file(recipe: AnyRecipe, samples: str) -> str:
@@ -180,7 +189,7 @@ def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]
     """Return the files of `ClientsInputs`, of samples that `samples_file` names."""
     return {
         "data": samples_file(recipe, samples),
-        "info": data_file(recipe.data, "info"),
+        "info": info(recipe),
         "clients": clients_table(recipe),
     }
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.data_files import partition_name, short
+from fedstage.plan.data_files import info, partition_name, short
 from fedstage.plan.graph import Folder, Stage
 from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicGeneratorInputs
-from fedstage.plan.training_folder import info, public_file
+from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.recipes import Recipe
 

@@ -1,19 +1,13 @@
 """Images that are generated in one shot: by clients' generators, or against their models."""
 
-from typing import Any
-
 from fedstage.plan import data_files, unfederated
+from fedstage.plan.data_files import info
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import ClientsInputs, GeneratedInputs, SynthesisedInputs
 from fedstage.plan.one_shot_folders import GENERATED, GENERATORS, SYNTHESISED, student_start
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
-
-
-def info(config: Any) -> str:
-    """Return the description of the clients' data set."""
-    return data_files.data_file(config.data, "info")
 
 
 def _client_generator(recipe: OneShotRecipe, client: int) -> ClientsInputs[str]:

@@ -5,11 +5,11 @@ settings behind them for every file that is made from models.
 """
 
 from fedstage.plan import data_files, unfederated
+from fedstage.plan.data_files import info
 from fedstage.plan.generated import (
     GENERATED_IMAGES,
     client_generators,
     generated_images,
-    info,
 )
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import (
@@ -32,7 +32,7 @@ from fedstage.plan.one_shot_sharing import (
     members,
 )
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.public import CoreSamples, Generated, HeldOut
+from fedstage.settings.public import Generated
 from fedstage.settings.server import needs_validation
 from fedstage.settings.teaching import teaching_of
 
@@ -126,9 +126,7 @@ def public_id(recipe: OneShotRecipe) -> str:
     if isinstance(recipe.public, Generated):
         _, folder, name = generated_images(recipe).job.folder.split("/")
         return f"{folder}.{name}"
-    if isinstance(recipe.public, HeldOut | CoreSamples):
-        return recipe.public.name
-    return data_files.data_id(recipe.public)
+    return data_files.public_id(recipe)
 
 
 def _public(recipe: OneShotRecipe) -> str:

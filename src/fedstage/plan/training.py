@@ -19,6 +19,7 @@ from functools import cache, partial
 from typing import Any
 
 from fedstage.plan import data_files, discriminators
+from fedstage.plan.data_files import info, public_id
 from fedstage.plan.graph import File, Stage, never
 from fedstage.plan.inputs import (
     AggregationInputs,
@@ -44,7 +45,7 @@ from fedstage.plan.taught import (
     takes_head,
     was_taught,
 )
-from fedstage.plan.training_folder import FOLDER, info, public_file, public_id, teaching
+from fedstage.plan.training_folder import FOLDER, public_file, teaching
 from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.exchange import (
     caches_labels,

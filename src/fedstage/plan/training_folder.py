@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.data_files import common_name
+from fedstage.plan.data_files import common_name, public_id
 from fedstage.plan.graph import Folder, folder_of, restricted
 from fedstage.settings.equivalences import OF_TEACHERS, simplest
 from fedstage.settings.exchange import (
@@ -15,7 +15,6 @@ from fedstage.settings.exchange import (
     keeps_statistics,
     optimises,
 )
-from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import Server
 
@@ -84,22 +83,9 @@ def training_id(recipe: Recipe) -> str:
     return training_folder(recipe).rpartition("/")[2]
 
 
-def info(recipe: Recipe) -> str:
-    """Return the description of the clients' data set."""
-    return data_files.data_file(recipe.data, "info")
-
-
 def teaching(recipe: Recipe, *place: Any) -> Iterable[str]:
     """Return the settings that stages read that teach, and all files after them."""
     return TEACHING
-
-
-def public_id(recipe: Recipe) -> str:
-    """Name the public images: `held_out`, `core`, or the folder of another data set."""
-    if isinstance(recipe.public, HeldOut | CoreSamples):
-        return recipe.public.name
-    assert not isinstance(recipe.public, Generated), "a round's generator writes no images"
-    return data_files.data_id(recipe.public)
 
 
 def public_file(recipe: Recipe) -> str:

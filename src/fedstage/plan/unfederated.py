@@ -11,6 +11,7 @@ from fedstage.plan.data_files import (
     common_name,
     core_file,
     data_file,
+    info,
     initial_model,
     label_histogram,
     samples_file,
@@ -85,7 +86,7 @@ def _local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     """Return what a client, or the only model, is trained from."""
     return LocalModelInputs(
         data=core_file(recipe) if recipe.on_core else data_file(recipe.data, "train"),
-        info=data_file(recipe.data, "info"),
+        info=info(recipe),
         clients=None if recipe.on_core else clients_table(recipe),
         start=local_start(recipe, client_of(who)),
     )
@@ -176,7 +177,7 @@ def _client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsIn
         recipe=recipe_file(local_folder(recipe)),
         model=_used(recipe, who),
         data=samples_file(recipe, images),
-        info=data_file(recipe.data, "info"),
+        info=info(recipe),
         clients=clients_table(recipe) if images in ("validation", "aggregator") else None,
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.plan import segment_files, segment_rules, segments
+from fedstage.plan import segment_files, segments
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
@@ -379,7 +379,7 @@ def test_only_updates_that_are_read_stay():
     assert found == [path for round_ in (2, 4) for path in updates(one.recipe, round_, 0)]
     read = segment_files.files_read([one], map(others, parts))
     kept = segment_files.rounds_kept(part, part.jobs(), "models", read)
-    assert segment_rules.options(part, kept) == (
+    assert part.options(kept) == (
         "--first 1 --last 4 --groups 0"
         " --kept-updates 2 4 --kept-models 1 2 3 4"
         " --kept-participants 1 2 3 4 --kept-logits 1 2 3 4"
@@ -406,7 +406,3 @@ def test_extractors_that_are_scored_with_the_servers_model_stay_with_it():
     (made,) = planned([one], 4, "needed").values()
     assert {path.job.at["round"] for path in made if "/participant_" in path} == {2, 4}
     assert {global_model(one.recipe, round_, 0) for round_ in (2, 4)} <= set(made)
-
-
-def test_jobs_wait_for_the_first_file_of_a_segment():
-    assert segment_files.first_of_each([["a", "b"], ["c"]]) == {"a": "a", "b": "a", "c": "c"}

@@ -89,7 +89,7 @@ def call(stage, log, source, **options):
 def prepare():
     """Make what rounds start from."""
     data, scheme, plan = (
-        data_files.data_id(RECIPE.data),
+        data_files.data_file(RECIPE.data, "train").split("/")[2],
         name_of(data_files.clients_table(RECIPE)),
         name_of(data_files.participation_table(RECIPE, 1)),
     )

@@ -1,7 +1,7 @@
 """From raw data to what training starts from: data sets, partitions, participants, weights.
 
 Configurations of runs, of whatever class, share these files: each file has a configuration of its
-own, of the settings that decide it.
+own, of the settings that decide it. One file because each of them is named by those before it.
 """
 
 import re
@@ -294,7 +294,7 @@ INITIAL_MODEL = Stage(
     ),
     outputs={"output": "group_{group}.safetensors"},
     inputs=_initial_model,
-    takes=("group",),
+    on_device=never,
 )
 
 

@@ -7,7 +7,8 @@ A `Stage` declares once which files it makes, from which files, by which setting
   the owner. So runs that differ in nothing that reaches a file share the file.
 - Edges are the inputs; what is behind a path is the job in the index of all files that were named.
 
-Two files lie in one place exactly if all that they are made from is the same.
+Two files lie in one place exactly if all that they are made from is the same. One file because
+stages, jobs and restricted configurations are defined by one another.
 """
 
 import re

@@ -11,7 +11,7 @@ from fedstage.plan.generated import (
     client_generators,
     generated_images,
 )
-from fedstage.plan.graph import File, Stage
+from fedstage.plan.graph import File, Stage, never
 from fedstage.plan.inputs import (
     AggregatorInputs,
     ClosedFormModelInputs,
@@ -113,6 +113,7 @@ CLOSED_FORM_MODEL = Stage(
     folder=STUDENTS,
     outputs={"output": "model.safetensors", "rounds": "rounds.parquet"},
     inputs=_closed_form_model,
+    on_device=never,
     reads=lambda config: ("forget",),
     used=learns_from_moments,
 )

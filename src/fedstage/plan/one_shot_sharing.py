@@ -11,9 +11,6 @@ from fedstage.settings.optimisation import Client
 from fedstage.settings.quantisation import NotQuantised
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
-#: The training of clients whose models nobody reads.
-NO_CLIENT = Client(epochs=1, batch_size=1, learning_rate=1.0)
-
 _UNQUANTISED = NotQuantised(name="none")
 
 #: Fields of local recipes that federated recipes lack, or that have another meaning there.

@@ -102,8 +102,8 @@ def command(
         takes = stage.place if stage.takes is None else stage.takes
         options |= {name: f"{{wildcards.{name}}}" for name in takes}
         if "participant" in options:
-            one = options.pop("participant")
-            options["participants"] = " ".join(map(str, participants)) or one
+            single = options.pop("participant")
+            options["participants"] = " ".join(map(str, participants)) or single
     made = stage.outputs if outputs is None else outputs
     options |= {name: f"{{output.{name}}}" for name in made}
     text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())

@@ -9,26 +9,19 @@ from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import Kept, Segment
-from fedstage.plan.training import DISTILLATIONS, global_model, member_models, participants_table
+from fedstage.plan.training import global_model, member_models, participants_table
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-#: Kinds of files, by stage and output. Of state only the last of a segment stays.
+#: Kinds of files of rounds, by the stages that make no models.
 KINDS = {
-    ("local_training", "outputs"): "updates",
-    ("aggregation", "output"): "models",
-    ("aggregation", "participants"): "participants",
-    ("aggregation", "new_state"): "state",
-    ("logits", "output"): "logits",
-    ("cached_labels", "output"): "logits",
-    ("selected_labels", "output"): "logits",
-    **{(name, "output"): "models" for name in DISTILLATIONS},
-    ("data_free_distillation", "new_generator"): "state",
-    ("feature_training", "output"): "models",
-    ("head_sharing", "output"): "models",
+    "local_training": "updates",
+    "logits": "logits",
+    "cached_labels": "logits",
+    "selected_labels": "logits",
 }
 #: Options of files that stay as they are in a run: settings, data sets, and what is made of these.
 _COMMON = frozenset(
@@ -37,8 +30,14 @@ _COMMON = frozenset(
 
 
 def kind_of(file: File) -> str:
-    """Return the kind of a file of a round, by which it stays on disk or not."""
-    return KINDS[file.job.stage.name, file.output]
+    """Return the kind of a file of a round, by which it stays on disk or not.
+
+    Of ``state``, which stages go on from, only the last of a segment stays.
+    """
+    stage = file.job.stage
+    if file.output in stage.temporary:
+        return "state"
+    return "participants" if file.output == "participants" else KINDS.get(stage.name, "models")
 
 
 def inputs(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:

@@ -18,17 +18,13 @@ from fedstage.settings.exchange import (
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import Server
 
-#: Marks, in the names of recipes, clients that keep their own running statistics, and compression.
-_LOCAL_STATISTICS = "local_bn"
-_COMPRESSED = "stc"
-
 
 @cache
 def training_name(recipe: Recipe) -> str:
     """Return the readable beginning of the name of a folder of rounds."""
     method: str = recipe.local.name
     if keeps_statistics(recipe):
-        method += f"-{_LOCAL_STATISTICS}"
+        method += "-local_bn"
     if recipe.compression.name != "none":
         method += f"-{recipe.compression.name}" + ("" if keeps_changes(recipe) else "_memoryless")
     if recipe.aggregation.rule.name != "average":

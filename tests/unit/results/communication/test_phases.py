@@ -106,7 +106,7 @@ def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     recipe = Recipe.model_validate(SHARED | {"participants": 2} | taught | server)
     write_rounds(recipe, MOVED)
     save_tensors(Path(discriminators.PUBLIC_GENERATOR(recipe)), {"a": torch.zeros(100)})
-    save_tensors(Path(discriminators.discriminators(recipe)[0]), {"a": torch.zeros(30)})
+    save_tensors(Path(discriminators.CLIENT_DISCRIMINATOR(recipe, 0)), {"a": torch.zeros(30)})
     part = Part(length=RunLength(rounds=3), federated=recipe)
     assert phases_of([part]) == [
         Phase(1, "generator", 0, 0, 400, 1600),

@@ -194,7 +194,8 @@ def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp
     of_rounds(tmp_path, recipe, 1)
     generator, (odds,) = discriminators.PUBLIC_GENERATOR(recipe), discriminators.odds_files(recipe)
     write(tmp_path, "public_generator", [generator], 5000.0)
-    for client, made in enumerate(discriminators.discriminators(recipe)):
+    for client in range(recipe.clients):
+        made = discriminators.CLIENT_DISCRIMINATOR(recipe, client)
         read = flat(discriminators.CLIENT_DISCRIMINATOR.job(recipe, 0).inputs)
         write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
     write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.CLIENT_ODDS.job(recipe).inputs))

@@ -11,14 +11,14 @@ from typing import Generic, TypeVar, dataclass_transform
 P = TypeVar("P")
 
 
-@dataclass_transform()
+@dataclass_transform(eq_default=False)
 @dataclass
 class Inputs(Generic[P]):
     """The files that a stage reads; each class of them is a dataclass."""
 
     def __init_subclass__(cls) -> None:
         """Make a dataclass of each class of inputs."""
-        dataclass(cls)
+        dataclass(eq=False, repr=False)(cls)
 
 
 class ClientsInputs(Inputs[P]):

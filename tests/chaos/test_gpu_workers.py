@@ -23,7 +23,7 @@ import json, os, sys, time
 from pathlib import Path
 from types import ModuleType
 
-from fedstage.plan.commands import Command, always, never
+from fedstage.plan.graph import Command, always, never
 from fedstage.plan.stages import STAGES
 
 

@@ -47,9 +47,9 @@ from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
 from fedstage.plan import data_files, discriminators, unfederated
 from fedstage.plan import one_shot as shot
+from fedstage.plan.data_files import public_id
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import AGGREGATION, LOGITS, global_model
-from fedstage.plan.training_folder import public_id
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups
@@ -254,14 +254,14 @@ def test_clients_of_both_architectures_take_part_but_not_in_every_round(made):
 def test_one_shot_ensembles_are_the_same(made, method):
     recipe, known = made.recipe(method), {}
     if method == "fens_mlp":
-        before = made.tensors(shot.aggregator_file(made.recipe("mlp_before")))
+        before = made.tensors(shot.AGGREGATOR(made.recipe("mlp_before")))
         known["start"] = list(before.values())
     world = made.recorded(recipe)
     models, learnt, predicted = ensemble(world, recipe, **known)
     paths = unfederated.local_models(local_recipe(recipe))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
-    theirs = made.tensors(shot.aggregator_file(recipe))
+    theirs = made.tensors(shot.AGGREGATOR(recipe))
     theirs.pop("log_prior", None)  # of voting, uniform
     mine = learnt if theirs else []
     for one, other in zip(mine, theirs.values(), strict=True):

@@ -1,8 +1,8 @@
 """What tests look at in the graph."""
 
+from fedstage.plan.data_files import public_id
 from fedstage.plan.graph import listed
 from fedstage.plan.members import member_kinds
-from fedstage.plan.training_folder import public_id
 from fedstage.settings.exchange import teaches_live
 from fedstage.settings.teaching import teaching_of
 

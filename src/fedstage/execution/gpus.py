@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.plan.commands import never
+from fedstage.plan.graph import never
 from fedstage.plan.stages import STAGES
 
 ANSWER_SECONDS = 60.0  # for CUDA to start, which takes seconds with many GPUs

@@ -1,24 +1,23 @@
 """From raw data to what training starts from: data sets, partitions, participants, weights.
 
 Configurations of runs, of whatever class, share these files: each file has a configuration of its
-own, of the settings that decide it.
+own, of the settings that decide it. One file because each of them is named by those before it.
 """
 
+import re
 from functools import cache
 from typing import Any
 
 from fedstage.plan.digests import canonical
-from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, name_of
-from fedstage.plan.identity import partition_name, short
+from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, interned, name_of, never
 from fedstage.plan.inputs import (
-    CoreInputs,
-    DatasetInputs,
+    ClientsInputs,
     InitialModelInputs,
+    Inputs,
     ParticipationInputs,
     PartitionInputs,
 )
 from fedstage.plan.participants import binding, delays, groups_drawn
-from fedstage.plan.restriction import interned
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
@@ -27,9 +26,33 @@ from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
+from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
+
+# --- names of folders -----------------------------------------------------------------------------
+
+
+def common_name(recipe: Any, main: Model | None = None) -> str:
+    """Name data, partition and architecture, by default the `main` one of a recipe."""
+    model: str = (main or recipe.model).name
+    if len(set(getattr(recipe, "architectures", ()))) > 1:
+        model += "_and_others"
+    return f"{short(recipe.data)}-{partition_name(recipe)}-{model}"
+
+
+def partition_name(recipe: Any) -> str:
+    """Name a partition."""
+    alpha = getattr(recipe.partition, "alpha", None)
+    name: str = recipe.partition.name
+    return name + (f"{alpha:g}" if alpha is not None else "")
+
+
+def short(data: Data) -> str:
+    """Name a data set."""
+    return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name
+
 
 # --- data sets ------------------------------------------------------------------------------------
 
@@ -37,9 +60,9 @@ AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
-def _dataset(data: Data) -> DatasetInputs[str]:
-    """Return nothing: what is read lies in the data folder."""
-    return DatasetInputs()
+def _dataset(data: Data) -> Inputs[str]:
+    """Return no file of the graph: what is read lies in the data folder."""
+    return Inputs()
 
 
 DATASET = Stage(
@@ -49,6 +72,7 @@ DATASET = Stage(
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
     inputs=_dataset,
     checks=("raw",),
+    on_device=never,
 )
 
 
@@ -58,21 +82,30 @@ def data_file(data: Data, part: str) -> File:
     return DATASET(data, output=part)
 
 
-def data_id(data: Data) -> str:
-    """Name the folder of a data set."""
-    return name_of(data_file(data, "train"))
+def info(recipe: AnyRecipe) -> File:
+    """Return the description of the clients' data set."""
+    return data_file(recipe.data, "info")
+
+
+def public_id(recipe: Recipe | OneShotRecipe) -> str:
+    """Name public images as `samples_file` reads it: `held_out`, `core`, or a data set's folder."""
+    if isinstance(recipe.public, HeldOut | CoreSamples):
+        return recipe.public.name
+    assert not isinstance(recipe.public, Generated), "generated images have names of their own"
+    return name_of(data_file(recipe.public, "train"))
 
 
 def samples_file(recipe: AnyRecipe, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
-    `samples` is a part of the clients' data set, a role among its training samples (``validation``,
-    ``aggregator``), the server's ``core``, ``FOLDER.NAME`` of generated images, or the id of
-    another data set, whose training samples are meant.
+    `samples` is a part of the clients' data set, a role among its training samples
+    (``validation``, ``aggregator``), or all of these (``train``), the server's ``core``,
+    ``FOLDER.NAME`` of generated images, or the id of another data set, whose training samples are
+    meant.
     """
     if samples in _PARTS:
         return data_file(recipe.data, samples)
-    if samples in ("validation", "aggregator"):
+    if samples in ("train", "validation", "aggregator"):
         return data_file(recipe.data, "train")
     if samples == "core":
         return core_file(recipe)
@@ -109,13 +142,14 @@ PARTITION = Stage(
     folder=PARTITIONS,
     outputs={"output": "clients.parquet", "histogram": "label_histogram.parquet"},
     inputs=_partition,
+    on_device=never,
 )
 
 
-def _core(division: Division) -> CoreInputs[str]:
+def _core(division: Division) -> ClientsInputs[str]:
     """Return what the server's own samples are taken from."""
     data = division.data
-    return CoreInputs(data_file(data, "train"), PARTITION(division), data_file(data, "info"))
+    return ClientsInputs(data_file(data, "train"), data_file(data, "info"), PARTITION(division))
 
 
 CORE = Stage(
@@ -124,6 +158,7 @@ CORE = Stage(
     folder=PARTITIONS,
     outputs={"output": "core.safetensors"},
     inputs=_core,
+    on_device=never,
     used=lambda division: division.core is not None,
 )
 
@@ -149,6 +184,15 @@ def division_of(recipe: AnyRecipe) -> Division:
 def clients_table(recipe: AnyRecipe) -> File:
     """Return the partition: a row a sample with its client and role."""
     return PARTITION(division_of(recipe))
+
+
+def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]:
+    """Return the files of `ClientsInputs`, of samples that `samples_file` names."""
+    return {
+        "data": samples_file(recipe, samples),
+        "info": info(recipe),
+        "clients": clients_table(recipe),
+    }
 
 
 def label_histogram(recipe: AnyRecipe) -> File:
@@ -188,7 +232,7 @@ def _label_of_plan(plan: Plan) -> str:
 def _identity_of_plan(plan: Plan) -> Any:
     """Return what determines participants and is not in the label."""
     drawn_by = [folder_of(PARTITIONS, plan.data).rpartition("/")[2]] if plan.data else []
-    parts = [*drawn_by, *(canonical(one) for one in (plan.binding, plan.delays) if one)]
+    parts = [*drawn_by, *(canonical(part) for part in (plan.binding, plan.delays) if part)]
     return parts if len(parts) > 1 else next(iter(parts), None)
 
 
@@ -203,8 +247,7 @@ PARTICIPATION = Stage(
     folder=Folder("participation", Plan, _label_of_plan, recipe=False, identity=_identity_of_plan),
     outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
     inputs=_participation,
-    place=("first", "last"),
-    takes=("first", "last"),
+    on_device=never,
 )
 
 
@@ -252,8 +295,7 @@ INITIAL_MODEL = Stage(
     ),
     outputs={"output": "group_{group}.safetensors"},
     inputs=_initial_model,
-    place=("group",),
-    takes=("group",),
+    on_device=never,
 )
 
 

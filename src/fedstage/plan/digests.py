@@ -1,4 +1,9 @@
-"""Canonical settings and their digests, which end the names of folders."""
+"""Canonical settings and their digests, which end the names of folders.
+
+In canonical form fields at their defaults are left out, and 1 equals 1.0. Changing a default
+changes the meaning of old digests, so it must raise `SCHEMA_VERSION` (a test holds the two
+together).
+"""
 
 import hashlib
 import json

@@ -3,11 +3,10 @@
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.commands import always
-from fedstage.plan.graph import File, Folder, Stage
-from fedstage.plan.identity import partition_name, short
+from fedstage.plan.data_files import info, partition_name, short
+from fedstage.plan.graph import Folder, Stage
 from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicGeneratorInputs
-from fedstage.plan.training_folder import info, public_file
+from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.recipes import Recipe
 
@@ -45,17 +44,13 @@ PUBLIC_GENERATOR = Stage(
     folder=FOLDER,
     outputs={"output": "generator.safetensors", "picture": "images.png"},
     inputs=_public_generator,
-    on_device=always,
 )
 
 
 def _client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInputs[str]:
     """Return what a client's discriminator is trained on."""
     return ClientDiscriminatorInputs(
-        generator=PUBLIC_GENERATOR(recipe),
-        data=data_files.data_file(recipe.data, "train"),
-        clients=data_files.clients_table(recipe),
-        info=info(recipe),
+        **data_files.clients_samples(recipe), generator=PUBLIC_GENERATOR(recipe)
     )
 
 
@@ -65,20 +60,13 @@ CLIENT_DISCRIMINATOR = Stage(
     folder=FOLDER,
     outputs={"output": "client_{client}.safetensors"},
     inputs=_client_discriminator,
-    place=("client",),
-    takes=("client",),
-    on_device=always,
 )
-
-
-def discriminators(recipe: Recipe) -> list[File]:
-    """Return the discriminators of all clients, in their order."""
-    return [CLIENT_DISCRIMINATOR(recipe, client) for client in range(recipe.clients)]
 
 
 def _client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
     """Return what the odds of all clients are computed from."""
-    return ClientOddsInputs([*discriminators(recipe)], public_file(recipe), info(recipe))
+    made: list[str] = [CLIENT_DISCRIMINATOR(recipe, client) for client in range(recipe.clients)]
+    return ClientOddsInputs(made, public_file(recipe), info(recipe))
 
 
 CLIENT_ODDS = Stage(
@@ -87,7 +75,6 @@ CLIENT_ODDS = Stage(
     folder=FOLDER,
     outputs={"output": "odds.safetensors"},
     inputs=_client_odds,
-    on_device=always,
 )
 
 

@@ -1,29 +1,18 @@
 """Images that are generated in one shot: by clients' generators, or against their models."""
 
-from typing import Any
-
 from fedstage.plan import data_files, unfederated
-from fedstage.plan.commands import always
+from fedstage.plan.data_files import info
 from fedstage.plan.graph import File, Stage
-from fedstage.plan.inputs import ClientGeneratorInputs, GeneratedInputs, SynthesisedInputs
+from fedstage.plan.inputs import ClientsInputs, GeneratedInputs, SynthesisedInputs
 from fedstage.plan.one_shot_folders import GENERATED, GENERATORS, SYNTHESISED, student_start
-from fedstage.plan.one_shot_sharing import local_recipe, members
+from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
 
 
-def info(config: Any) -> str:
-    """Return the description of the clients' data set."""
-    return data_files.data_file(config.data, "info")
-
-
-def _client_generator(recipe: OneShotRecipe, client: int) -> ClientGeneratorInputs[str]:
+def _client_generator(recipe: OneShotRecipe, client: int) -> ClientsInputs[str]:
     """Return what a client's generator is trained on."""
-    return ClientGeneratorInputs(
-        data=data_files.data_file(recipe.data, "train"),
-        info=info(recipe),
-        clients=data_files.clients_table(local_recipe(recipe)),
-    )
+    return ClientsInputs(**data_files.clients_samples(recipe))
 
 
 CLIENT_GENERATOR = Stage(
@@ -32,9 +21,6 @@ CLIENT_GENERATOR = Stage(
     folder=GENERATORS,
     outputs={"output": "client_{client}.safetensors"},
     inputs=_client_generator,
-    place=("client",),
-    takes=("client",),
-    on_device=always,
 )
 
 
@@ -59,15 +45,13 @@ GENERATED_IMAGES = Stage(
     folder=GENERATED,
     outputs=_IMAGES | {"rounds": "rounds.parquet"},
     inputs=_generated,
-    on_device=always,
 )
 
 
 def _synthesised(recipe: OneShotRecipe) -> SynthesisedInputs[str]:
     """Return what the server generates images against, and what the student starts from."""
-    models = unfederated.local_models(local_recipe(recipe))
-    chosen = (models[client] for client in members(recipe))
-    return SynthesisedInputs(info(recipe), [*chosen], student_start(recipe))
+    models = unfederated.members_models(recipe)
+    return SynthesisedInputs(info(recipe), [*models], student_start(recipe))
 
 
 SYNTHESISED_IMAGES = Stage(
@@ -76,7 +60,6 @@ SYNTHESISED_IMAGES = Stage(
     folder=SYNTHESISED,
     outputs=_IMAGES | {"student": "student.safetensors", "weights": "weights.safetensors"},
     inputs=_synthesised,
-    on_device=always,
     batches=("server",),
 )
 

@@ -7,33 +7,28 @@ A `Stage` declares once which files it makes, from which files, by which setting
   the owner. So runs that differ in nothing that reaches a file share the file.
 - Edges are the inputs; what is behind a path is the job in the index of all files that were named.
 
-Two files lie in one place exactly if all that they are made from is the same.
+Two files lie in one place exactly if all that they are made from is the same. One file because
+stages, jobs and restricted configurations are defined by one another.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
+from inspect import signature
 from operator import attrgetter
-from typing import Any, Protocol, get_origin
+from typing import Any, TypeVar, get_origin
 
-from fedstage.plan.commands import Command, always
 from fedstage.plan.digests import canonical, digest
-from fedstage.plan.restriction import in_simplest_form, restricted
+from fedstage.plan.inputs import Inputs
 from fedstage.plan.results import RESULTS
+from fedstage.settings.base import Settings
+from fedstage.settings.equivalences import simplest
+
+T = TypeVar("T")
 
 #: The values of a job's place, such as its round and group.
 Place = tuple[Any, ...]
-
-
-class Inputs(Protocol):
-    """The files that a stage reads, by option: a named tuple of one file, several, or none each."""
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield what each option names."""
-
-    def _asdict(self) -> dict[str, Any]:
-        """Return what each option names."""
 
 
 class File(str):
@@ -65,6 +60,59 @@ class Folder:
     setting: str | None = None
 
 
+def always(config: Any) -> bool:
+    """Return True, for all configurations alike."""
+    return True
+
+
+def never(config: Any) -> bool:
+    """Return False, for all configurations alike."""
+    return False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Command:
+    """What every stage has: a subcommand of `fedstage`, a rule and a function of one name.
+
+    Attributes
+    ----------
+    about : str
+        What it does, for ``fedstage --help``.
+    outputs : mapping of str to str
+        Names of the files that it makes, by option; the first is the main one.
+    given : tuple of str
+        Options that name files which it reads.
+    calls : tuple of str
+        The stages that it runs, whose files carry its fingerprint.
+    on_device : callable
+        Whether it computes on the device of a configuration.
+    batches : tuple of str
+        Settings whose batch size decides how much memory it needs.
+    several : bool
+        Whether it trains several clients, which may share a GPU.
+    presents : bool
+        Whether it draws or tabulates results, of which a run has few.
+    about_plan : bool
+        Whether its results are about the graph, and so depend on the code of `fedstage.plan`.
+    """
+
+    name: str
+    about: str
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    on_device: Callable[[Any], bool] = never
+    batches: tuple[str, ...] = ()
+    several: bool = False
+    presents: bool = False
+    about_plan: bool = False
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that name the files which it reads."""
+        return self.given
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stage(Command):
     """A stage: the files that it makes in a place, and what it makes them from.
@@ -73,10 +121,8 @@ class Stage(Command):
 
     Attributes
     ----------
-    place : tuple of str
-        The names of a place's values.
     inputs : callable
-        From a configuration and place to the files that are read, by option.
+        From a configuration and the values of a place to the files that are read, by option.
     reads : callable
         The settings, such as ``server`` or ``aggregation.rule``, on which the files depend beside
         those of the folder and of the inputs.
@@ -91,38 +137,39 @@ class Stage(Command):
     settled : callable
         From a configuration and place to an earlier place whose files reach the same settings.
     takes : tuple of str
-        The values of the place that the function needs.
+        The values of the place that the function needs, by default all.
     checks : tuple of str
         Params of the rule that the stage takes as options, to compare them with what it finds.
     """
 
     folder: Folder
-    inputs: Callable[..., Inputs]
-    place: tuple[str, ...] = ()
+    inputs: Callable[..., Inputs[str]]
+    on_device: Callable[[Any], bool] = always
     reads: Callable[..., Iterable[str]] = lambda config, *place: ()
     used: Callable[[Any], bool] = always
     made: Callable[[Any], Iterable[str]] | None = None
     temporary: tuple[str, ...] = ()
     alike: Callable[..., Place] = lambda config, *place: place
     settled: Callable[..., Place] = lambda config, *place: place
-    takes: tuple[str, ...] = ()
+    takes: tuple[str, ...] | None = None
     checks: tuple[str, ...] = ()
+
+    @cached_property
+    def place(self) -> tuple[str, ...]:
+        """The names of a place's values: the parameters of `inputs` after the configuration."""
+        return tuple(name.rstrip("_") for name in signature(self.inputs).parameters)[1:]
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that name the files which it reads, from the named tuple of `inputs`."""
+        """The options that name the files which it reads, from the class of its inputs."""
         returned: Any = self.inputs.__annotations__["return"]
-        fields: tuple[str, ...] = (get_origin(returned) or returned)._fields
-        return (*(["recipe"] if self.folder.recipe else []), *fields)
+        names = (option.name for option in fields(get_origin(returned)))
+        return (*(["recipe"] if self.folder.recipe else []), *names)
 
     def __call__(self, config: Any, *place: Any, output: str | None = None) -> File:
         """Return a file that the stage makes in a place, by default its main one."""
         files = self.job(config, *place).files
         return next(iter(files.values())) if output is None else files[output]
-
-    def settled_place(self, config: Any, place: Place) -> Place:
-        """Return the first place that reaches the same settings as this one."""
-        return self.settled(config, *place)
 
     def job(self, config: Any, *place: Any) -> "Job":
         """Return the job that makes the files of a place: the same for all that share it."""
@@ -156,7 +203,7 @@ class Job:
         folder = self.stage.folder
         if folder.setting and folder.identity:
             return folder.identity(self.config)
-        return {key: one for key, one in canonical(self.config).items() if key != "data"}
+        return {key: value for key, value in canonical(self.config).items() if key != "data"}
 
     @cached_property
     def files(self) -> dict[str, File]:
@@ -176,11 +223,10 @@ class Job:
         alike = self.stage.alike(self.config, *self.place)
         if alike != self.place:
             return self.stage.job(self.config, *alike).inputs
-        read = self.stage.inputs(self.config, *self.place)
-        recipe: dict[str, Any] = (
-            {"recipe": recipe_file(self.folder)} if self.stage.folder.recipe else {}
-        )
-        return {name: files or [] for name, files in (recipe | read._asdict()).items()}
+        read = vars(self.stage.inputs(self.config, *self.place))
+        if self.stage.folder.recipe:
+            read = {"recipe": recipe_file(self.folder)} | read
+        return {name: files or [] for name, files in read.items()}
 
     @cached_property
     def at(self) -> dict[str, Any]:
@@ -190,9 +236,6 @@ class Job:
     @cached_property
     def before(self) -> tuple["Job", ...]:
         """The jobs whose files this one reads, each once."""
-        alike = self.stage.alike(self.config, *self.place)
-        if alike != self.place:
-            return self.stage.job(self.config, *alike).before
         read = (file for files in self.inputs.values() for file in listed(files))
         return tuple(dict.fromkeys(file.job for file in read if isinstance(file, File)))
 
@@ -213,18 +256,20 @@ def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
     Of an input whose configuration is of another class, such as a partition, none count: the folder
     declares the settings from which that configuration is derived.
     """
-    place = stage.settled_place(config, stage.alike(config, *place))
+    place = stage.settled(config, *stage.alike(config, *place))
     key = (stage, config, place)
     if key not in _REACH:
         simple = in_simplest_form(config)
         folder = stage.folder
-        fields = type(simple).model_fields
-        own = fields if folder.reads is None else folder.reads(simple)
-        read = (file for files in stage.inputs(simple, *place) for file in listed(files))
+        known = type(simple).model_fields
+        own = known if folder.reads is None else folder.reads(simple)
+        read = (
+            file for files in vars(stage.inputs(simple, *place)).values() for file in listed(files)
+        )
         jobs = (file.job for file in read if isinstance(file, File))
         behind = {job.reached for job in jobs if type(job.config) is type(simple)}
         own = frozenset((*own, *stage.reads(simple, *place)))
-        _REACH[key] = _united(own, frozenset(behind), frozenset(fields))
+        _REACH[key] = _united(own, frozenset(behind), frozenset(known))
     return _REACH[key]
 
 
@@ -295,9 +340,55 @@ def behind(
         if job in found or not belongs(job):
             waiting.pop()
             continue
-        new = [one for one in before(job) if one not in found and belongs(one)]
+        new = [other for other in before(job) if other not in found and belongs(other)]
         if new:
             waiting.extend(reversed(new))
         else:
             found[waiting.pop()] = None
     return list(found)
+
+
+# --- configurations restricted to some of their settings, which own files -----------------------
+
+#: Configurations that own files, which are in their simplest form: of equal ones always the same.
+_OWNED: dict[Any, Any] = {}
+
+
+def interned(config: T) -> T:
+    """Return the one configuration of all equal ones that own files, so that it is soon found."""
+    found: T = _OWNED.setdefault(config, config)
+    return found
+
+
+def in_simplest_form(config: Any) -> Any:
+    """Return a configuration in its simplest form, which those that own files are in."""
+    return config if config in _OWNED else simplest(config)
+
+
+@cache
+def restricted(config: Any, names: frozenset[str]) -> Any:
+    """Return a configuration with some of its settings; others are at their defaults, or absent."""
+    whole = {name for name in names if "." not in name}
+    kept = {name: value for name, value in config.__dict__.items()
+            if name in whole and name in type(config).model_fields}  # fmt: skip
+    parts: dict[str, set[str]] = {}
+    for name in names:
+        field_name, _, part = name.partition(".")
+        if part and field_name not in whole:
+            parts.setdefault(field_name, {"name"}).add(part)
+    for field_name, read in parts.items():
+        kept[field_name] = _with_defaults(getattr(config, field_name), read)
+    found = type(config).model_construct(**kept)
+    return interned(config if found == config else found)
+
+
+def _with_defaults(settings: Settings | None, read: set[str]) -> Settings | None:
+    """Return settings whose fields are at their defaults unless they are read."""
+    if settings is None:
+        return None
+    unread = {
+        name: info.default
+        for name, info in type(settings).model_fields.items()
+        if name not in read and not info.is_required()
+    }
+    return settings.model_copy(update=unread)

@@ -5,47 +5,59 @@ file that may be absent is None. One file because each class is a list of names,
 stages both import.
 """
 
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar, dataclass_transform
 
 P = TypeVar("P")
 
 
-class DatasetInputs(NamedTuple, Generic[P]):
-    """No file of the graph: raw files have no part in it."""
+@dataclass_transform(eq_default=False)
+@dataclass
+class Inputs(Generic[P]):
+    """The files that a stage reads; each class of them is a dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        """Make a dataclass of each class of inputs."""
+        dataclass(eq=False, repr=False)(cls)
 
 
-class PartitionInputs(NamedTuple, Generic[P]):
+class ClientsInputs(Inputs[P]):
+    """Samples of clients, and what is read with them."""
+
+    data: P  # the data set, of which a stage takes the samples of some clients and roles
+    info: P  # of this data set, by which other images are normalised, too
+    clients: P  # the partition
+
+
+class StudentInputs(Inputs[P]):
+    """A model that learns from public samples."""
+
+    info: P  # of the clients' data
+    start: P
+    public: P
+
+
+class PartitionInputs(Inputs[P]):
     """What is divided."""
 
     train: P
 
 
-class CoreInputs(NamedTuple, Generic[P]):
-    """What the server's own samples are taken from."""
-
-    data: P
-    clients: P
-    info: P
-
-
-class ParticipationInputs(NamedTuple, Generic[P]):
+class ParticipationInputs(Inputs[P]):
     """What participants are drawn by."""
 
     histogram: P | None  # the label counts of clients, whose samples count; none if all are alike
 
 
-class InitialModelInputs(NamedTuple, Generic[P]):
+class InitialModelInputs(Inputs[P]):
     """What the shape and the classes of a model follow from."""
 
     info: P
 
 
-class LocalTrainingInputs(NamedTuple, Generic[P]):
+class LocalTrainingInputs(ClientsInputs[P]):
     """What a participant trains from; if it starts from w*_{b,k}, what was there after round b."""
 
-    data: P
-    info: P
-    clients: P
     participation: P
     start: P
     state: list[P]  # round state of its group, or of all groups with shared control variates
@@ -56,7 +68,7 @@ class LocalTrainingInputs(NamedTuple, Generic[P]):
     server_validation: P | None  # the server's labelled images, where losses on them count
 
 
-class AggregationInputs(NamedTuple, Generic[P]):
+class AggregationInputs(Inputs[P]):
     """What w_{t,k} is averaged from."""
 
     info: P
@@ -67,27 +79,24 @@ class AggregationInputs(NamedTuple, Generic[P]):
     public: P | None  # for running statistics, or to count the logits that clients exchange
 
 
-class HeadSharingInputs(NamedTuple, Generic[P]):
+class HeadSharingInputs(Inputs[P]):
     """A model, and the models or updates whose heads it takes."""
 
     model: P
     heads: list[P]
 
 
-class FeatureTrainingInputs(NamedTuple, Generic[P]):
+class FeatureTrainingInputs(ClientsInputs[P]):
     """What the server's model learns from: all participants' models and samples (FedGKT).
 
     The features that a client would send are computed from these, where they are needed.
     """
 
-    info: P
     start: P
     updates: list[P]  # of all groups
-    data: P
-    clients: P
 
 
-class LogitsInputs(NamedTuple, Generic[P]):
+class LogitsInputs(Inputs[P]):
     """What the logits of an ensemble's members are computed from."""
 
     models: list[P]  # the members, or the updates whose distribution they are drawn from
@@ -99,58 +108,46 @@ class LogitsInputs(NamedTuple, Generic[P]):
     clients: P | None  # the partition, to take only the samples of the validation role
 
 
-class CachedLabelsInputs(NamedTuple, Generic[P]):
+class CachedLabelsInputs(Inputs[P]):
     """What labels of public samples are made of."""
 
     logits: list[P]  # of the round's participants, of all groups
     before: P | None  # the labels after the round before
 
 
-class DistillationInputs(NamedTuple, Generic[P]):
+class DistillationInputs(StudentInputs[P]):
     """What w*_{t,k} is distilled from: the logits of the teacher's members on public images."""
 
-    info: P
-    start: P
-    public: P
     server_validation: P | None  # labelled images of the server, if students are scored on them
     logits: list[P]
     odds: P | None  # log odds [clients, n] on the public images, by which votes are weighted
 
 
-class LabelDistillationInputs(NamedTuple, Generic[P]):
+class LabelDistillationInputs(StudentInputs[P]):
     """What w*_{t,k} is distilled from: labels that are kept of the public samples."""
 
-    info: P
-    start: P
-    public: P
     server_validation: P | None
     labels: P
 
 
-class LiveDistillationInputs(NamedTuple, Generic[P]):
+class LiveDistillationInputs(StudentInputs[P]):
     """What w*_{t,k} is distilled from: the teacher's members themselves."""
 
-    info: P
-    start: P
-    public: P
     server_validation: P | None
     members: list[P]  # which compute logits of the images that the student sees, or feature maps
     logits: list[P]  # on the public images, unless they are computed
 
 
-class JudgedDistillationInputs(NamedTuple, Generic[P]):
+class JudgedDistillationInputs(StudentInputs[P]):
     """What w*_{t,k} is distilled from where the worst clients are left out."""
 
-    info: P
-    start: P
-    public: P
     server_validation: P
     logits: list[P]
     judged: list[P]  # the logits of all clients on the server's labelled images
     updates: list[P]  # of the group, which are averaged again
 
 
-class DataFreeDistillationInputs(NamedTuple, Generic[P]):
+class DataFreeDistillationInputs(Inputs[P]):
     """What w*_{t,k} is distilled from where the server generates the images."""
 
     info: P
@@ -160,33 +157,27 @@ class DataFreeDistillationInputs(NamedTuple, Generic[P]):
     generator: P | None  # as the student of an earlier round has left it
 
 
-class SelectedLabelsInputs(NamedTuple, Generic[P]):
+class SelectedLabelsInputs(StudentInputs[P]):
     """What the server's model selects its labels by."""
 
-    info: P
-    start: P  # the server's model before its distillation
     logits: list[P]  # of the round's participants, of all groups
-    public: P  # labelled
     before: P | None  # the labels of the round before
 
 
-class PublicGeneratorInputs(NamedTuple, Generic[P]):
+class PublicGeneratorInputs(Inputs[P]):
     """What the server trains its generator on."""
 
     public: P
     info: P
 
 
-class ClientDiscriminatorInputs(NamedTuple, Generic[P]):
+class ClientDiscriminatorInputs(ClientsInputs[P]):
     """What a client tells apart: its own samples, and images of the generator."""
 
     generator: P
-    data: P
-    clients: P
-    info: P
 
 
-class ClientOddsInputs(NamedTuple, Generic[P]):
+class ClientOddsInputs(Inputs[P]):
     """What the odds of all clients on the public images are computed from."""
 
     discriminators: list[P]
@@ -194,40 +185,31 @@ class ClientOddsInputs(NamedTuple, Generic[P]):
     info: P
 
 
-class EvaluationInputs(NamedTuple, Generic[P]):
+class EvaluationInputs(ClientsInputs[P]):
     """What the scores of global models, or of an ensemble, are computed from."""
 
     models: list[P]  # w*_{t,0} of the evaluated rounds, or the logits of the ensemble's members
-    data: P
-    info: P
-    clients: P
     histogram: P
     participants: list[P]  # of every group of the evaluated rounds
 
 
-class RetentionInputs(NamedTuple, Generic[P]):
+class RetentionInputs(ClientsInputs[P]):
     """What is measured of forgetting."""
 
     models: list[P]  # the main model after each round, its start included
-    data: P
     test: P
-    info: P
-    clients: P
     participants: list[P]  # of all groups, on whose samples models are scored
 
 
-class ClientAccuracyInputs(NamedTuple, Generic[P]):
+class ClientAccuracyInputs(ClientsInputs[P]):
     """What the accuracies of the last main model by client and class are computed from."""
 
     model: P
-    data: P  # training samples, some of them for validation
     test: P
-    info: P
-    clients: P
     histogram: P
 
 
-class LocalModelInputs(NamedTuple, Generic[P]):
+class LocalModelInputs(Inputs[P]):
     """What a client, or the only model, is trained from."""
 
     data: P
@@ -236,17 +218,14 @@ class LocalModelInputs(NamedTuple, Generic[P]):
     start: P
 
 
-class QuantisedModelInputs(NamedTuple, Generic[P]):
+class QuantisedModelInputs(ClientsInputs[P]):
     """What a client's model is quantised from."""
 
     recipe: P
     model: P
-    data: P
-    info: P
-    clients: P  # the partition, which has the client's own samples
 
 
-class ClientLogitsInputs(NamedTuple, Generic[P]):
+class ClientLogitsInputs(Inputs[P]):
     """What the logits of a model, with its quantisation, are computed from."""
 
     recipe: P
@@ -256,33 +235,22 @@ class ClientLogitsInputs(NamedTuple, Generic[P]):
     clients: P | None  # the partition, where the samples are of a role
 
 
-class LocalEvaluationInputs(NamedTuple, Generic[P]):
+class LocalEvaluationInputs(ClientsInputs[P]):
     """What the scores of models, with their quantisation, are computed from."""
 
     recipe: P
     models: list[P]  # one a client, in the order of clients, or a single one
-    data: P
-    info: P
-    clients: P
     histogram: P
 
 
-class ClientGeneratorInputs(NamedTuple, Generic[P]):
-    """What a client's generator is trained on."""
-
-    data: P
-    info: P
-    clients: P
-
-
-class GeneratedInputs(NamedTuple, Generic[P]):
+class GeneratedInputs(Inputs[P]):
     """What images are generated with."""
 
     info: P
     generators: list[P]  # of the members, in the order of clients
 
 
-class SynthesisedInputs(NamedTuple, Generic[P]):
+class SynthesisedInputs(Inputs[P]):
     """What the server generates images against, and what the student starts from."""
 
     info: P
@@ -290,7 +258,7 @@ class SynthesisedInputs(NamedTuple, Generic[P]):
     start: P
 
 
-class AggregatorInputs(NamedTuple, Generic[P]):
+class AggregatorInputs(Inputs[P]):
     """What an aggregator is made from; nothing of clients that are forgotten is used."""
 
     models: list[P]  # of the members, in the order of clients: their sizes and prototypes count
@@ -304,42 +272,33 @@ class AggregatorInputs(NamedTuple, Generic[P]):
     info: P
 
 
-class FeatureMomentsInputs(NamedTuple, Generic[P]):
+class FeatureMomentsInputs(ClientsInputs[P]):
     """What a client measures: its samples, through all layers of a model but the last."""
 
-    data: P
-    clients: P
     start: P  # the model, which all clients have
-    info: P
 
 
-class ClosedFormModelInputs(NamedTuple, Generic[P]):
+class ClosedFormModelInputs(Inputs[P]):
     """What a model with a head of moments is made of."""
 
     moments: list[P]  # of the members, in the order of clients
     start: P
 
 
-class DistilledModelInputs(NamedTuple, Generic[P]):
+class DistilledModelInputs(StudentInputs[P]):
     """What a student of a one-shot ensemble learns from: its predictions, or labels alone."""
 
-    info: P
     aggregator: P | None
     logits: list[P]  # of the members, on the public images
-    start: P
-    public: P
     server_validation: P | None  # the server's labelled images, if they stop the training
 
 
-class OneShotEvaluationInputs(NamedTuple, Generic[P]):
+class OneShotEvaluationInputs(ClientsInputs[P]):
     """What the score of an aggregator, or of a student in its place, is computed from."""
 
     student: P | None
     aggregator: P | None
     snapshots: P | None  # the aggregator during its training
     logits: list[P]  # of its members, on the samples of the role
-    data: P
-    info: P
-    clients: P
     histogram: P
     rounds: list[P]  # the bytes that clients sent and received

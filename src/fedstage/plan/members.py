@@ -143,13 +143,14 @@ def _parse_clients(name: str) -> EnsembleTrainer | None:
     """Return the clients' ensemble of a name such as ``clients_by_samples``."""
     known = get_args(Clients.model_fields["weights"].annotation)
     ensembles = (Clients(name="clients", weights=weights) for weights in known)
-    return next((one for one in ensembles if _name(one) == name), None)
+    return next((ensemble for ensemble in ensembles if _name(ensemble) == name), None)
 
 
 def _parse_pairs(name: str) -> EnsembleTrainer | None:
     """Return the ensemble of a name such as ``median.trim=0.1``; None if there is none."""
     kind, *pairs = re.split(r"\.(?=[a-z]\w*=)", name)
-    chosen = next((one for one in alternatives(EnsembleTrainer) if kind in one.names()), None)
+    known = alternatives(EnsembleTrainer)
+    chosen = next((settings for settings in known if kind in settings.names()), None)
     if chosen is None or chosen in (Clients, Odds, Aggregated, Bayesian):
         return None
     parts = (pair.partition("=") for pair in pairs)

@@ -5,14 +5,13 @@ settings behind them for every file that is made from models.
 """
 
 from fedstage.plan import data_files, unfederated
-from fedstage.plan.commands import always
+from fedstage.plan.data_files import info
 from fedstage.plan.generated import (
     GENERATED_IMAGES,
     client_generators,
     generated_images,
-    info,
 )
-from fedstage.plan.graph import File, Stage
+from fedstage.plan.graph import File, Stage, never
 from fedstage.plan.inputs import (
     AggregatorInputs,
     ClosedFormModelInputs,
@@ -30,11 +29,10 @@ from fedstage.plan.one_shot_folders import (
 from fedstage.plan.one_shot_sharing import (
     learns_from_ensemble,
     learns_from_moments,
-    local_recipe,
     members,
 )
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.public import CoreSamples, Generated, HeldOut
+from fedstage.settings.public import Generated
 from fedstage.settings.server import needs_validation
 from fedstage.settings.teaching import teaching_of
 
@@ -43,18 +41,16 @@ from fedstage.settings.teaching import teaching_of
 
 def _aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
     """Return what an aggregator is made from; samples only if it is fitted to them."""
-    local = local_recipe(recipe)
-    models, fitted_to = unfederated.local_models(local), _fitted_to(recipe)
-    validated = _validated(recipe)
+    fitted_to, validated = _fitted_to(recipe), _validated(recipe)
     return AggregatorInputs(
-        models=[models[client] for client in members(recipe)],
+        models=[*unfederated.members_models(recipe)],
         quantised=[*unfederated.members_quantised(recipe)],
         logits=[*unfederated.members_logits(recipe, fitted_to)] if fitted_to else [],
         data=data_files.samples_file(recipe, fitted_to) if fitted_to else None,
         validation_logits=[*unfederated.members_logits(recipe, "validation")] if validated else [],
         validation=data_files.samples_file(recipe, "validation") if validated else None,
-        clients=data_files.clients_table(local),
-        histogram=data_files.label_histogram(local),
+        clients=data_files.clients_table(recipe),
+        histogram=data_files.label_histogram(recipe),
         info=info(recipe),
     )
 
@@ -85,7 +81,6 @@ AGGREGATOR = Stage(
         "rounds": "rounds.parquet",
     },
     inputs=_aggregator,
-    on_device=always,
 )
 
 
@@ -94,12 +89,7 @@ AGGREGATOR = Stage(
 
 def _feature_moments(recipe: OneShotRecipe, client: int) -> FeatureMomentsInputs[str]:
     """Return what a client measures."""
-    return FeatureMomentsInputs(
-        data=data_files.data_file(recipe.data, "train"),
-        clients=data_files.clients_table(local_recipe(recipe)),
-        start=student_start(recipe),
-        info=info(recipe),
-    )
+    return FeatureMomentsInputs(**data_files.clients_samples(recipe), start=student_start(recipe))
 
 
 FEATURE_MOMENTS = Stage(
@@ -108,9 +98,6 @@ FEATURE_MOMENTS = Stage(
     folder=MOMENTS,
     outputs={"output": "client_{client}.safetensors"},
     inputs=_feature_moments,
-    place=("client",),
-    takes=("client",),
-    on_device=always,
 )
 
 
@@ -126,6 +113,7 @@ CLOSED_FORM_MODEL = Stage(
     folder=STUDENTS,
     outputs={"output": "model.safetensors", "rounds": "rounds.parquet"},
     inputs=_closed_form_model,
+    on_device=never,
     reads=lambda config: ("forget",),
     used=learns_from_moments,
 )
@@ -139,9 +127,7 @@ def public_id(recipe: OneShotRecipe) -> str:
     if isinstance(recipe.public, Generated):
         _, folder, name = generated_images(recipe).job.folder.split("/")
         return f"{folder}.{name}"
-    if isinstance(recipe.public, HeldOut | CoreSamples):
-        return recipe.public.name
-    return data_files.data_id(recipe.public)
+    return data_files.public_id(recipe)
 
 
 def _public(recipe: OneShotRecipe) -> str:
@@ -154,15 +140,14 @@ def _distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
     """Return what a student of a one-shot ensemble learns from."""
     taught, public = learns_from_ensemble(recipe), public_id(recipe)
     judged = needs_validation(teaching_of(recipe).server)
+    validation = data_files.data_file(recipe.data, "server_validation")
     return DistilledModelInputs(
         info=info(recipe),
         aggregator=AGGREGATOR(recipe) if taught else None,
         logits=[*unfederated.members_logits(recipe, public)] if taught else [],
         start=student_start(recipe),
         public=_public(recipe),
-        server_validation=data_files.data_file(recipe.data, "server_validation")
-        if judged
-        else None,
+        server_validation=validation if judged else None,
     )
 
 
@@ -174,7 +159,6 @@ DISTILLED_MODEL = Stage(
     inputs=_distilled_model,
     reads=lambda config: ("server", "public", *start_setting(config)),
     used=lambda config: not learns_from_moments(config),
-    on_device=always,
     batches=("server",),
 )
 
@@ -188,11 +172,6 @@ def student_file(recipe: OneShotRecipe) -> File:
 
 
 # --- what travels, and scores ---------------------------------------------------------------------
-
-
-def aggregator_file(recipe: OneShotRecipe) -> File:
-    """Return the learnt or counted tensors of an aggregator."""
-    return AGGREGATOR(recipe)
 
 
 def generates(recipe: OneShotRecipe) -> bool:
@@ -228,22 +207,19 @@ def travelling_models(recipe: OneShotRecipe) -> list[str]:
         return [student_start(recipe)]
     if not reads_models(recipe):
         return list(client_generators(recipe))
-    models = unfederated.local_models(local_recipe(recipe))
-    return [models[client] for client in members(recipe)]
+    return [*unfederated.members_models(recipe)]
 
 
 def _one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationInputs[str]:
     """Return what the score of an aggregator, or of a student, is computed from."""
-    taught, local = recipe.distillation is not None, local_recipe(recipe)
+    taught = recipe.distillation is not None
     return OneShotEvaluationInputs(
         student=student_file(recipe) if taught else None,
         aggregator=None if taught else AGGREGATOR(recipe),
         snapshots=None if taught else AGGREGATOR(recipe, output="snapshots"),
         logits=[] if taught else [*unfederated.members_logits(recipe, role)],
-        data=data_files.samples_file(recipe, role),
-        info=info(recipe),
-        clients=data_files.clients_table(local),
-        histogram=data_files.label_histogram(local),
+        **data_files.clients_samples(recipe, role),
+        histogram=data_files.label_histogram(recipe),
         rounds=[*traffic_tables(recipe)],
     )
 
@@ -258,9 +234,6 @@ EVALUATIONS = {
             "over_rounds": "metrics/{role}_over_rounds.parquet",
         },
         inputs=_one_shot_evaluation,
-        place=("role",),
-        takes=("role",),
-        on_device=always,
     )
     for taught, folder in ((False, AGGREGATORS), (True, STUDENTS))
 }
@@ -269,8 +242,3 @@ EVALUATIONS = {
 def one_shot_metrics_file(recipe: OneShotRecipe, role: str, output: str = "output") -> File:
     """Return the metrics of the final predictions, or of an aggregator over its rounds."""
     return EVALUATIONS[recipe.distillation is not None](recipe, role, output=output)
-
-
-def one_shot_folder(recipe: OneShotRecipe) -> str:
-    """Return the folder of what predicts: a student if there is one, or an aggregator."""
-    return one_shot_metrics_file(recipe, "test").job.folder

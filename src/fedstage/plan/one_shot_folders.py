@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from fedstage.plan.data_files import initial_model
+from fedstage.plan.data_files import common_name, initial_model, partition_name, short
 from fedstage.plan.discriminators import PLAIN
 from fedstage.plan.graph import Folder
-from fedstage.plan.identity import common_name, partition_name, short
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShotRecipe

@@ -3,16 +3,13 @@
 from functools import cache
 from typing import Any
 
-from fedstage.plan.restriction import interned
+from fedstage.plan.graph import interned
 from fedstage.settings.equivalences import IN_ONE_TRAINING, dealt_models, left_out, simplest
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.optimisation import Client
 from fedstage.settings.quantisation import NotQuantised
 from fedstage.settings.recipes import LocalRecipe, Recipe
-
-#: The training of clients whose models nobody reads.
-NO_CLIENT = Client(epochs=1, batch_size=1, learning_rate=1.0)
 
 _UNQUANTISED = NotQuantised(name="none")
 

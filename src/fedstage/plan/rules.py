@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from fedstage.plan.commands import Command, always
-from fedstage.plan.graph import Stage
+from fedstage.plan.graph import Command, Stage, always
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import RECIPES
@@ -101,11 +100,11 @@ def command(
         if not stage.folder.recipe:
             options[stage.folder.setting or "settings"] = "{params.settings:q}"
         options |= {name: f"{{params.{name}:q}}" for name in stage.checks}
-        for name in stage.takes:
-            options[name] = f"{{wildcards.{name}}}"
+        takes = stage.place if stage.takes is None else stage.takes
+        options |= {name: f"{{wildcards.{name}}}" for name in takes}
         if "participant" in options:
-            one = options.pop("participant")
-            options["participants"] = " ".join(map(str, participants)) or one
+            single = options.pop("participant")
+            options["participants"] = " ".join(map(str, participants)) or single
     made = stage.outputs if outputs is None else outputs
     options |= {name: f"{{output.{name}}}" for name in made}
     text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())

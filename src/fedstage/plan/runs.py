@@ -29,11 +29,11 @@ class Run:
         """Return the runs whose metrics are read: itself, or each candidate in both roles."""
         if not self.candidates:
             return [self]
-        return [*self.compared, *(one for one in self.candidates if one not in self.compared)]
+        return [*self.compared, *(run for run in self.candidates if run not in self.compared)]
 
     def trained(self) -> list["Run"]:
         """Return the runs whose recipes are trained: those that are evaluated, and their starts."""
-        return [part for one in self.evaluated() for part in one.chain()]
+        return [part for run in self.evaluated() for part in run.chain()]
 
     def chain(self) -> list["Run"]:
         """Return the runs that start from one another, ending in this one."""

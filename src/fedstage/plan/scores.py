@@ -3,13 +3,12 @@
 from itertools import product
 
 from fedstage.plan import data_files
-from fedstage.plan.commands import always
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import ClientAccuracyInputs, EvaluationInputs, RetentionInputs
 from fedstage.plan.members import parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.training import global_model, member_logits, participants_table
-from fedstage.plan.training_folder import FOLDER, info, teaching
+from fedstage.plan.training_folder import FOLDER, teaching
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 
@@ -27,9 +26,7 @@ def _evaluation(
         models = list(dict.fromkeys(path for paths in members for path in paths))
     return EvaluationInputs(
         models=models,
-        data=data_files.samples_file(recipe, role),
-        info=info(recipe),
-        clients=data_files.clients_table(recipe),
+        **data_files.clients_samples(recipe, role),
         histogram=data_files.label_histogram(recipe),
         participants=[*_participants(recipe, scored)],
     )
@@ -46,10 +43,7 @@ EVALUATION = Stage(
     folder=FOLDER,
     outputs={"output": "metrics/{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"},
     inputs=_evaluation,
-    place=("evaluated", "role", "rounds", "every"),
-    takes=("evaluated", "role", "rounds", "every"),
     reads=teaching,
-    on_device=always,
 )
 
 
@@ -57,10 +51,8 @@ def _retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     """Return what is measured of forgetting."""
     return RetentionInputs(
         models=[global_model(recipe, round_, 0) for round_ in range(rounds + 1)],
-        data=data_files.data_file(recipe.data, "train"),
+        **data_files.clients_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
-        info=info(recipe),
-        clients=data_files.clients_table(recipe),
         participants=[*_participants(recipe, list(range(1, rounds + 1)))],
     )
 
@@ -74,9 +66,8 @@ RETENTION = Stage(
         "right": "metrics/retention/rounds_{rounds:04d}.safetensors",
     },
     inputs=_retention,
-    place=("rounds",),
+    takes=(),
     reads=teaching,
-    on_device=always,
 )
 
 
@@ -84,10 +75,8 @@ def _client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
     """Return what accuracies by client and class are computed from."""
     return ClientAccuracyInputs(
         model=global_model(recipe, rounds, 0),
-        data=data_files.data_file(recipe.data, "train"),
+        **data_files.clients_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
-        info=info(recipe),
-        clients=data_files.clients_table(recipe),
         histogram=data_files.label_histogram(recipe),
     )
 
@@ -98,7 +87,6 @@ CLIENT_ACCURACY = Stage(
     folder=FOLDER,
     outputs={"output": "metrics/clients/rounds_{rounds:04d}.parquet"},
     inputs=_client_accuracy,
-    place=("rounds",),
+    takes=(),
     reads=teaching,
-    on_device=always,
 )

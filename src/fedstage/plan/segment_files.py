@@ -1,37 +1,27 @@
 """Inputs and outputs of segments, and which of their files stay on disk."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, product
 
 from fedstage.plan.graph import File, Job, listed
 from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
-from fedstage.plan.segments import Segment
-from fedstage.plan.training import DISTILLATIONS, global_model, member_models, participants_table
+from fedstage.plan.segments import Kept, Segment
+from fedstage.plan.training import global_model, member_models, participants_table
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-#: The rounds of a segment whose files of each kind stay on disk.
-Kept = Mapping[str, tuple[int, ...]]
-
-#: Kinds of files, by stage and output. Of state only the last of a segment stays.
+#: Kinds of files of rounds, by the stages that make no models.
 KINDS = {
-    ("local_training", "outputs"): "updates",
-    ("aggregation", "output"): "models",
-    ("aggregation", "participants"): "participants",
-    ("aggregation", "new_state"): "state",
-    ("logits", "output"): "logits",
-    ("cached_labels", "output"): "logits",
-    ("selected_labels", "output"): "logits",
-    **{(name, "output"): "models" for name in DISTILLATIONS},
-    ("data_free_distillation", "new_generator"): "state",
-    ("feature_training", "output"): "models",
-    ("head_sharing", "output"): "models",
+    "local_training": "updates",
+    "logits": "logits",
+    "cached_labels": "logits",
+    "selected_labels": "logits",
 }
 #: Options of files that stay as they are in a run: settings, data sets, and what is made of these.
 _COMMON = frozenset(
@@ -40,8 +30,14 @@ _COMMON = frozenset(
 
 
 def kind_of(file: File) -> str:
-    """Return the kind of a file of a round, by which it stays on disk or not."""
-    return KINDS[file.job.stage.name, file.output]
+    """Return the kind of a file of a round, by which it stays on disk or not.
+
+    Of ``state``, which stages go on from, only the last of a segment stays.
+    """
+    stage = file.job.stage
+    if file.output in stage.temporary:
+        return "state"
+    return "participants" if file.output == "participants" else KINDS.get(stage.name, "models")
 
 
 def inputs(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
@@ -118,12 +114,3 @@ def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
         places = product(member_rounds(round_, length.evaluate), client_groups(recipe))
         for (past, group), kind in product(places, member_kinds(length.evaluate)):
             yield from member_models(recipe, past, group, kind)
-
-
-def first_of_each(made: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Return, for each file of a job, the first file that this job makes.
-
-    A job that reads many files of another one names only the first of them as its input: snakemake
-    looks up one file instead of a hundred, and searches the outputs of a rule from the first on.
-    """
-    return {path: paths[0] for paths in made for path in paths}

@@ -9,10 +9,9 @@ from pathlib import PurePosixPath
 
 from fedstage.plan import segment_files
 from fedstage.plan.graph import folder_of
-from fedstage.plan.rules import command
+from fedstage.plan.rules import command, named
 from fedstage.plan.runs import Run
-from fedstage.plan.segment_files import Kept
-from fedstage.plan.segments import LogitsSegment, Segment, plan
+from fedstage.plan.segments import Kept, LogitsSegment, Segment, plan
 from fedstage.plan.stages import STAGES
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.config_file import Keep
@@ -41,7 +40,7 @@ class SegmentRule:
     @property
     def recipes(self) -> str:
         """The wildcard's constraint, by the digests at the ends of ids: short, so soon matched."""
-        return rf"[^/]+-(?:{'|'.join(recipe.rpartition('-')[2] for recipe in self.jobs)})"
+        return named(self.jobs)
 
     @property
     def first(self) -> Part:
@@ -72,20 +71,20 @@ def segment_rules(
     jobs = {part: part.jobs() for part in parts}
     inputs = {part: segment_files.inputs(own) for part, own in jobs.items()}
     read = segment_files.files_read(runs, (others for _, others in inputs.values())) | set(files)
-    kept = {part: segment_files.rounds_kept(part, jobs[part], keep, read) for part in trained}
-    outputs: dict[Part, list[str]] = {
-        part: [*segment_files.outputs(own, kept.get(part) if isinstance(part, Segment) else None)]
-        for part, own in jobs.items()
+    kept: dict[Part, Kept] = {
+        part: segment_files.rounds_kept(part, jobs[part], keep, read) for part in trained
     }
-    # A segment in whose rounds a server's model learns nothing makes nothing.
-    outputs = {part: paths for part, paths in outputs.items() if paths}
-    first = segment_files.first_of_each(outputs.values())
+    outputs = {part: segment_files.outputs(own, kept.get(part)) for part, own in jobs.items()}
+    # A job that reads many files of another one names only the first of them as its input:
+    # snakemake looks up one file instead of a hundred, and searches a rule's outputs in order.
+    first: dict[str, str] = {path: paths[0] for paths in outputs.values() for path in paths}
     made = {}
     for part, paths in outputs.items():
         common, others = inputs[part]
         waits_for = tuple(dict.fromkeys(first.get(path, path) for path in others))
-        how = options(part, kept.get(part) if isinstance(part, Segment) else None)
-        made[SegmentJob(part, tuple(common), waits_for, how)] = paths
+        if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
+            options = part.options(kept.get(part, {}))
+            made[SegmentJob(part, tuple(common), waits_for, options)] = paths
     return shared_rules(made)
 
 
@@ -100,23 +99,9 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
     for job, paths in outputs.items():
         name, recipe = job.part.name, PurePosixPath(folder_of(FOLDER, job.part.recipe)).name
         patterns = tuple(path.replace(f"/{recipe}/", "/{recipe}/", 1) for path in paths)
-        if (name, patterns, job.options) not in rules:
+        key = (name, patterns, job.options)
+        if key not in rules:
             number = same_name[name] = same_name.get(name, 0) + 1
-            rule = SegmentRule(name if number == 1 else f"{name}_kind_{number}", patterns)
-            rules[name, patterns, job.options] = rule
-        rules[name, patterns, job.options].jobs[recipe] = job
+            rules[key] = SegmentRule(name if number == 1 else f"{name}_kind_{number}", patterns)
+        rules[key].jobs[recipe] = job
     return list(rules.values())
-
-
-def options(segment: Segment | LogitsSegment, kept: Kept | None = None) -> str:
-    """Return the rounds and groups of a segment, and what it keeps, as options of its command."""
-
-    def option(name: str, numbers: Iterable[int]) -> str:
-        return f"--{name} {' '.join(map(str, numbers))}"
-
-    if isinstance(segment, LogitsSegment):
-        ends = f"--members {segment.members} --images {segment.images}"
-        return f"{option('rounds', segment.rounds)} --group {segment.group} {ends}"
-    text = f"--first {segment.first} --last {segment.last} {option('groups', segment.groups)}"
-    parts = kept or {}
-    return " ".join([text, *(option(f"kept-{name}", rounds) for name, rounds in parts.items())])

@@ -14,7 +14,7 @@ segments of their own.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -26,6 +26,9 @@ from fedstage.plan.training import AGGREGATION, LOGITS, global_model
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
+
+#: The rounds of a segment whose files of each kind stay on disk.
+Kept = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,12 @@ class Segment:
     def about(self) -> str:
         """The message of the rule."""
         return f"rounds {self.first} to {self.last} of group {', '.join(map(str, self.groups))}"
+
+    def options(self, kept: Kept) -> str:
+        """Return the rounds and groups, and whose files stay, as options of a command."""
+        stay = (_written(f"kept-{kind}", rounds) for kind, rounds in kept.items())
+        span = f"--first {self.first} --last {self.last}"
+        return " ".join([span, _written("groups", self.groups), *stay])
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
@@ -85,10 +94,19 @@ class LogitsSegment:
         """The message of the rule."""
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
 
+    def options(self, kept: Kept) -> str:
+        """Return the rounds, and what is computed in them, as options of a command."""
+        what = f"--group {self.group} --members {self.members} --images {self.images}"
+        return f"{_written('rounds', self.rounds)} {what}"
+
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment."""
         what = (self.group, self.members, self.images)
         return [LOGITS.job(self.recipe, round_, *what) for round_ in self.rounds]
+
+
+def _written(name: str, numbers: Iterable[int]) -> str:
+    return f"--{name} {' '.join(map(str, numbers))}"
 
 
 def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Iterator[str]:
@@ -127,13 +145,9 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
     folders: dict[str, _Folder] = {}
     for config, rounds in lasts.items():
         _add(folders, config, sorted(rounds))
-    segments: list[Segment] = []
-    logits: list[LogitsSegment] = []
-    for folder in folders.values():
-        own = list(_segments(folder, length))
-        segments += own
-        logits += _logits_segments(folder, own)
-    return segments, logits
+    own = [(folder, list(_segments(folder, length))) for folder in folders.values()]
+    logits = (found for folder, parts in own for found in _logits_segments(folder, parts))
+    return [part for _, parts in own for part in parts], list(logits)
 
 
 def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:

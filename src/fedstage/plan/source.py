@@ -129,7 +129,7 @@ def reached_by(
     settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
 ) -> tuple[str, frozenset[str], tuple[str, ...], Classes]:
     """Return the stage, chosen modules, called stages and classes of `stage_fingerprint`."""
-    job = next((name for name, one in STAGES.items() if stage in one.calls), stage)
+    job = next((name for name, command in STAGES.items() if stage in command.calls), stage)
     if job == "logits_segment" and _teaches(settings):
         job = "segment"  # which computes its teachers' logits itself
     parts = [settings]
@@ -147,8 +147,8 @@ def called(stage: str, settings: Settings) -> tuple[str, ...]:
     calls = STAGES[stage].calls
     if stage != "segment":
         return calls
-    stages = (one for one in OF_ROUNDS if one.name in calls)
-    used = tuple(one.name for one in stages if one.used(settings))
+    stages = (part for part in OF_ROUNDS if part.name in calls)
+    used = tuple(part.name for part in stages if part.used(settings))
     return ("logits", "logits_segment", *used) if _teaches(settings) else used
 
 
@@ -246,14 +246,7 @@ def _reached(
 @cache
 def _declaring(about_plan: bool, package: Path) -> frozenset[str]:
     """Return the modules in declaring rooms, for stages about the plan or for others."""
-    rooms = tuple(name for name in DECLARING if not (about_plan and name == "fedstage.plan"))
-    return frozenset(name for name in modules(package) if _declares(name, rooms))
-
-
-def _declares(module: str, declaring: tuple[str, ...]) -> bool:
-    """Whether a module lies in a declaring room; modules of stages never do."""
-    if module == "fedstage":
-        return True
-    if module.startswith("fedstage.stages."):
-        return False
-    return any(module == name or module.startswith(f"{name}.") for name in declaring)
+    rooms = [f"{name}." for name in DECLARING if not (about_plan and name == "fedstage.plan")]
+    found = (name for name in modules(package) if f"{name}.".startswith((*rooms,)))
+    stages = "fedstage.stages."
+    return frozenset(("fedstage", *(name for name in found if not name.startswith(stages))))

@@ -4,8 +4,7 @@ from functools import partial
 from typing import Any
 
 from fedstage.plan import data_files, discriminators, generated, one_shot, scores, unfederated
-from fedstage.plan.commands import Command
-from fedstage.plan.graph import Stage
+from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.training import LOCAL_TRAINING, LOGITS
 from fedstage.settings.recipes import Recipe
@@ -41,9 +40,6 @@ GRAPH: tuple[Stage, ...] = (
 #: The names of folders in which files of settings lie.
 RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
 
-#: The names of folders in which files of settings lie.
-RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
-
 SEGMENT = Command(
     name="segment",
     about="run the stages of several rounds of some groups in one process",
@@ -65,13 +61,9 @@ LOGITS_SEGMENT = Command(
 def _result(name: str, about: str, outputs: str, given: str = "", plan: bool = False) -> Command:
     """Describe a stage of results, which reads the runs of an experiment at a scale."""
     options = ("traces",) if name == "forgetting" else ("runs", *given.split())
+    files = dict.fromkeys(outputs.split(), "")
     return Command(
-        name=name,
-        about=about,
-        outputs=dict.fromkeys(outputs.split(), ""),
-        given=options,
-        presents=True,
-        about_plan=plan,
+        name=name, about=about, outputs=files, given=options, presents=True, about_plan=plan
     )
 
 
@@ -81,57 +73,29 @@ _TABLE = "csv parquet markdown html"
 #: The stages that present an experiment.
 RESULTS = (
     _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex"),
-    _result(
-        "figures", "draw accuracy over rounds, and the partition", "accuracy partition samples"
-    ),
+    _result("figures", "draw accuracy over rounds, and the partition",
+            "accuracy partition samples"),
     _result("comparison", "draw measured against published accuracy", "figure"),
     _result("sweep", "draw accuracy over the values of an axis", "figure"),
-    _result(
-        "claims",
-        "judge a paper's claims by the metrics of an experiment",
-        _TABLE,
-        "definitions measurements",
-    ),
-    _of_plan(
-        "communication",
-        "add up what clients send and receive, and draw accuracy against it",
-        f"{_TABLE} by_run figure",
-    ),
-    _of_plan(
-        "costs",
-        "put accuracy, bytes, seconds and memory of each method into a table",
-        f"{_TABLE} figure",
-        "communicated",
-    ),
+    _result("claims", "judge a paper's claims by the metrics of an experiment", _TABLE,
+            "definitions measurements"),
+    _of_plan("communication", "add up what clients send and receive, and draw accuracy against it",
+             f"{_TABLE} by_run figure"),
+    _of_plan("costs", "put accuracy, bytes, seconds and memory of each method into a table",
+             f"{_TABLE} figure", "communicated"),
     _of_plan("properties", "compute properties of methods from their edges", "markdown csv"),
-    _of_plan(
-        "simulation",
-        "simulate when the jobs of rounds run on clients and a server",
-        "markdown csv jobs figure",
-    ),
-    _of_plan(
-        "round_times",
-        "put the seconds of a round's jobs into a table",
-        "markdown csv parquet by_run",
-    ),
-    _result(
-        "retention_summary",
-        "put what methods forget into a table, and draw it",
-        f"{_TABLE} by_run overlap curves venn",
-    ),
+    _of_plan("simulation", "simulate when the jobs of rounds run on clients and a server",
+             "markdown csv jobs figure"),
+    _of_plan("round_times", "put the seconds of a round's jobs into a table",
+             "markdown csv parquet by_run"),
+    _result("retention_summary", "put what methods forget into a table, and draw it",
+            f"{_TABLE} by_run overlap curves venn"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
-    _result(
-        "report",
-        "show table, curves, partition, claims and their origin in one HTML file",
-        "output",
-        "definitions measurements",
-    ),
-    _result(
-        "forgetting",
-        "list what still contains clients that aggregators have forgotten",
-        "markdown csv",
-    ),
-)
+    _result("report", "show table, curves, partition, claims and their origin in one HTML file",
+            "output", "definitions measurements"),
+    _result("forgetting", "list what still contains clients that aggregators have forgotten",
+            "markdown csv"),
+)  # fmt: skip
 
 OTHERS = (
     Command(

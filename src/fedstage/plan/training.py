@@ -14,14 +14,13 @@ In its place, or beside it, the server's model may train on clients' features (F
 take heads from one another (Fed-ET). `global_model` tells which of these files is w*_{t,k}.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any
 
 from fedstage.plan import data_files, discriminators
-from fedstage.plan.commands import always
-from fedstage.plan.graph import File, Inputs, Stage
+from fedstage.plan.data_files import info, public_id
+from fedstage.plan.graph import File, Stage, never
 from fedstage.plan.inputs import (
     AggregationInputs,
     CachedLabelsInputs,
@@ -29,6 +28,7 @@ from fedstage.plan.inputs import (
     DistillationInputs,
     FeatureTrainingInputs,
     HeadSharingInputs,
+    Inputs,
     JudgedDistillationInputs,
     LabelDistillationInputs,
     LiveDistillationInputs,
@@ -45,7 +45,7 @@ from fedstage.plan.taught import (
     takes_head,
     was_taught,
 )
-from fedstage.plan.training_folder import FOLDER, info, public_file, public_id, teaching
+from fedstage.plan.training_folder import FOLDER, public_file, teaching
 from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
 from fedstage.settings.exchange import (
     caches_labels,
@@ -82,6 +82,9 @@ def _settled(recipe: Recipe, round_: int, *rest: Any) -> tuple[Any, ...]:
     return (round_ if last is None else min(round_, last), *rest)
 
 
+#: A stage of rounds, with the folder of a run.
+_of_rounds = partial(Stage, folder=FOLDER, settled=_settled)
+
 # --- local training -------------------------------------------------------------------------------
 
 
@@ -97,9 +100,7 @@ def _local_training(
     validation = data_files.data_file(recipe.data, "server_validation")
     by_server = server and receives_server_logits(recipe)
     return LocalTrainingInputs(
-        data=data_files.data_file(recipe.data, "train"),
-        info=info(recipe),
-        clients=data_files.clients_table(recipe),
+        **data_files.clients_samples(recipe),
         participation=data_files.participation_table(recipe, round_),
         start=global_model(recipe, base, group),
         state=[*_states(recipe, base, group)],
@@ -147,17 +148,12 @@ def _alike_participant(
     )
 
 
-LOCAL_TRAINING = Stage(
+LOCAL_TRAINING = _of_rounds(
     name="local_training",
     about="train participants of a round from their group's global model",
-    folder=FOLDER,
-    settled=_settled,
     outputs={"outputs": "round_{round:04d}/group_{group}/participant_{participant}.safetensors"},
     inputs=_local_training,
-    place=("round", "group", "participant"),
-    takes=("round", "group", "participant"),
     alike=_alike_participant,
-    on_device=always,
     batches=("client",),
     several=True,
 )
@@ -199,18 +195,16 @@ def _aggregated(recipe: Recipe) -> Iterable[str]:
     return ("output", "participants", *(["new_state"] if keeps_state(recipe) else []))
 
 
-AGGREGATION = Stage(
+AGGREGATION = _of_rounds(
     name="aggregation",
     about="average the updates of a group",
-    folder=FOLDER,
-    settled=_settled,
     outputs={
         "output": "round_{round:04d}/group_{group}/aggregated.safetensors",
         "participants": "round_{round:04d}/group_{group}/participants.parquet",
         "new_state": "round_{round:04d}/group_{group}/state.safetensors",
     },
     inputs=_aggregation,
-    place=("round", "group"),
+    takes=(),
     made=_aggregated,
     temporary=("new_state",),
     on_device=re_estimates,
@@ -251,15 +245,12 @@ def _head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[
     )
 
 
-HEAD_SHARING = Stage(
+HEAD_SHARING = _of_rounds(
     name="head_sharing",
     about="give a model the mean of other models' heads",
-    folder=FOLDER,
-    settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
     inputs=_head_sharing,
-    place=("round", "group"),
-    takes=("round", "group"),
+    on_device=never,
     reads=teaching,
     used=lambda config: bool(config.head_sharing),
 )
@@ -268,25 +259,18 @@ HEAD_SHARING = Stage(
 def _feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
     """Return what the server's model learns from."""
     return FeatureTrainingInputs(
-        info=info(recipe),
+        **data_files.clients_samples(recipe),
         start=global_model(recipe, round_ - 1, group),
         updates=[*_all_updates(recipe, round_)],
-        data=data_files.data_file(recipe.data, "train"),
-        clients=data_files.clients_table(recipe),
     )
 
 
-FEATURE_TRAINING = Stage(
+FEATURE_TRAINING = _of_rounds(
     name="feature_training",
     about="train the server's model on features of the participants' samples",
-    folder=FOLDER,
-    settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/trained.safetensors"},
     inputs=_feature_training,
-    place=("round", "group"),
-    takes=("round", "group"),
     used=exchanges_features,
-    on_device=always,
     batches=("server",),
 )
 
@@ -294,60 +278,36 @@ FEATURE_TRAINING = Stage(
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MemberModels:
-    """The models that logits of members are computed from."""
-
-    models: tuple[str, ...]  # the members, or the models whose distribution they are drawn from
-    aggregated: str | None = None  # w_{t,k}, for drawn members
-    start: str | None = None  # the round's start, if the distribution is about it
-    server: str | None = None  # the server's model, where it goes on from the members
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield all files."""
-        return filter(None, (*self.models, self.aggregated, self.start, self.server))
-
-
 def _logits(
     recipe: Recipe, round_: int, group: int, members: str, images: str
 ) -> LogitsInputs[str]:
     """Return what the logits of members of one kind, of a round and group, are computed from."""
-    read = member_models(recipe, round_, group, members)
+    aggregated, drawn = aggregated_model(recipe, round_, group), parse_sampled(members)
+    about_start = drawn is not None and drawn.variant == "as_released"
     return LogitsInputs(
-        models=[*read.models],
-        aggregated=read.aggregated,
-        start=read.start,
-        server_model=read.server,
+        models=[aggregated] if members == "aggregated" else [*updates(recipe, round_, group)],
+        aggregated=aggregated if drawn else None,
+        start=global_model(recipe, round_ - 1, group) if about_start else None,
+        server_model=global_model(recipe, round_, 0) if members == "split" else None,
         data=data_files.samples_file(recipe, images),
         info=info(recipe),
         clients=data_files.clients_table(recipe) if images == "validation" else None,
     )
 
 
-LOGITS = Stage(
+LOGITS = _of_rounds(
     name="logits",
     about="compute the logits of ensemble members on a data set",
-    folder=FOLDER,
-    settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/logits/{members}-{images}.safetensors"},
     inputs=_logits,
-    place=("round", "group", "members", "images"),
     takes=("members",),
-    on_device=always,
 )
 
 
-def member_models(recipe: Recipe, round_: int, group: int, members: str) -> MemberModels:
+def member_models(recipe: Recipe, round_: int, group: int, members: str) -> list[str]:
     """Return the models that the logits of one kind of members are computed from."""
-    aggregated = aggregated_model(recipe, round_, group)
-    if members == "aggregated":
-        return MemberModels((aggregated,))
-    models, drawn = tuple(updates(recipe, round_, group)), parse_sampled(members)
-    if drawn is None:
-        server = global_model(recipe, round_, 0) if members == "split" else None
-        return MemberModels(models, server=server)
-    start = global_model(recipe, round_ - 1, group) if drawn.variant == "as_released" else None
-    return MemberModels(models, aggregated, start)
+    read = _logits(recipe, round_, group, members, "test")
+    return [*read.models, *filter(None, (read.aggregated, read.start, read.server_model))]
 
 
 def member_logits(
@@ -379,14 +339,12 @@ def _only(files: Sequence[str]) -> str | None:
     return files[0] if files else None
 
 
-CACHED_LABELS = Stage(
+CACHED_LABELS = _of_rounds(
     name="cached_labels",
     about="keep an ensemble's labels of public samples for later rounds",
-    folder=FOLDER,
-    settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/cached_labels.safetensors"},
     inputs=_cached_labels,
-    place=("round", "group"),
+    on_device=never,
     takes=("round",),
     used=caches_labels,
 )
@@ -411,6 +369,12 @@ def received_logits(recipe: Recipe, round_: int) -> list[File]:
 # --- students -------------------------------------------------------------------------------------
 
 
+def _of_student(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
+    """Return the files of `StudentInputs`."""
+    start = student_start(recipe, round_, group)
+    return {"info": info(recipe), "start": start, "public": public_file(recipe)}
+
+
 def _validation(recipe: Recipe) -> str | None:
     """Return the server's labelled images, if students are scored on them."""
     scored = needs_validation(teaching_of(recipe).server)
@@ -420,9 +384,7 @@ def _validation(recipe: Recipe) -> str | None:
 def _distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[str]:
     """Return what a student of logits is distilled from."""
     return DistillationInputs(
-        info=info(recipe),
-        start=student_start(recipe, round_, group),
-        public=public_file(recipe),
+        **_of_student(recipe, round_, group),
         server_validation=_validation(recipe),
         logits=[*teacher_logits(recipe, round_)],
         odds=_only(discriminators.odds_files(recipe)),
@@ -432,18 +394,15 @@ def _distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs
 def _label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
     """Return what a student of kept labels is distilled from."""
     (labels,) = selected_labels(recipe, round_) or cached_labels(recipe, round_)
-    start = student_start(recipe, round_, group)
     return LabelDistillationInputs(
-        info(recipe), start, public_file(recipe), _validation(recipe), labels
+        **_of_student(recipe, round_, group), server_validation=_validation(recipe), labels=labels
     )
 
 
 def _live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillationInputs[str]:
     """Return what a student of the members themselves is distilled from."""
     return LiveDistillationInputs(
-        info=info(recipe),
-        start=student_start(recipe, round_, group),
-        public=public_file(recipe),
+        **_of_student(recipe, round_, group),
         server_validation=_validation(recipe),
         members=teacher_models(recipe, round_),
         logits=[] if teaches_live(recipe) else [*teacher_logits(recipe, round_)],
@@ -455,9 +414,7 @@ def _judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDisti
     groups = client_groups(recipe)
     judged = (LOGITS(recipe, round_, other, "clients", "server_validation") for other in groups)
     return JudgedDistillationInputs(
-        info=info(recipe),
-        start=student_start(recipe, round_, group),
-        public=public_file(recipe),
+        **_of_student(recipe, round_, group),
         server_validation=data_files.data_file(recipe.data, "server_validation"),
         logits=[*teacher_logits(recipe, round_)],
         judged=[*judged],
@@ -517,21 +474,16 @@ def _is_taught_by(recipe: Recipe) -> str:
     return "live_distillation" if live else "distillation"
 
 
-def _distilling(name: str, about: str, inputs: Callable[..., Inputs], **outputs: str) -> Stage:
+def _distilling(name: str, about: str, inputs: Callable[..., Inputs[str]], **outputs: str) -> Stage:
     """Declare a stage that makes w*_{t,k}; which one does is one choice of the configuration."""
-    return Stage(
+    return _of_rounds(
         name=name,
         about=about,
-        folder=FOLDER,
-        settled=_settled,
         outputs={"output": "round_{round:04d}/group_{group}/distilled.safetensors"} | outputs,
         inputs=inputs,
-        place=("round", "group"),
-        takes=("round", "group"),
         reads=teaching,
         used=lambda config: config.global_trainer is not None and _is_taught_by(config) == name,
         temporary=tuple(outputs),
-        on_device=always,
         batches=("server",),
     )
 
@@ -579,26 +531,20 @@ def distilled_model(recipe: Recipe, round_: int, group: int) -> File:
 def _selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
     """Return what the server's model selects its labels by."""
     return SelectedLabelsInputs(
-        info=info(recipe),
-        start=student_start(recipe, round_, group),
+        **_of_student(recipe, round_, group),
         logits=[*teacher_logits(recipe, round_)],
-        public=public_file(recipe),
         before=_only(selected_labels(recipe, round_ - 1)),
     )
 
 
-SELECTED_LABELS = Stage(
+SELECTED_LABELS = _of_rounds(
     name="selected_labels",
     about="select what the server's model learns from each public sample",
-    folder=FOLDER,
-    settled=_settled,
     outputs={"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
     inputs=_selected_labels,
-    place=("round", "group"),
     takes=("round",),
     reads=teaching,
     used=receives_server_logits,
-    on_device=always,
 )
 
 

@@ -1,17 +1,45 @@
 """The folder of a run in rounds, and the settings that reach its files."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.graph import Folder, folder_of
-from fedstage.plan.identity import training_name
-from fedstage.plan.restriction import restricted
+from fedstage.plan.data_files import common_name, public_id
+from fedstage.plan.graph import Folder, folder_of, restricted
 from fedstage.settings.equivalences import OF_TEACHERS, simplest
-from fedstage.settings.exchange import exchanges_features, exchanges_logits
-from fedstage.settings.public import CoreSamples, Generated, HeldOut
+from fedstage.settings.exchange import (
+    exchanges_features,
+    exchanges_logits,
+    keeps_changes,
+    keeps_statistics,
+    optimises,
+)
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import Server
+
+
+@cache
+def training_name(recipe: Recipe) -> str:
+    """Return the readable beginning of the name of a folder of rounds."""
+    method: str = recipe.local.name
+    if keeps_statistics(recipe):
+        method += "-local_bn"
+    if recipe.compression.name != "none":
+        method += f"-{recipe.compression.name}" + ("" if keeps_changes(recipe) else "_memoryless")
+    if recipe.aggregation.rule.name != "average":
+        method += f"-{recipe.aggregation.rule.name}"
+    if optimises(recipe):
+        method += f"-{recipe.aggregation.server_optimizer.name}"
+    if recipe.global_models > 1:
+        method += f"-K{recipe.global_models}"
+    if recipe.head_sharing:
+        method += "-heads"
+    if recipe.global_trainer is not None:
+        method += f"-{recipe.global_trainer.name}"
+        method += f"-{recipe.generator.name}" if recipe.generator else ""
+    return f"{common_name(recipe)}-{method}-seed{recipe.seed}"
+
 
 #: Settings about teachers and students, and about heads that models share.
 TEACHING = (
@@ -51,22 +79,9 @@ def training_id(recipe: Recipe) -> str:
     return training_folder(recipe).rpartition("/")[2]
 
 
-def info(recipe: Recipe) -> str:
-    """Return the description of the clients' data set."""
-    return data_files.data_file(recipe.data, "info")
-
-
 def teaching(recipe: Recipe, *place: Any) -> Iterable[str]:
     """Return the settings that stages read that teach, and all files after them."""
     return TEACHING
-
-
-def public_id(recipe: Recipe) -> str:
-    """Name the public images: `held_out`, `core`, or the folder of another data set."""
-    if isinstance(recipe.public, HeldOut | CoreSamples):
-        return recipe.public.name
-    assert not isinstance(recipe.public, Generated), "a round's generator writes no images"
-    return data_files.data_id(recipe.public)
 
 
 def public_file(recipe: Recipe) -> str:

@@ -4,21 +4,20 @@ Each client trains alone, for one-shot learning or to be compared with, or there
 of the pooled data, or of the server's core.
 """
 
-from typing import Any
-
 from fedstage.errors import FedstageError
-from fedstage.plan.commands import always
 from fedstage.plan.data_files import (
+    clients_samples,
     clients_table,
+    common_name,
     core_file,
     data_file,
+    info,
     initial_model,
     label_histogram,
     samples_file,
 )
 from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File, Folder, Stage, folder_of, recipe_file
-from fedstage.plan.identity import common_name
 from fedstage.plan.inputs import (
     ClientLogitsInputs,
     LocalEvaluationInputs,
@@ -27,6 +26,7 @@ from fedstage.plan.inputs import (
 )
 from fedstage.plan.one_shot_sharing import (
     client_model,
+    local_recipe,
     members,
     quantised_recipe,
     trained_on,
@@ -53,27 +53,22 @@ def local_folder(recipe: LocalRecipe) -> str:
     return folder_of(FOLDER, unquantised(recipe))
 
 
-def local_id(recipe: LocalRecipe) -> str:
-    """Return the name of this folder."""
-    return local_folder(recipe).rpartition("/")[2]
-
-
 def _in_precision(part: str) -> Folder:
     """Return a folder, inside that of the models, of what is made with a quantisation."""
 
-    def label(recipe: LocalRecipe) -> str:
-        how = "fp32" if recipe.quantisation.name == "none" else recipe.quantisation.name
-        return f"{local_id(recipe)}/{part}/{how}"
+    def is_precise(recipe: LocalRecipe) -> bool:
+        return recipe.quantisation.name == "none"
 
-    def identity(recipe: LocalRecipe) -> Any:
-        return None if recipe.quantisation.name == "none" else canonical(recipe.quantisation)
+    def label(recipe: LocalRecipe) -> str:
+        name = local_folder(recipe).rpartition("/")[2]
+        return f"{name}/{part}/{'fp32' if is_precise(recipe) else recipe.quantisation.name}"
 
     return Folder(
         FOLDER.name,
         LocalRecipe,
         label,
         recipe=False,
-        identity=identity,
+        identity=lambda recipe: None if is_precise(recipe) else canonical(recipe.quantisation),
         pattern=f"{{recipe}}/{part}/{{precision}}",
         setting="quantisation",
     )
@@ -91,7 +86,7 @@ def _local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     """Return what a client, or the only model, is trained from."""
     return LocalModelInputs(
         data=core_file(recipe) if recipe.on_core else data_file(recipe.data, "train"),
-        info=data_file(recipe.data, "info"),
+        info=info(recipe),
         clients=None if recipe.on_core else clients_table(recipe),
         start=local_start(recipe, client_of(who)),
     )
@@ -103,9 +98,6 @@ LOCAL_MODEL = Stage(
     folder=FOLDER,
     outputs={"output": "{who}.safetensors"},
     inputs=_local_model,
-    place=("who",),
-    takes=("who",),
-    on_device=always,
     batches=("client",),
 )
 
@@ -113,11 +105,9 @@ LOCAL_MODEL = Stage(
 def _quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
     """Return what a client's model is quantised from."""
     return QuantisedModelInputs(
+        **clients_samples(recipe),
         recipe=recipe_file(local_folder(recipe)),
         model=LOCAL_MODEL(recipe, who),
-        data=data_file(recipe.data, "train"),
-        info=data_file(recipe.data, "info"),
-        clients=clients_table(recipe),
     )
 
 
@@ -127,8 +117,7 @@ QUANTISED_MODEL = Stage(
     folder=_in_precision("quantised"),
     outputs={"output": "{who}.safetensors"},
     inputs=_quantised_model,
-    place=("who",),
-    on_device=always,
+    takes=(),
 )
 
 
@@ -154,6 +143,12 @@ def _names(recipe: LocalRecipe) -> list[str]:
 def local_models(recipe: LocalRecipe) -> list[File]:
     """Return a model a client, or the one of the pooled data, or of the server's core."""
     return [LOCAL_MODEL(recipe, who) for who in _names(recipe)]
+
+
+def members_models(recipe: OneShotRecipe) -> list[File]:
+    """Return the models of a one-shot ensemble's members, in the order of clients."""
+    models = local_models(local_recipe(recipe))
+    return [models[client] for client in members(recipe)]
 
 
 def models_in_precision(recipe: LocalRecipe) -> list[File]:
@@ -182,7 +177,7 @@ def _client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsIn
         recipe=recipe_file(local_folder(recipe)),
         model=_used(recipe, who),
         data=samples_file(recipe, images),
-        info=data_file(recipe.data, "info"),
+        info=info(recipe),
         clients=clients_table(recipe) if images in ("validation", "aggregator") else None,
     )
 
@@ -194,9 +189,7 @@ CLIENT_LOGITS = Stage(
     folder=_in_precision("logits"),
     outputs={"output": "{who}-{images}.safetensors"},
     inputs=_client_logits,
-    place=("who", "images"),
     takes=("images",),
-    on_device=always,
 )
 
 
@@ -227,9 +220,7 @@ def _local_evaluation(
     return LocalEvaluationInputs(
         recipe=recipe_file(local_folder(recipe)),
         models=[*models[who]],
-        data=samples_file(recipe, role),
-        info=data_file(recipe.data, "info"),
-        clients=clients_table(recipe),
+        **clients_samples(recipe, role),
         histogram=label_histogram(recipe),
     )
 
@@ -241,9 +232,6 @@ LOCAL_EVALUATION = Stage(
     folder=_in_precision("metrics"),
     outputs={"output": "{who}-{role}-rounds_{rounds:04d}.parquet"},
     inputs=_local_evaluation,
-    place=("who", "role", "rounds"),
-    takes=("who", "role", "rounds"),
-    on_device=always,
 )
 
 

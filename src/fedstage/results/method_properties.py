@@ -10,10 +10,10 @@ from graphlib import TopologicalSorter
 from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
+from fedstage.plan.data_files import public_id
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.training import member_logits, teacher_models
-from fedstage.plan.training_folder import public_id
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.exchange import generates, teaches_live
 from fedstage.settings.groups import client_groups

@@ -249,8 +249,8 @@ class AgNews(Sized):
     length: Length = 128
     """The first tokens of a text that are kept."""
     vocabulary: str | None = None
-    """File of WordPieces below the data folder, one piece per line; by default made from the training
-    texts.
+    """File of WordPieces below the data folder, one piece per line; by default made from the
+    training texts.
     """
     vocabulary_size: VocabularySize = 30_522
     """Pieces of the vocabulary that is made from the training texts."""
@@ -290,8 +290,8 @@ class Sent140(DataSet):
     length: Length = 256
     """The first tokens of a text that are kept."""
     vocabulary: str | None = None
-    """File of WordPieces below the data folder, one piece per line; by default made from the training
-    texts.
+    """File of WordPieces below the data folder, one piece per line; by default made from the
+    training texts.
     """
     vocabulary_size: VocabularySize = 30_522
     """Pieces of the vocabulary that is made from the training texts."""

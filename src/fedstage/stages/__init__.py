@@ -1,7 +1,7 @@
 """Stages: one thin function a file, between files and the rooms below.
 
 `fedstage.plan.stages` has them all. The function of a stage of the graph takes a configuration, the
-files that it reads as one named tuple, which the graph declares, and by keywords its outputs and
+files that it reads as one object, whose class the graph declares, and by keywords its outputs and
 the values of its place such as round and group. It reads, calls pure functions, and writes; a stage
 that does several jobs in one returns the seconds of each.
 
@@ -12,7 +12,7 @@ invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` i
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -56,9 +56,8 @@ def _options(function: Callable[..., Any]) -> Iterator[Option]:
         hint = hints[parameter.name]
         if _is_configuration(hint):
             yield Option("recipe", Path, several=False, required=True)
-        elif fields := getattr(get_origin(hint) or hint, "_fields", None):
-            kinds = get_type_hints(get_origin(hint) or hint)
-            yield from (_option(field, kinds[field]) for field in fields)
+        elif is_dataclass(read := get_origin(hint)):
+            yield from (_option(*named) for named in get_type_hints(read).items())
         else:
             yield _option(option_of(parameter.name), hint)
 
@@ -91,13 +90,12 @@ def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | N
     values = {option.name: _value(option, given.get(option.name)) for option in options_of(name)}
     arguments: dict[str, Any] = {}
     for parameter, hint in get_type_hints(function).items():
-        read = get_origin(hint) or hint
         if parameter == "return":
             continue
         if _is_configuration(hint):
             arguments[parameter] = read_recipe(values["recipe"], hint) if config is None else config
-        elif fields := getattr(read, "_fields", None):
-            arguments[parameter] = read(**{field: values[field] for field in fields})
+        elif is_dataclass(read := get_origin(hint)):
+            arguments[parameter] = hint(**{part.name: values[part.name] for part in fields(read)})
         else:
             arguments[parameter] = values[option_of(parameter)]
     return function(**arguments)

@@ -6,7 +6,7 @@ import torch
 
 from fedstage.algorithm.one_shot.generators import of_clients
 from fedstage.errors import FedstageError
-from fedstage.plan.inputs import ClientGeneratorInputs
+from fedstage.plan.inputs import ClientsInputs
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import begin, read_own
@@ -14,7 +14,7 @@ from fedstage.storage.tensors import save_tensors
 
 
 def client_generator(
-    recipe: OneShotRecipe, read: ClientGeneratorInputs[Path], *, client: int, output: Path
+    recipe: OneShotRecipe, read: ClientsInputs[Path], *, client: int, output: Path
 ) -> None:
     """Train the generator on the client's training samples; write all of it that travels.
 

@@ -7,13 +7,13 @@ import torch
 from fedstage.data.bags import Bags
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
-from fedstage.plan.inputs import CoreInputs
+from fedstage.plan.inputs import ClientsInputs
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tensors import save_tensors
 
 
-def core(read: CoreInputs[Path], *, settings: str, output: Path) -> None:
+def core(read: ClientsInputs[Path], *, settings: str, output: Path) -> None:
     """Write the samples of the role ``core``, in the order of the training set, with their labels.
 
     Parameters

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.graph import File, Job, listed
-from fedstage.plan.segment_files import Kept, outputs
-from fedstage.plan.segments import Segment
+from fedstage.plan.segment_files import outputs
+from fedstage.plan.segments import Kept, Segment
 from fedstage.plan.training import LOCAL_TRAINING
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, call, run_job

@@ -15,7 +15,7 @@ import yaml
 from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main, stage_parser
-from fedstage.plan.commands import Command
+from fedstage.plan.graph import Command
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
 from fedstage.storage.tables import load_table

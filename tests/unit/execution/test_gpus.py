@@ -9,7 +9,7 @@ import torch
 
 from fedstage.execution import gpus, pool
 from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, places, visible_gpus
-from fedstage.plan.commands import never
+from fedstage.plan.graph import never
 from fedstage.plan.source import reachable
 from fedstage.plan.stages import STAGES
 

@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution import out_of_memory
 from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Taken
-from fedstage.plan.commands import never
+from fedstage.plan.graph import never
 from fedstage.plan.stages import STAGES
 from fedstage.stages import options_of
 

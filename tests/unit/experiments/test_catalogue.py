@@ -24,7 +24,7 @@ from fedstage.plan.graph import behind, name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
 from fedstage.plan.training_folder import training_id
-from fedstage.plan.unfederated import local_id
+from fedstage.plan.unfederated import local_folder
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.config_file import Config
@@ -222,8 +222,7 @@ def test_metrics_of_runs(catalogue):
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(local) == (
-        f"results/local_models/{local_id(local.recipe)}/metrics/fp32/"
-        "each_client-test-rounds_0003.parquet"
+        f"{local_folder(local.recipe)}/metrics/fp32/each_client-test-rounds_0003.parquet"
     )
 
 

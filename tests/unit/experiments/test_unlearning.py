@@ -187,7 +187,7 @@ def test_all_parts_of_its_data_set_may_have_samples_of_a_natural_client(natural)
 def test_students_and_aggregators_learn_from_samples_set_aside(natural):
     listed = found(natural)["learnt from samples set aside, also its own"]
     taught, proxy, alone = (
-        shot.one_shot_folder(recipe_of(natural, "a", f"{name}without_2"))
+        shot.one_shot_metrics_file(recipe_of(natural, "a", f"{name}without_2"), "test").job.folder
         for name in ("taught_", "proxy_", "")
     )
     assert listed == {taught, proxy}

@@ -4,16 +4,14 @@ import hashlib
 import random
 from collections import Counter
 from functools import cache
-from typing import Generic, NamedTuple
 
 import pytest
 
-from fedstage.plan import graph, one_shot
+from fedstage.plan import graph, one_shot, training
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.graph import File, Folder, Stage, behind, listed
-from fedstage.plan.inputs import P
+from fedstage.plan.graph import File, Folder, Stage, behind, listed, restricted
+from fedstage.plan.inputs import Inputs, P
 from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
-from fedstage.plan.restriction import restricted
 from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
 from fedstage.plan.staleness import is_idle
 from fedstage.plan.taught import first_distillation
@@ -168,7 +166,7 @@ def derivation(stage, config, place):
         own = canonical(simple)
     inputs = {
         option: [derived(file, config) for file in listed(files)]
-        for option, files in stage.inputs(simple, *place)._asdict().items()
+        for option, files in stage.inputs(simple, *place).__dict__.items()
     }
     content = [stage.name, list(place), own, inputs]
     return hashlib.sha256(as_json(content).encode()).hexdigest()
@@ -300,25 +298,21 @@ def _reads(*names):
 KITCHEN = Folder("cakes", Cake, lambda cake: "cake", _reads("flour"))
 
 
-class Nothing(NamedTuple, Generic[P]):
-    """What a batter is made from."""
-
-
-class Raw(NamedTuple, Generic[P]):
+class Raw(Inputs[P]):
     """What is baked."""
 
     batter: list[P]
     topping: P | None
 
 
-class Plain(NamedTuple, Generic[P]):
+class Plain(Inputs[P]):
     """What is iced."""
 
     baked: P
 
 
-def _batter(cake, bowl) -> Nothing[str]:
-    return Nothing()
+def _batter(cake, bowl) -> Inputs[str]:
+    return Inputs()
 
 
 def _baked(cake) -> Raw[str]:
@@ -331,7 +325,7 @@ def _iced(cake) -> Plain[str]:
 
 BATTER = Stage(
     name="batter", about="stir", folder=KITCHEN, outputs={"output": "batter_{bowl}"},
-    inputs=_batter, place=("bowl",),
+    inputs=_batter,
 )  # fmt: skip
 BAKED = Stage(
     name="baked",
@@ -394,7 +388,7 @@ def test_rounds_that_are_said_to_reach_the_same_settings_do(monkeypatch):
             for name in ("_JOBS", "_REACH"):
                 patch.setattr(graph, name, {})
             if not shortcut:
-                patch.setattr(Stage, "settled_place", lambda stage, config, place: place)
+                patch.setattr(training, "_settles", lambda recipe: None)
             found.append(list(files_of_rounds(configs, 12)))
     global_model.cache_clear()
     of_rounds.cache_clear()

@@ -47,7 +47,7 @@ def aggregator_id(recipe):
 
 
 def student_id(recipe):
-    return shot.one_shot_folder(recipe).split("/")[2]
+    return shot.one_shot_metrics_file(recipe, "test").split("/")[2]
 
 
 def student_or_none(recipe):

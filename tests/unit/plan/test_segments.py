@@ -1,8 +1,11 @@
 """Segments make each file of a run once, from files that other segments make before."""
 
+from graphlib import TopologicalSorter
+
 import pytest
 
-from fedstage.plan import segment_files, segment_rules, segments
+from fedstage.plan import segment_files, segments
+from fedstage.plan.graph import listed
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
@@ -190,71 +193,51 @@ def places(parts, recipe):
     return [(part.groups, part.first, part.last) for part in trained]
 
 
-@pytest.mark.parametrize(
-    ("first", "stops", "expected"),
-    [
+def test_rounds_are_cut_at_multiples_and_stops():
+    for first, stops, expected in (
         (1, {8}, [(1, 4), (5, 8)]),
         (1, {6}, [(1, 4), (5, 6)]),
         (1, {3, 10}, [(1, 3), (4, 4), (5, 8), (9, 10)]),
         (4, {10}, [(4, 4), (5, 8), (9, 10)]),
         (3, {2}, []),
         (1, {1}, [(1, 1)]),
-    ],
-)
-def test_rounds_are_cut_at_multiples_and_stops(first, stops, expected):
-    assert segments.cut(first, stops, 4) == expected
+    ):
+        assert segments.cut(first, stops, 4) == expected
 
 
 # --- all methods ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_each_file_of_runs_of_two_lengths_is_made_by_one_segment(length):
+def test_each_file_of_runs_of_two_lengths_is_made_by_one_segment():
     runs = [run(name, rounds) for name in RECIPES for rounds in (5, 7)]
-    paths = [path for made in planned(runs, length).values() for path in made]
-    assert len(paths) == len(set(paths)) > 2000
+    for length in LENGTHS:
+        paths = [path for made in planned(runs, length).values() for path in made]
+        assert len(paths) == len(set(paths)) > 2000
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_segments_make_what_the_jobs_of_a_run_make(name):
-    """Each job is in one segment, wherever rounds are cut, and nothing is made in vain."""
-    one = run(name, 7)
-    jobs = {job.node for job in jobs_of(one.recipe, 7)}
+def test_segments_make_what_the_jobs_of_a_run_make_in_an_order_that_inputs_allow(name):
+    run_of_seven = run(name, 7)
+    jobs = {job.node for job in jobs_of(run_of_seven.recipe, 7)}
     for length in LENGTHS:
-        found = [job for part in planned([one], length) for job in part.jobs()]
+        parts = planned([run_of_seven], length)
+        found = [job for part in parts for job in part.jobs()]
         assert len(found) == len(set(found))
         assert jobs <= set(found), jobs - set(found)
-        # Beside what global models follow from: averages that only teach, and clients' last logits.
-        beside = {job.stage.name for job in set(found) - jobs}
-        assert beside <= {"local_training", "aggregation", "logits", "cached_labels"}, beside
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_inputs_are_made_by_segments_before_and_there_is_no_cycle(name):
-    for length in LENGTHS:
-        parts = planned([run(name, 7)], length)
-        maker = {path: part for part, made in parts.items() for path in made}
-        done, waiting = set(), set(parts)
-        while waiting:
-            ready = {part for part in waiting if {maker[path] for path in others(part)} <= done}
-            assert ready, "a cycle"
-            done |= ready
-            waiting -= ready
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_each_job_of_a_segment_comes_after_those_whose_files_it_reads(name):
-    for length in LENGTHS:
-        for part in planned([run(name, 7)], length):
-            made, known = set(), set(others(part))
+        # More than global models follow from: averages that only teach, and clients' last logits.
+        more = {job.stage.name for job in set(found) - jobs}
+        assert more <= {"local_training", "aggregation", "logits", "cached_labels"}, more
+        for part in parts:
+            made = set(others(part))
             for job in part.jobs():
-                read = (
-                    path for paths in job.inputs.values() for path in segment_files.listed(paths)
-                )
-                assert {path for path in read if of_a_round(path)} - {job.inputs["recipe"]} <= (
-                    made | known
-                )
+                read = [path for paths in job.inputs.values() for path in listed(paths)]
+                assert {path for path in read if of_a_round(path)} - {job.inputs["recipe"]} <= made
                 made |= set(job.files.values())
+        maker = {path: part for part, made in parts.items() for path in made}
+        # Raises CycleError.
+        TopologicalSorter(
+            {part: {maker[path] for path in others(part)} for part in parts}
+        ).prepare()
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -379,7 +362,7 @@ def test_only_updates_that_are_read_stay():
     assert found == [path for round_ in (2, 4) for path in updates(one.recipe, round_, 0)]
     read = segment_files.files_read([one], map(others, parts))
     kept = segment_files.rounds_kept(part, part.jobs(), "models", read)
-    assert segment_rules.options(part, kept) == (
+    assert part.options(kept) == (
         "--first 1 --last 4 --groups 0"
         " --kept-updates 2 4 --kept-models 1 2 3 4"
         " --kept-participants 1 2 3 4 --kept-logits 1 2 3 4"
@@ -406,7 +389,3 @@ def test_extractors_that_are_scored_with_the_servers_model_stay_with_it():
     (made,) = planned([one], 4, "needed").values()
     assert {path.job.at["round"] for path in made if "/participant_" in path} == {2, 4}
     assert {global_model(one.recipe, round_, 0) for round_ in (2, 4)} <= set(made)
-
-
-def test_jobs_wait_for_the_first_file_of_a_segment():
-    assert segment_files.first_of_each([["a", "b"], ["c"]]) == {"a": "a", "b": "a", "c": "c"}

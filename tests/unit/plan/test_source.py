@@ -3,7 +3,7 @@ import json
 import shutil
 import subprocess
 import sys
-from itertools import product
+from itertools import count, product
 
 import pytest
 
@@ -143,27 +143,20 @@ GENERATING = {
 ODDS = {"odds": a_recipe(**DISTILLED | {"ensemble": "odds"})}
 #: The stages of discriminators, by whose odds votes are weighted.
 OF_ODDS = ("public_generator", "client_discriminator", "client_odds")
-#: The stages that generate images, by who trains what generates them.
 CLOSED = {"closed": one_shot(distillation="closed_form", model="resnet8")}
 #: The stages of heads in closed form.
 OF_MOMENTS = ("feature_moments", "closed_form_model")
+#: The stages that generate images, by who trains what generates them.
 OF_GENERATORS = {"clients": ("client_generator", "generated"), "server": ("synthesised",)}
-#: The stages of one-shot recipes.
+#: The stages of one-shot recipes, and of those with a student.
 OF_ONE_SHOT = ("aggregator", "one_shot_evaluation")
-#: The stages of one-shot recipes with a student.
 OF_STUDENTS = ("distilled_model", "one_shot_evaluation")
+DRAWN = ("gaussian_3", "dirichlet_3")
 #: The stages that make of metrics what people read.
 RESULTS = {
-    "tables",
-    "figures",
-    "comparison",
-    "sweep",
-    "claims",
-    "communication",
-    "costs",
-    "retention_summary",
-    "report",
-}
+    "tables", "figures", "comparison", "sweep", "claims", "communication", "costs",
+    "retention_summary", "report",
+}  # fmt: skip
 
 
 def reach(settings, stage, *more):
@@ -177,65 +170,53 @@ def fingerprint(settings, stage, package, *more):
     return stage_fingerprint(stage, *reach(settings, stage, *more), package, classes)
 
 
-def recipes_with(stage):
-    """The recipes whose fingerprints of a stage are asked for: one where no recipe has its own."""
-    alike = STAGES[stage].presents or stage in ("recipe", "dataset", "participation", "choice")
-    return {"fedavg": RECIPES["fedavg"]} if alike else RECIPES
+def asked():
+    """Yield stages, names of settings, and the settings whose fingerprints may differ."""
+    others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS, *OF_MOMENTS}.union(*OF_GENERATORS.values())
+    of_rounds = {stage.name: stage for stage in OF_ROUNDS}
+    for stage in STAGES.keys() - others:
+        alike = STAGES[stage].presents or stage in ("recipe", "dataset", "participation", "choice")
+        for name in ["fedavg"] if alike else RECIPES:
+            if stage not in of_rounds or of_rounds[stage].used(RECIPES[name]):
+                yield stage, name, RECIPES[name]
+    for stages, recipes in (
+        (OF_ONE_SHOT, ONE_SHOT), (OF_STUDENTS, STUDENTS), (OF_MOMENTS[1:], CLOSED),
+        (("distillation",), ODDS),
+    ):  # fmt: skip
+        yield from ((stage, name, recipes[name]) for stage in stages for name in recipes)
+    for name, recipe in GENERATING.items():
+        for stage in OF_GENERATORS[recipe.generator.trained_by]:
+            yield stage, name, generated_images(recipe).job.config
+    yield OF_MOMENTS[0], "closed", shot.FEATURE_MOMENTS(CLOSED["closed"], 0).job.config
+    for stage in OF_ODDS:
+        yield stage, "odds", discriminators.CLIENT_ODDS(ODDS["odds"]).job.config
+    for name in ("cifar10", {"parquet": {"folder": "x"}}):
+        option = DataOption.model_validate({"data": name})
+        yield "dataset", option.data.name, option
 
 
 def jobs(package):
     """Fingerprints of all stages of recipes that differ in them, and of evaluated ensembles."""
-    found = {}
-    others = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS, *OF_MOMENTS}.union(*OF_GENERATORS.values())
-    of_rounds = {stage.name: stage for stage in OF_ROUNDS}
-    for stage in STAGES.keys() - others:
-        for name, recipe in recipes_with(stage).items():
-            if stage not in of_rounds or of_rounds[stage].used(recipe):
-                distils = stage in DISTILLATIONS
-                found["distillation" if distils else stage, name] = fingerprint(
-                    recipe, stage, package
-                )
-    for name, recipe in ONE_SHOT.items():
-        for stage in OF_ONE_SHOT:
-            found[stage, name] = fingerprint(recipe, stage, package)
-    for name, recipe in STUDENTS.items():
-        for stage in OF_STUDENTS:
-            found[stage, name] = fingerprint(recipe, stage, package)
-    for name, recipe in GENERATING.items():
-        for stage in OF_GENERATORS[recipe.generator.trained_by]:
-            found[stage, name] = fingerprint(generated_images(recipe).job.config, stage, package)
-    for name, recipe in CLOSED.items():
-        found[OF_MOMENTS[0], name] = fingerprint(
-            shot.FEATURE_MOMENTS(recipe, 0).job.config, OF_MOMENTS[0], package
+    found = {
+        ("distillation" if stage in DISTILLATIONS else stage, name): fingerprint(
+            settings, stage, package
         )
-        found[OF_MOMENTS[1], name] = fingerprint(recipe, OF_MOMENTS[1], package)
-    for name, recipe in ODDS.items():
-        for stage in OF_ODDS:
-            found[stage, name] = fingerprint(
-                discriminators.CLIENT_ODDS(recipe).job.config, stage, package
-            )
-        found["distillation", name] = fingerprint(recipe, "distillation", package)
+        for stage, name, settings in asked()
+    }
     for evaluated in ("clients", "aggregated_2"):
         more = parse_evaluated(evaluated)
         found["evaluation", evaluated] = fingerprint(RECIPES["fedavg"], "evaluation", package, more)
-    for members in ("clients", "aggregated", "gaussian_3", "dirichlet_3"):
-        more = [drawn] if (drawn := parse_sampled(members)) else []
-        for name in ("fedavg", "distilled"):
-            found["logits", f"{name} {members}"] = fingerprint(
-                RECIPES[name], "logits", package, *more
-            )
-    for name in ("cifar10", {"parquet": {"folder": "x"}}):
-        option = DataOption.model_validate({"data": name})
-        found["dataset", option.data.name] = fingerprint(option, "dataset", package)
+    for name, members in product(("fedavg", "distilled"), ("clients", "aggregated", *DRAWN)):
+        more = filter(None, [parse_sampled(members)])
+        digits = fingerprint(RECIPES[name], "logits", package, *more)
+        found["logits", f"{name} {members}"] = digits
     return found
 
 
-@pytest.fixture
-def package(tmp_path):
+def copied(folder):
     """A copy of the package in a folder of its own, for fingerprints are kept by folder."""
-    copy = tmp_path / "fedstage"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
+    ignored = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(PACKAGE, folder / "fedstage", ignore=ignored)
 
 
 @pytest.fixture(scope="module")
@@ -245,22 +226,20 @@ def before():
 
 
 @pytest.fixture
-def changed(package, before):
-    """A function that edits the copy and returns the (stage, recipe) with a new fingerprint."""
+def changed(tmp_path, before):
+    """A function that edits a copy and returns the (stage, recipe) with a new fingerprint."""
+    numbers = count()
 
     def edit(*edits):
-        for file, old, new in edits if isinstance(edits[0], tuple) else [edits]:
-            path = package / file
-            text = path.read_text()
-            assert old in text
-            path.write_text(text.replace(old, new))
+        package = copied(tmp_path / str(next(numbers)))
+        for file, old, new in edits:
+            text = (package / file).read_text()
+            assert old in text, (file, old)
+            (package / file).write_text(text.replace(old, new))
         after = jobs(package)
         return {job for job in before if before[job] != after[job]}
 
     return edit
-
-
-DRAWN = ("gaussian_3", "dirichlet_3")
 
 
 def stages_of(changes):
@@ -274,24 +253,8 @@ def recipes_of(changes):
 # --- what changes nothing -------------------------------------------------------------------------
 
 
-def test_a_copy_has_the_fingerprints_of_the_package(package, before):
-    assert jobs(package) == before
-
-
-def test_comments_docstrings_and_formatting_change_nothing(changed):
-    trains = "    model.train()\n"
-    entropy = "return float(nn.functional.cross_entropy(logits, labels))"
-    formatted = "return (float(\n        nn.functional.cross_entropy( logits,labels, )))"
-    gone = '    """Return the mean cross entropy of logits [n, classes] against labels [n]."""\n'
-    assert changed(
-        ("training/loop.py", trains, f"    # Batch norms average.\n{trains}"),
-        ("training/loop.py", "one step a batch.", "a step for each batch."),
-        ("training/inference.py", gone, ""),
-        ("training/inference.py", entropy, formatted),
-    ) == set()  # fmt: skip
-
-
-def test_no_comment_docstring_or_formatting_of_any_module_counts(package, before):
+def test_no_comment_docstring_or_formatting_of_any_module_counts(tmp_path, before):
+    package = copied(tmp_path)
     for path in package.rglob("*.py"):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
@@ -319,29 +282,125 @@ def test_what_declares_or_runs_is_no_part_of_results(changed):
 # --- what changes what ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def each(stages, *recipes):
+    return set(product(stages, recipes))
+
+
+TRAINED = ("local_training", "aggregation", "segment")
+TAUGHT = ("distillation", "segment")
+GLOBAL, SHOT = "algorithm/global_trainers", "algorithm/one_shot"
+OPTIMIZERS, DRAWING = (
+    "algorithm/aggregation/server_optimizers",
+    "algorithm/ensemble_trainers/sampling",
+)
+MLP = ("mlp", "mlp by yogi")
+#: What is drawn; the logits of `bayesian` have the fingerprint of its segments, which draw.
+OF_DRAWN = {("logits", f"{name} {kind}") for name in ("fedavg", "distilled") for kind in DRAWN}
+OF_DRAWN |= each(("logits", "logits_segment", "segment"), "bayesian")
+#: Edits of a file, and the stages of recipes whose fingerprints they change.
+EDITS = [
+    (f"{GLOBAL}/swa.py", "count += 1", "count += 2", each(TAUGHT, "averaged")),
+    (f"{GLOBAL}/drop_worst.py", "MARGIN, DEVIATIONS = 1.2, 1.5", "MARGIN, DEVIATIONS = 1, 2",
+     each(TAUGHT, "judged")),
+    (f"{GLOBAL}/early_stopping.py", "right: int = -1", "right: int = -2", each(TAUGHT, "judged")),
+    (f"{GLOBAL}/transfers/fedet.py", "members) * disagree", "members)",
+     each(("distilled_model",), "fedet_os")),
+    *((f"{DRAWING}/{name}.py", "from collections.abc import", "from typing import", OF_DRAWN)
+      for name in ("draw", "gaussian", "dirichlet")),
+    ("algorithm/local_trainers/fedprox.py", "def gradient_term(\n", "def gradient_term(more,\n",
+     each(TRAINED, "fedprox")),
+    ("algorithm/local_trainers/scaffold.py", "def gradient_term(\n", "def gradient_term(more,\n",
+     each(TRAINED, "scaffold")),
+    ("algorithm/local_trainers/fednova.py", "effective / mass", "effective * mass",
+     each(TRAINED, "fednova")),
+    ("algorithm/exchange/compression.py", "return above | (equal", "return (equal",
+     each(TRAINED, "sparse")),
+    ("training/losses/focal.py", "missed**gamma", "missed*gamma",
+     each(("local_training", "segment", "local_model"), "focal")),
+    (f"{OPTIMIZERS}/adam.py", "beta2 * v", "beta2 / v",
+     each(TRAINED[1:], "adam") | each(("aggregator",), "mlp")),
+    (f"{OPTIMIZERS}/yogi.py", "beta2: v -", "beta2: v +",
+     each(TRAINED[1:], "yogi") | each(("aggregator",), "mlp by yogi")),
+    (f"{OPTIMIZERS}/adaptive.py", "beta1 * first", "beta1 / first",
+     each(TRAINED[1:], "adam", "yogi") | each(("aggregator",), *MLP)),
+    (f"{SHOT}/aggregators/mlp.py", ".relu()", ".tanh()", each(OF_ONE_SHOT, *MLP)),
+    (f"{SHOT}/fitting.py", "argmax(2)", "argmin(2)", each(("aggregator",), *ONE_SHOT)),
+    (f"{SHOT}/aggregator_training/federated.py", "batches.pop(0)", "batches.pop()",
+     each(("aggregator",), *MLP)),
+    (f"{SHOT}/aggregator_training/proxy.py", "(own,) = ", "own, *_ = ",
+     each(("aggregator",), "linear on a proxy")),
+    (f"{SHOT}/generators/cvae.py", "BATCH = 1000", "BATCH = 1001",
+     each(OF_GENERATORS["clients"], "cvae")),
+    (f"{SHOT}/generators/coboosting.py", "SOFTENED = 4.0", "SOFTENED = 4.1",
+     each(OF_GENERATORS["server"], "coboosting")),
+    ("algorithm/discriminators/__init__.py", "def taken_for_real", "def taken",
+     each(OF_ODDS[:2], "odds")),
+    ("algorithm/ensemble_trainers/odds.py", "def shares", "def share", each(TAUGHT[:1], "odds")),
+    ("models/discriminator.py", "class Discriminator", "HALF = 2\nclass Discriminator",
+     each(OF_ODDS, "odds")),
+    ("data/partitions/iid.py", "def assign", "SHARES = 1\ndef assign", each(("partition",), "iid")),
+    ("data/datasets/torchvision_data.py", "import numpy as np\n", "import numpy\n",
+     each(("dataset",), "cifar10")),
+    # What is scored and asked of taught recipes was made from students in any case.
+    ("algorithm/ensemble_trainers/clients.py", "def shares", "HALF = 2\ndef shares",
+     each((*TAUGHT, "logits", "logits_segment", "evaluation"), "taught_by_clients", "judged")
+     | {("evaluation", "clients")}),
+]  # fmt: skip
+#: Edits, and the stages that they change for all recipes that have these, or for those named.
+EDITS_OF_STAGES = [
+    ("settings/server.py", "round_ > server.buffer.after", "round_ > server.buffer.after + 1",
+     {*TAUGHT}, None),
+    (f"{GLOBAL}/distillation.py", "tau**2", "tau**3", {*TAUGHT, "synthesised"},
+     {name for name, recipe in RECIPES.items() if recipe.global_trainer}
+     | {"dense", "coboosting", "odds"}),
+    # Clients of `features` hear a server that is trained as a student is.
+    (f"{GLOBAL}/student.py", "outcome = train(", "outcome = 1 and train(",
+     {*TAUGHT, "feature_training", "distilled_model", "local_training"}, None),
+    # Generated images count what travels in tables of the same columns.
+    (f"{SHOT}/aggregators/__init__.py", "Any, Protocol, cast", "Any, Protocol, TypeVar, cast",
+     {*OF_ONE_SHOT, *OF_STUDENTS, "generated", "closed_form_model"}, None),
+    # Aggregation imports the types of the loop with the local trainers.
+    ("training/loop.py", "rate_sum += rates", "rate_sum += 2 * rates",
+     {"local_model", *TAUGHT, "aggregation", "local_training", "distilled_model",
+      "feature_training", "client_generator", "generated"}, None),
+    ("models/architectures/resnet.py", "class Block", "LAYERS = 3\nclass Block",
+     {*OF_STUDENTS, "initial_model", "local_training", "aggregation", "segment", "logits",
+      "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
+      "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
+      "feature_moments"}, {"resnet20", "features", "fedkd", "dense", "closed"}),
+    ("results/tables/runs.py", "def read_runs(", "RUNS = 1\ndef read_runs(", RESULTS, None),
+    ("results/scores.py", "def score(", "def scored(",
+     {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None),
+]  # fmt: skip
+
+
+def test_an_edit_reaches_the_stages_and_recipes_that_can_run_it_only(changed):
+    for file, old, new, expected in EDITS:
+        assert changed((file, old, new)) == expected, file
+    for file, old, new, stages, recipes in EDITS_OF_STAGES:
+        changes = changed((file, old, new))
+        assert stages_of(changes) == stages, file
+        assert recipes is None or recipes_of(changes) == recipes, file
+        if file.endswith("student.py"):
+            assert ("local_training", "features") in changes
+            assert ("local_training", "fedavg") not in changes
+
+
+def test_edits_of_what_all_share_reach_all_of_it(changed, before):
+    changes = changed(("models/layers.py", "def convolution", "GROUPS = 1\ndef convolution"))
+    assert recipes_of(changes) >= RECIPES.keys()
+    assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
+    assert changed(("storage/files.py", "import os\n", "import os\nTRIES = 3\n")) == before.keys()
+    for edit in (
         ("plan/data_files.py", "clients.parquet", "who.parquet"),
         ("settings/exchange.py", "return (0,)\n", "return (1,)\n"),
-    ],
-)
-def test_the_edges_reach_what_is_computed_from_them_only(changed, file, old, new):
-    changes = stages_of(changed(file, old, new))
-    assert changes >= {
-        "communication", "costs", "properties", "simulation", "round_times",
-        "segment", "logits_segment", "report",
-    }  # fmt: skip
-    assert not changes & {"dataset", "partition", "tables", "figures"}
-
-
-def test_what_settings_compute_reaches_the_jobs_that_run_it_only(changed):
-    buffer = (
-        "settings/server.py",
-        "round_ > server.buffer.after",
-        "round_ > server.buffer.after + 1",
-    )
-    assert stages_of(changed(*buffer)) == {"distillation", "segment"}
+    ):
+        changes = stages_of(changed(edit))
+        assert changes >= {
+            "communication", "costs", "properties", "simulation", "round_times",
+            "segment", "logits_segment", "report",
+        }  # fmt: skip
+        assert not changes & {"dataset", "partition", "tables", "figures"}
 
 
 def test_what_a_trainers_settings_compute_reaches_its_own_recipes_only():
@@ -351,307 +410,75 @@ def test_what_a_trainers_settings_compute_reaches_its_own_recipes_only():
         assert (member in definitions(*reached[:3], classes=reached[3])) == expected
 
 
-def test_distillation_reaches_distilled_recipes_only(changed):
-    changes = changed("algorithm/global_trainers/distillation.py", "tau**2", "tau**3")
-    assert stages_of(changes) == {"distillation", "segment", "synthesised"}
-    beside_generators = {"dense", "coboosting"}
-    distilled = {name for name, recipe in RECIPES.items() if recipe.global_trainer}
-    assert recipes_of(changes) == distilled | beside_generators | {"odds"}
+def with_data(**keys):
+    return DataOption.model_validate({"data": {"digits": keys}})
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "recipe"),
-    [
-        ("swa.py", "count += 1", "averaged"),
-        ("drop_worst.py", "MARGIN, DEVIATIONS = 1.2, 1.5", "judged"),
-        ("early_stopping.py", "right: int = -1", "judged"),
-    ],
+LOCAL = alone(RECIPES["fedavg"])
+INT8 = LOCAL.model_copy(update={"quantisation": Int8(name="int8")})
+KRUM = a_recipe(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
+HINGE = a_recipe(staleness="never", aggregation={"discount": "hinge"})
+COMPILED = a_recipe(numerics={"compile": True})
+EXCHANGING = {"ensemble": "clients", "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1}}
+KEPT = a_recipe(local={"digest": {"cache": {}}}, **EXCHANGING)
+ANEW = a_recipe(local="digest", **EXCHANGING)
+VOTES = a_recipe(data={"digits": {"server_validation": 9}}, local={"fedgkd": {"teacher": "vote"}})
+FREE, FREE_AS_RELEASED = (
+    a_recipe(**DISTILLED | {"ensemble": "clients", "public": "generated", "generator": name})
+    for name in ("fedftg", "fedftg_as_released")
 )
-def test_what_only_some_students_do_reaches_their_recipes_only(changed, file, old, recipe):
-    changes = changed(f"algorithm/global_trainers/{file}", old, old.replace("1", "2"))
-    assert changes == {("distillation", recipe), ("segment", recipe)}
-
-
-@pytest.mark.parametrize("file", ["draw.py", "gaussian.py", "dirichlet.py"])
-def test_how_models_are_drawn_reaches_what_is_drawn_only(changed, file):
-    changes = changed(
-        f"algorithm/ensemble_trainers/sampling/{file}",
-        "from collections.abc import",
-        "from typing import",
-    )
-    drawn = {("logits", f"{name} {kind}") for name in ("fedavg", "distilled") for kind in DRAWN}
-    # The logits of this recipe are made with the fingerprint of its segments, which draw.
-    stages = ("logits", "logits_segment", "segment")
-    assert changes == drawn | {(stage, "bayesian") for stage in stages}
-
-
-@pytest.mark.parametrize("name", ["fedprox", "scaffold"])
-def test_a_local_trainer_reaches_its_own_recipes_only(changed, name):
-    changes = changed(f"algorithm/local_trainers/{name}.py", ".grad.add_(", ".grad.sub_(")
-    stages = ("local_training", "aggregation", "segment")
-    assert changes == {(stage, name) for stage in stages}
-
-
-def test_a_loss_reaches_its_own_recipes_only(changed):
-    changes = changed("training/losses/focal.py", "missed**gamma", "missed*gamma")
-    stages = ("local_training", "segment", "local_model")
-    assert changes == {(stage, "focal") for stage in stages}
-
-
-def test_normalised_averaging_reaches_its_own_recipes_only(changed):
-    changes = changed("algorithm/local_trainers/fednova.py", "effective / mass", "effective * mass")
-    stages = ("local_training", "aggregation", "segment")
-    assert changes == {(stage, "fednova") for stage in stages}
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "recipes"),
-    [
-        ("adam.py", "beta2 * v", "beta2 / v", {"adam"}),
-        ("yogi.py", "beta2: v -", "beta2: v +", {"yogi"}),
-        ("adaptive.py", "beta1 * first", "beta1 / first", {"adam", "yogi"}),
-    ],
+FILE_OF_WEIGHTS = {"file": "a.pth", "sha256": "0" * 8}
+UNTRAINED, PRETRAINED = (
+    InitialModel(model=EfficientNet(name="efficientnet_b0", **more), seed=0)
+    for more in ({}, {"weights": FILE_OF_WEIGHTS})
 )
-def test_a_server_optimizer_reaches_its_own_recipes_only(changed, file, old, new, recipes):
-    changes = changed(f"algorithm/aggregation/server_optimizers/{file}", old, new)
-    trained = {"adam": "mlp", "yogi": "mlp by yogi"}
-    assert changes == {
-        *((stage, recipe) for stage in ("aggregation", "segment") for recipe in recipes),
-        *(("aggregator", trained[recipe]) for recipe in recipes),
-    }
+FLIPPED = {"held_out_augmentation": "flip"}
+#: Modules, and stages of settings that reach them, and that do not.
+MODULES = [
+    ("models.int8", product(["quantised_model", "client_logits", "local_evaluation"], [INT8]),
+     [*product(["quantised_model", "client_logits", "local_evaluation"], [LOCAL]),
+      ("local_model", INT8)]),
+    ("algorithm.aggregation.rules.krum", product(["aggregation", "segment"], [KRUM]),
+     [("aggregation", RECIPES["fedavg"]), ("local_training", KRUM)]),
+    ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("segment", RECIPES["fedavg"])]),
+    ("algorithm.aggregation.rules.median", [], [("aggregation", KRUM)]),
+    ("algorithm.aggregation.discounts.hinge", [("aggregation", HINGE)], [("aggregation", KRUM)]),
+    ("algorithm.aggregation.discounts.polynomial", [], [("aggregation", HINGE)]),
+    ("algorithm.aggregation.asynchronous",
+     [("aggregation", a_recipe(staleness={"cyclic": {"delays": [0, 1]}}))],
+     [("aggregation", RECIPES["fedavg"])]),
+    ("training.compiled", product(["local_training", "segment"], [COMPILED]),
+     [*product(["local_training", "segment"], [RECIPES["fedavg"]]),
+      *product(["dataset", "partition", "tables"], [COMPILED])]),
+    ("training.public_images", [("dataset", with_data(held_out=9, **FLIPPED))],
+     [("dataset", with_data(held_out=9)),
+      *product(["local_training", "segment", "partition"], [a_recipe(data={"digits": FLIPPED})])]),
+    ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
+    ("stages.cached_labels", [("segment", KEPT)], [("segment", ANEW)]),
+    ("algorithm.local_trainers.votes", [("local_training", VOTES)],
+     [("local_training", a_recipe(local="fedgkd")), ("local_training", KEPT)]),
+    *((f"algorithm.global_trainers.{name}", product(["segment"], [FREE, FREE_AS_RELEASED]),
+       [("segment", RECIPES["taught_by_clients"])])
+      for name in ("data_free", "generators", "generators.fedftg")),
+    ("algorithm.global_trainers.generators.fedftg_as_released", [("segment", FREE_AS_RELEASED)],
+     [("segment", FREE)]),
+    ("models.pretrained", [("initial_model", PRETRAINED)], [("initial_model", UNTRAINED)]),
+    ("models.architectures.efficientnet", [("initial_model", UNTRAINED)], []),
+]  # fmt: skip
 
 
-def test_an_aggregation_rule_reaches_its_own_aggregators_only(changed):
-    changes = changed("algorithm/one_shot/aggregators/mlp.py", ".relu()", ".tanh()")
-    recipes = ("mlp", "mlp by yogi")
-    assert changes == {(stage, recipe) for stage in OF_ONE_SHOT for recipe in recipes}
-
-
-def test_votes_are_counted_in_the_stage_of_all_aggregators(changed):
-    changes = changed("algorithm/one_shot/fitting.py", "argmax(2)", "argmin(2)")
-    assert changes == {("aggregator", recipe) for recipe in ONE_SHOT}
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "recipes"),
-    [
-        ("federated.py", "batches.pop(0)", "batches.pop()", ("mlp", "mlp by yogi")),
-        ("proxy.py", "(own,) = ", "own, *_ = ", ("linear on a proxy",)),
-    ],
-)
-def test_a_way_to_train_an_aggregator_reaches_its_own(changed, file, old, new, recipes):
-    changes = changed(f"algorithm/one_shot/aggregator_training/{file}", old, new)
-    assert changes == {("aggregator", recipe) for recipe in recipes}
-
-
-def test_a_transfer_reaches_its_own_students_only(changed):
-    changes = changed(
-        "algorithm/global_trainers/transfers/fedet.py",
-        "members) * disagree",
-        "members)",
-    )
-    assert changes == {("distilled_model", "fedet_os")}
-
-
-def test_how_students_are_taught_reaches_students_of_rounds_and_of_one_shot(changed):
-    changes = changed(
-        "algorithm/global_trainers/student.py", "outcome = train(", "outcome = 1 and train("
-    )
-    of_rounds = {"distillation", "feature_training", "segment", "distilled_model"}
-    assert stages_of(changes) == of_rounds | {"local_training"}
-    # Where clients hear a server that is trained as a student is.
-    assert {recipe for stage, recipe in changes if stage == "local_training"} == {"features"}
-
-
-def test_what_an_aggregator_needs_reaches_no_training_of_models(changed):
-    changes = changed(
-        "algorithm/one_shot/aggregators/__init__.py",
-        "import Any, Protocol, cast",
-        "import Any, Protocol, TypeVar, cast",
-    )
-    # Generated images count what travels in tables of the same columns.
-    assert stages_of(changes) == {*OF_ONE_SHOT, *OF_STUDENTS, "generated", "closed_form_model"}
-
-
-def test_compression_reaches_what_is_compressed_only(changed):
-    changes = changed("algorithm/exchange/compression.py", "return above | (equal", "return (equal")
-    stages = ("local_training", "aggregation", "segment")
-    assert changes == {(stage, "sparse") for stage in stages}
-
-
-def test_the_training_loop_reaches_what_trains(changed):
-    changes = changed("training/loop.py", "rate_sum += rates", "rate_sum += 2 * rates")
-    # Aggregation imports the types of the loop with the local trainers.
-    trains = {"local_model", "distillation", "segment", "aggregation", "local_training"}
-    assert stages_of(changes) == trains | {
-        "distilled_model", "feature_training", "client_generator", "generated",
-    }  # fmt: skip
-    assert {("local_training", name) for name in RECIPES} <= changes
-
-
-def test_a_model_reaches_its_own_recipes_only(changed):
-    changes = changed(
-        "models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block"
-    )
-    assert recipes_of(changes) == {"resnet20", "features", "fedkd", "dense", "closed"}
-    assert stages_of(changes) == {
-        *OF_STUDENTS,
-        "initial_model", "local_training", "aggregation", "segment", "logits",
-        "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
-        "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
-        "feature_moments",
-    }  # fmt: skip
-
-
-def test_what_all_models_share_reaches_all_that_use_it(changed):
-    changes = changed("models/layers.py", "def convolution", "GROUPS = 1\n\n\ndef convolution")
-    assert recipes_of(changes) >= RECIPES.keys()
-    assert not stages_of(changes) & {"dataset", "partition", "participation", *RESULTS}
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "expected"),
-    [
-        ("cvae", "BATCH = 1000", {("client_generator", "cvae"), ("generated", "cvae")}),
-        ("coboosting", "SOFTENED = 4.0", {("synthesised", "coboosting")}),
-    ],
-)
-def test_a_generator_reaches_its_own_images_only(changed, file, old, expected):
-    assert changed(f"algorithm/one_shot/generators/{file}.py", old, f"{old}1") == expected
-
-
-def test_a_generator_of_rounds_reaches_the_recipes_that_have_it_only():
-    settings = DISTILLED | {"ensemble": "clients", "public": "generated"}
-    own = {"data_free", "generators.fedftg", "generators"}
-    for name in ("fedftg", "fedftg_as_released"):
-        recipe = a_recipe(**settings | {"generator": name})
-        below = [one.partition("global_trainers.")[2] for one in
-                 reachable("segment", *reach(recipe, "segment"))]  # fmt: skip
-        assert own <= set(below)
-        assert ("generators.fedftg_as_released" in below) == (name == "fedftg_as_released")
-    taught = reachable("segment", *reach(RECIPES["taught_by_clients"], "segment"))
-    assert not [one for one in taught if "global_trainers.generators" in one or "data_free" in one]
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "reached"),
-    [
-        ("algorithm/discriminators/__init__.py", "def taken_for_real", OF_ODDS[:2]),
-        ("algorithm/ensemble_trainers/odds.py", "def shares", ("distillation",)),
-        ("models/discriminator.py", "class Discriminator", OF_ODDS),
-    ],
-)
-def test_discriminators_reach_the_recipes_whose_votes_they_weigh(changed, file, old, reached):
-    changes = changed(file, old, f"HALF = 2\n\n\n{old}")
-    assert changes == {(stage, "odds") for stage in reached}
-
-
-def test_quantisation_reaches_what_is_quantised_only():
-    recipe = alone(RECIPES["fedavg"])
-    quantised = recipe.model_copy(update={"quantisation": Int8(name="int8")})
-    for stage in ("quantised_model", "client_logits", "local_evaluation"):
-        assert "fedstage.models.int8" in reachable(stage, *reach(quantised, stage))
-        assert "fedstage.models.int8" not in reachable(stage, *reach(recipe, stage))
-    assert "fedstage.models.int8" not in reachable("local_model", *reach(quantised, "local_model"))
-
-
-def test_a_rule_for_models_reaches_what_it_aggregates_only():
-    room = "fedstage.algorithm.aggregation.rules"
-    krum = a_recipe(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
-    for stage in ("aggregation", "segment"):
-        found = reachable(stage, *reach(krum, stage))
-        assert {room, f"{room}.krum"} <= found
-        assert f"{room}.median" not in found
-        plain = reachable(stage, *reach(RECIPES["fedavg"], stage))
-        assert not any(module.startswith(room) for module in plain)
-    training = reachable("local_training", *reach(krum, "local_training"))
-    assert not any(module.startswith(room) for module in training)
-
-
-def test_a_discount_reaches_what_it_discounts_only():
-    room = "fedstage.algorithm.aggregation.discounts"
-    late = a_recipe(staleness="never", aggregation={"discount": "hinge"})
-    found = reachable("aggregation", *reach(late, "aggregation"))
-    assert f"{room}.hinge" in found
-    assert f"{room}.polynomial" not in found
-    plain = reachable("aggregation", *reach(RECIPES["fedavg"], "aggregation"))
-    assert not any(module.startswith(room) for module in plain)
-
-
-def test_stale_updates_reach_what_asks_for_their_discounts():
-    module = "fedstage.algorithm.aggregation.asynchronous"
-    late = a_recipe(staleness={"cyclic": {"delays": [0, 1]}})
-    assert module in reachable("aggregation", *reach(late, "aggregation"))
-    in_time = reach(RECIPES["fedavg"], "aggregation")
-    assert module not in reachable("aggregation", *in_time)
-
-
-def test_a_scheme_reaches_its_own_partitions_only(changed):
-    changes = changed("data/partitions/iid.py", "def assign", "SHARES = 1\n\n\ndef assign")
-    assert changes == {("partition", "iid")}
-
-
-def test_an_ensemble_reaches_those_that_it_teaches_and_its_evaluations(changed):
-    file = "algorithm/ensemble_trainers/clients.py"
-    changes = changed(file, "def shares", "HALF = 2\n\n\ndef shares")
-    # What is scored and asked of taught recipes was made from students in any case.
-    stages = ("distillation", "segment", "logits", "logits_segment", "evaluation")
-    recipes = ("taught_by_clients", "judged")
-    taught = {(stage, recipe) for stage in stages for recipe in recipes}
-    assert changes == taught | {("evaluation", "clients")}
-
-
-def test_kept_labels_and_votes_reach_the_recipes_that_have_them_only():
-    servers = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
-    exchanging = {"ensemble": "clients", "server": servers}
-    recipes = {
-        "kept": a_recipe(local={"digest": {"cache": {}}}, **exchanging),
-        "anew": a_recipe(local="digest", **exchanging),
-        "mean": a_recipe(local="fedgkd"),
-        "votes": a_recipe(
-            data={"digits": {"server_validation": 9}}, local={"fedgkd": {"teacher": "vote"}}
-        ),
-    }
-    for stage, module, name in (
-        ("aggregation", "algorithm.exchange.caching", "kept"),
-        ("segment", "stages.cached_labels", "kept"),
-        ("local_training", "algorithm.local_trainers.votes", "votes"),
-    ):
-        reached = {
-            one for one, recipe in recipes.items()
-            if f"fedstage.{module}" in reachable(stage, *reach(recipe, stage))
-        }  # fmt: skip
-        assert reached == {name}
-
-
-def test_a_data_module_reaches_its_own_data_sets_only(changed):
-    changes = changed("data/datasets/torchvision_data.py", "import numpy as np\n", "import numpy\n")
-    assert changes == {("dataset", "cifar10")}
-
-
-def test_tables_and_figures_reach_no_training(changed):
-    changes = changed("results/tables/runs.py", "def read_runs(", "RUNS = 1\n\n\ndef read_runs(")
-    assert stages_of(changes) == RESULTS
-
-
-def test_how_metrics_are_scored_reaches_evaluations_only(changed):
-    changes = changed("results/scores.py", "def score(", "def scored(")
-    assert stages_of(changes) == {
-        "evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation",
-    }  # fmt: skip
-
-
-def test_files_reach_everything(changed, before):
-    changes = changed("storage/files.py", "import os\n", "import os\n\nTRIES = 3\n")
-    assert changes == before.keys()
+def test_a_module_is_reached_by_the_stages_of_settings_that_need_it_only():
+    for module, having, lacking in MODULES:
+        for pairs, expected in ((having, True), (lacking, False)):
+            for stage, settings in pairs:
+                found = reachable(stage, *reach(settings, stage))
+                assert (f"fedstage.{module}" in found) == expected, (module, stage)
 
 
 # --- reachable modules ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def loaded():
-    """The fedstage modules that a process has after importing each stage."""
+def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen():
     code = """
 import importlib, json, sys
 loaded = {}
@@ -665,13 +492,9 @@ print(json.dumps(loaded))
 """
     command = [sys.executable, "-c", code, *STAGES]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return {stage: set(names) for stage, names in json.loads(done.stdout).items()}
-
-
-def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen(loaded):
     optional = behind_optional()
-    for stage, names in loaded.items():
-        reached = reachable(stage)
+    for stage, loaded in json.loads(done.stdout).items():
+        names, reached = set(loaded), reachable(stage)
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= optional, stage
         assert reached <= names, stage
@@ -762,18 +585,6 @@ def names(*settings):
     return {name for name in found if name != "data.datasets.digits"}
 
 
-def test_weights_of_a_file_are_read_for_models_that_have_them_only():
-    weights = {"file": "a.pth", "sha256": "0" * 8}
-    with_file = EfficientNet.model_validate({"name": "efficientnet_b0", "weights": weights})
-    without = EfficientNet(name="efficientnet_b0")
-    reached = [
-        reachable("initial_model", chosen_modules(InitialModel(model=model, seed=0)))
-        for model in (without, with_file)
-    ]
-    assert "fedstage.models.architectures.efficientnet" in reached[0]
-    assert reached[1] - reached[0] == {"fedstage.models.pretrained"}
-
-
 def test_a_recipe_chooses_what_its_settings_name():
     recipe = a_recipe(local="scaffold", model="resnet20", **DISTILLED)
     assert names(recipe) == {
@@ -786,11 +597,21 @@ def test_a_recipe_chooses_what_its_settings_name():
         "algorithm.global_trainers.transfers.kl",
     }
 
-
-def test_a_recipe_chooses_the_models_of_all_its_groups():
-    mixed = a_recipe(global_models=2, architectures=["cnn_small", "resnet20"])
-    models = {name for name in names(mixed) if name.startswith("models.")}
-    assert models == {"models.architectures.cnn_small", "models.architectures.resnet"}
+    assert names(a_recipe(global_models=2, architectures=["cnn_small", "resnet20"])) >= {
+        "models.architectures.cnn_small",
+        "models.architectures.resnet",
+    }
+    # So do parts of recipes.
+    divided = PartitionSettings(clients=2, partition=recipe.partition, validation=0.0, seed=0)
+    assert names(divided) == {"data.partitions.dirichlet"}
+    assert names(InitialModel(model=recipe.model, seed=0)) == {"models.architectures.resnet"}
+    kl, rooms = "algorithm.global_trainers.transfers.kl", "algorithm.global_trainers"
+    for name, expected in (
+        ("distilled", {kl}),
+        ("averaged", {kl, f"{rooms}.swa"}),
+        ("judged", {kl, f"{rooms}.drop_worst", f"{rooms}.early_stopping"}),
+    ):
+        assert {found for found in names(RECIPES[name]) if f"{rooms}." in found} == expected
 
 
 def test_a_stage_reaches_the_choices_that_its_code_depends_on():
@@ -813,40 +634,6 @@ def test_a_stage_reaches_the_choices_that_its_code_depends_on():
         assert found == {f"fedstage.{name}" for name in expected}, stage
 
 
-def test_changes_of_public_images_reach_data_sets_that_have_them_only():
-    def of_dataset(**keys):
-        data = DataOption.model_validate({"data": {"digits": keys}})
-        return reachable("dataset", *reach(data, "dataset"))
-
-    plain = of_dataset(held_out=9)
-    assert of_dataset(held_out_augmentation="flip") - plain == {
-        "fedstage.training.public_images", "fedstage.training.images", "fedstage.data.bags",
-    }  # fmt: skip
-    recipe = a_recipe(data={"digits": {"held_out_augmentation": "flip"}})
-    for stage in ("local_training", "segment", "partition"):
-        assert "fedstage.training.public_images" not in reachable(stage, *reach(recipe, stage))
-
-
-def test_the_compiler_is_part_of_what_is_trained_by_compiled_code():
-    compiled, plain = a_recipe(numerics={"compile": True}), a_recipe()
-    for stage in ("local_training", "segment"):
-        assert "fedstage.training.compiled" in reachable(stage, *reach(compiled, stage))
-        assert "fedstage.training.compiled" not in reachable(stage, *reach(plain, stage))
-    for stage in ("dataset", "partition", "tables"):
-        assert "fedstage.training.compiled" not in reachable(stage, *reach(compiled, stage))
-
-
-def test_what_a_server_may_do_is_chosen_by_its_settings():
-    def of_server(name):
-        return {name for name in names(RECIPES[name]) if ".global_trainers." in name}
-
-    rooms = "algorithm.global_trainers"
-    kl = f"{rooms}.transfers.kl"
-    assert of_server("distilled") == {kl}
-    assert of_server("averaged") == {kl, f"{rooms}.swa"}
-    assert of_server("judged") == {kl, f"{rooms}.drop_worst", f"{rooms}.early_stopping"}
-
-
 def test_a_drawn_kind_has_one_source_however_its_logits_are_made():
     for name in ("fedavg", "distilled", "bayesian"):
         sources = [
@@ -860,19 +647,6 @@ def test_a_drawn_kind_has_one_source_however_its_logits_are_made():
     # The segment of this recipe draws them itself.
     recipe = RECIPES["bayesian"]
     assert source_of(recipe, "logits", members="gaussian_10") == source_of(recipe, "segment")
-
-
-def test_other_settings_than_recipes_choose():
-    recipe = RECIPES["resnet20"]
-    divided = PartitionSettings(clients=2, partition=recipe.partition, validation=0.0, seed=0)
-    assert names(divided) == {"data.partitions.dirichlet"}
-    weights = InitialModel(model=recipe.model, seed=recipe.seed)
-    assert names(weights) == {"models.architectures.resnet"}
-
-
-def test_a_stage_that_does_not_exist_is_named():
-    with pytest.raises(FedstageError, match=r"fedstage\.stages\.trian: no such module"):
-        stage_fingerprint("trian")
 
 
 # --- what rules carry -----------------------------------------------------------------------------
@@ -905,6 +679,8 @@ def test_other_rules_carry_the_fingerprint_of_their_stage():
 
 
 def test_a_fingerprint_is_12_hexadecimal_digits_and_differs_between_stages():
+    with pytest.raises(FedstageError, match=r"fedstage\.stages\.trian: no such module"):
+        stage_fingerprint("trian")
     found = [stage_fingerprint(stage) for stage in STAGES]
     assert len(set(found)) == len(found)
     assert all(len(digits) == 12 and int(digits, 16) >= 0 for digits in found)
@@ -956,99 +732,76 @@ def test_imports_of_a_module(tmp_path):
         assert imported(tmp_path / str(number), text) == expected, text
 
 
-def test_relative_imports_of_a_module(tmp_path):
-    for number, (name, text, expected) in enumerate(
-        [
-            ("kind.user", "from . import one", {"kind", "kind.one"}),
-            ("kind.user", "from .one import f", {"kind", "kind.one"}),
-            ("kind.user", "from ..a import f", {"a"}),
-        ]
-    ):
-        found = imported(tmp_path / str(number), text, name)
-        assert found - {"kind"} == expected - {"kind"}, text
-
-
-def test_relative_imports_of_a_package(tmp_path):
-    files = {"kind/__init__.py": "from .one import f", "kind/one.py": ""}
-    package = written(tmp_path / "fedstage", files)
-    assert imports("fedstage.kind", package) >= {"fedstage.kind.one"}
-
-
-def test_a_module_may_import_in_circles(tmp_path):
-    files = {"stages/__init__.py": "", "stages/x.py": "import fedstage.a"}
-    files |= {"a.py": "import fedstage.b", "b.py": "import fedstage.a"}
-    package = written(tmp_path / "fedstage", files)
-    assert reachable("x", package=package) == {"fedstage.stages.x", "fedstage.a", "fedstage.b"}
-
-
-def test_what_only_declarations_import_is_not_reachable(tmp_path):
-    files = {"stages/__init__.py": "import fedstage.a", "stages/x.py": "import fedstage.settings"}
-    files |= {"a.py": "", "b.py": "", "settings.py": "import fedstage.b"}
-    package = written(tmp_path / "fedstage", files)
-    assert reachable("x", package=package) == {"fedstage.stages.x"}
-
-
-def test_a_room_of_choices_is_reached_with_the_modules_that_are_chosen_there(tmp_path):
-    room = "fedstage.data.partitions"
-    files = {"stages/__init__.py": "", "stages/x.py": f"import {room}", "a.py": ""}
-    files |= {f"data/{name}": "" for name in ("__init__.py", "partitions/__init__.py")}
-    files |= {"data/partitions/iid.py": "import fedstage.a", "data/partitions/shards.py": ""}
-    package = written(tmp_path / "fedstage", files)
-    found = {"fedstage.stages.x", "fedstage.data", room}
-    assert reachable("x", package=package) == found
-    chosen = frozenset({f"{room}.iid"})
-    assert reachable("x", chosen, package=package) == found | {f"{room}.iid", "fedstage.a"}
-
-
-def test_what_only_some_recipes_choose_is_reached_by_these_only(tmp_path):
-    (chosen,) = EfficientNet.uses.values()
-    name = f"fedstage.{chosen}"
-    files = {"stages/__init__.py": "", "stages/x.py": f"import {name}"}
-    files |= {"models/__init__.py": "", "models/pretrained.py": ""}
-    package = written(tmp_path / "fedstage", files)
-    found = {"fedstage.stages.x", "fedstage.models"}
-    assert reachable("x", package=package) == found
-    assert reachable("x", frozenset({name}), package=package) == found | {name}
-
-
-def test_code_that_differs_has_another_digest(tmp_path):
-    for number, (one, other) in enumerate([
-        ("x = 1", "x = 2"),
-        ("x = 1", "x = 1.0"),
-        ("x = 1", "x = True"),
-        ("x = None", "x = ()"),
-        ("return_ = f()", "return_ = f(None)"),
-        ("def f():\n    return", "def f():\n    return None"),
-        ("'a docstring'\nx = 'b'", "'a docstring'\nx = 'c'"),
-        ("def f(a, b=1): ...", "def f(a, *, b=1): ...",),
-        ("x = a if b else c", "x = c if b else a"),
-        ("x = f'{a}'", "x = f'{a!r}'"),
-        ("x = -1", "x = 1"),
-        ("x = {**a}", "x = {None: a}"),
-        ("for x in y:\n    'not a docstring'", "for x in y:\n    'nor this one'"),
+def test_relative_imports(tmp_path):
+    for number, (name, text, expected) in enumerate([
+        ("kind.user", "from . import one", {"kind.one"}),
+        ("kind.user", "from .one import f", {"kind.one"}),
+        ("kind.user", "from ..a import f", {"a"}),
+        ("kind.__init__", "from .one import f", {"kind.one"}),
     ]):  # fmt: skip
-        files = {"one.py": one, "other.py": other}
+        module = name.removesuffix(".__init__")
+        files = {"a.py": "", "kind/__init__.py": "", "kind/one.py": ""}
+        files[f"{name.replace('.', '/')}.py"] = text
         package = written(tmp_path / str(number) / "fedstage", files)
-        digests = [module_digest(f"fedstage.{name}", package) for name in ("one", "other")]
-        assert digests[0] != digests[1], one
+        found = imports(f"fedstage.{module}", package) - {"fedstage", "fedstage.kind"}
+        assert found == {f"fedstage.{other}" for other in expected}, text
 
 
-def test_code_that_is_the_same_has_the_same_digest(tmp_path):
-    for number, (one, other) in enumerate(
-        [
-            ("x = 1", "# A comment\nx  =  1  # and another"),
-            ("x = 'a' 'b'", 'x = ("ab")'),
-            ("'doc'\nx = 1", "x = 1"),
-            ("class C:\n    'doc'\n    x = 1", "class C:\n    'other'\n    x = 1"),
-            ("async def f():\n    'doc'\n    return 1", "async def f():\n    return 1"),
-            ("def f(a, b): return a", "def f(\n    a,\n    b,\n):\n    return a"),
-            ("x = 1_000", "x = 1000"),
-        ]
-    ):
-        files = {"one.py": one, "other.py": other}
+PARTITIONS = "fedstage.data.partitions"
+ROOM = {
+    "data/__init__.py": "", "data/partitions/__init__.py": "",
+    "data/partitions/iid.py": "import fedstage.a", "data/partitions/shards.py": "",
+}  # fmt: skip
+(PRETRAINED_MODULE,) = {f"fedstage.{name}" for name in EfficientNet.uses.values()}
+
+
+def test_reachable_modules_of_small_packages(tmp_path):
+    """In circles, beyond declarations, and in a room of choices those that are chosen."""
+    for number, (text, files, chosen, expected) in enumerate([
+        ("import fedstage.a", {"a.py": "import fedstage.b", "b.py": "import fedstage.a"}, (),
+         {"fedstage.a", "fedstage.b"}),
+        ("import fedstage.settings", {"settings.py": "import fedstage.b", "b.py": ""}, (), set()),
+        (f"import {PARTITIONS}", ROOM | {"a.py": ""}, (), {"fedstage.data", PARTITIONS}),
+        (f"import {PARTITIONS}", ROOM | {"a.py": ""}, (f"{PARTITIONS}.iid",),
+         {"fedstage.data", PARTITIONS, f"{PARTITIONS}.iid", "fedstage.a"}),
+        (f"import {PRETRAINED_MODULE}", {"models/__init__.py": "", "models/pretrained.py": ""}, (),
+         {"fedstage.models"}),
+        (f"import {PRETRAINED_MODULE}", {"models/__init__.py": "", "models/pretrained.py": ""},
+         (PRETRAINED_MODULE,), {"fedstage.models", PRETRAINED_MODULE}),
+    ]):  # fmt: skip
+        stages = {"stages/__init__.py": "import fedstage.c", "stages/x.py": text, "c.py": ""}
+        package = written(tmp_path / str(number) / "fedstage", stages | files)
+        found = reachable("x", frozenset(chosen), package=package)
+        assert found == {"fedstage.stages.x", *expected}, number
+
+
+def test_code_has_one_digest_however_it_is_written(tmp_path):
+    for number, (first, other, same) in enumerate([
+        ("x = 1", "x = 2", False),
+        ("x = 1", "x = 1.0", False),
+        ("x = 1", "x = True", False),
+        ("x = None", "x = ()", False),
+        ("return_ = f()", "return_ = f(None)", False),
+        ("def f():\n    return", "def f():\n    return None", False),
+        ("'a docstring'\nx = 'b'", "'a docstring'\nx = 'c'", False),
+        ("def f(a, b=1): ...", "def f(a, *, b=1): ...", False),
+        ("x = a if b else c", "x = c if b else a", False),
+        ("x = f'{a}'", "x = f'{a!r}'", False),
+        ("x = -1", "x = 1", False),
+        ("x = {**a}", "x = {None: a}", False),
+        ("for x in y:\n    'not a docstring'", "for x in y:\n    'nor this one'", False),
+        ("x = 1", "# A comment\nx  =  1  # and another", True),
+        ("x = 'a' 'b'", 'x = ("ab")', True),
+        ("'doc'\nx = 1", "x = 1", True),
+        ("class C:\n    'doc'\n    x = 1", "class C:\n    'other'\n    x = 1", True),
+        ("async def f():\n    'doc'\n    return 1", "async def f():\n    return 1", True),
+        ("def f(a, b): return a", "def f(\n    a,\n    b,\n):\n    return a", True),
+        ("x = 1_000", "x = 1000", True),
+    ]):  # fmt: skip
+        files = {"one.py": first, "other.py": other}
         package = written(tmp_path / str(number) / "fedstage", files)
         digests = [module_digest(f"fedstage.{name}", package) for name in ("one", "other")]
-        assert digests[0] == digests[1], one
+        assert (digests[0] == digests[1]) == same, first
 
 
 CODE = '''
@@ -1073,15 +826,11 @@ def test_the_digest_does_not_depend_on_the_version_of_python(tmp_path):
     assert module_digest("fedstage.one", package).startswith("d8ca77fd49196626")
 
 
-def test_fingerprints_need_no_torch():
-    code = (
-        "import sys, fedstage.plan.source; print(*{'torch', 'pyarrow', 'numpy'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
-
-
-def test_all_choices_are_known_whatever_else_is_imported():
-    code = "from fedstage.plan.source import optional_modules; print(*sorted(optional_modules()))"
+def test_fingerprints_need_no_torch_and_know_all_choices_whatever_else_is_imported():
+    code = """
+import sys
+from fedstage.plan.source import optional_modules
+print(*sorted(optional_modules()), *{"torch", "pyarrow", "numpy"} & {*sys.modules})
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == optional_modules()

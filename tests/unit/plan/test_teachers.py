@@ -3,6 +3,7 @@
 from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files
+from fedstage.plan.data_files import public_id
 from fedstage.plan.training import (
     LOGITS,
     aggregated_model,
@@ -13,7 +14,7 @@ from fedstage.plan.training import (
     teacher_logits,
     updates,
 )
-from fedstage.plan.training_folder import public_file, public_id
+from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Clients
 from fedstage.settings.recipes import Recipe
 

@@ -19,6 +19,7 @@ from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
+from fedstage.plan.data_files import public_id
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.scores import EVALUATION
 from fedstage.plan.training import (
@@ -32,7 +33,7 @@ from fedstage.plan.training import (
     participants_table,
     updates,
 )
-from fedstage.plan.training_folder import public_id, training_folder
+from fedstage.plan.training_folder import training_folder
 from fedstage.settings.ensembles import EachClient
 from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.recipes import Recipe

@@ -5,7 +5,7 @@ import torch
 from tests.shared.stages import make_data
 
 from fedstage.execution.cli import main
-from fedstage.plan import segment_files, segment_rules, segments
+from fedstage.plan import segment_files, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
@@ -107,7 +107,7 @@ def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: Fal
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
-        words = segment_rules.options(part, kept.get(part)).split()
+        words = part.options(kept.get(part, {})).split()
         assert (
             main([part.stage, "--recipe", f"{training_folder(part.recipe)}/recipe.yaml", *words])
             == 0

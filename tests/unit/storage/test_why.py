@@ -89,7 +89,7 @@ def call(stage, log, source, **options):
 def prepare():
     """Make what rounds start from."""
     data, scheme, plan = (
-        data_files.data_id(RECIPE.data),
+        data_files.data_file(RECIPE.data, "train").split("/")[2],
         name_of(data_files.clients_table(RECIPE)),
         name_of(data_files.participation_table(RECIPE, 1)),
     )
@@ -207,7 +207,7 @@ def evaluate():
 
 
 def train_alone():
-    folder = unfederated.local_id(ALONE)
+    folder = unfederated.local_folder(ALONE).rpartition("/")[2]
     recipe = f"results/local_models/{folder}/recipe.yaml"
     settings = as_json(canonical(ALONE))
     call(

@@ -172,6 +172,6 @@ def _aggregated(
     """Return the logits of a one-shot aggregator, from those of its members."""
     paths = unfederated.members_logits(recipe, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
-    parameters, notes = load_tensors(folder / one_shot.aggregator_file(recipe))
+    parameters, notes = load_tensors(folder / one_shot.AGGREGATOR(recipe))
     chosen = of_chosen(recipe, notes["members"], members, info_of(run))
     return predict(recipe.aggregator, parameters, chosen, images, info_of(run))

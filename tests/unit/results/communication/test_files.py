@@ -106,7 +106,7 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     assert held_files(recipe, length) == [
         *models[:2],
         *models[3:],
-        shot.aggregator_file(recipe),
+        shot.AGGREGATOR(recipe),
     ]
     assert client_models(recipe, length) == [*models[:2], *models[3:]]
 
@@ -118,7 +118,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     assert held_files(recipe, length) == [
         *models[:2],
         *models[3:],
-        shot.aggregator_file(recipe),
+        shot.AGGREGATOR(recipe),
     ]
     trained = unfederated.local_models(local_recipe(recipe))
     assert client_models(recipe, length) == [*trained[:2], *trained[3:]]

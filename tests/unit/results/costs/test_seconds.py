@@ -80,7 +80,7 @@ def of_logits(root, recipe, images, seconds):
 
 
 def of_aggregator(root, recipe, seconds):
-    made = shot.aggregator_file(recipe)
+    made = shot.AGGREGATOR(recipe)
     write(root, "aggregator", [made], seconds, flat(shot.AGGREGATOR.job(recipe).inputs))
 
 
@@ -133,7 +133,7 @@ def test_who_trains_an_aggregator_pays_for_it(tmp_path, by, clients, server):
 def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
     recipe = OneShotRecipe.model_validate(BASE | {"aggregator": "averaging"})
     of_models(tmp_path, recipe)
-    made = shot.aggregator_file(recipe)
+    made = shot.AGGREGATOR(recipe)
     files = [made, shot.AGGREGATOR(recipe, output="snapshots")]
     read = flat(shot.AGGREGATOR.job(recipe).inputs)
     write(tmp_path, "aggregator", files, 99.0, read, made="2025")
@@ -194,7 +194,8 @@ def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp
     of_rounds(tmp_path, recipe, 1)
     generator, (odds,) = discriminators.PUBLIC_GENERATOR(recipe), discriminators.odds_files(recipe)
     write(tmp_path, "public_generator", [generator], 5000.0)
-    for client, made in enumerate(discriminators.discriminators(recipe)):
+    for client in range(recipe.clients):
+        made = discriminators.CLIENT_DISCRIMINATOR(recipe, client)
         read = flat(discriminators.CLIENT_DISCRIMINATOR.job(recipe, 0).inputs)
         write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
     write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.CLIENT_ODDS.job(recipe).inputs))

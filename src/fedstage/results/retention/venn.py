@@ -18,7 +18,6 @@ from fedstage.results.figures.accuracy import line_axis, varying_axes
 from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.style import SMALL, Facets, style
 from fedstage.results.retention.runs import RunRetention, mean
-from fedstage.results.retention.table import cells_of
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import name_points, show_value
 from fedstage.settings.scores import Axis
@@ -106,7 +105,9 @@ def draw_venn(runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequen
     axes, main = [*rows, *columns], line_axis(rows)
     others = [axis for axis in axes if axis != main]
     # By the others first, so that those to be compared are side by side.
-    cells = cells_of(runs, [*others, main])
+    cells: dict[Place, list[RunRetention]] = {}
+    for run in runs:
+        cells.setdefault(tuple(run.settings[axis] for axis in (*others, main)), []).append(run)
     places = _in_order(list(cells))
     counts = [mean_counts(cells[place]) for place in places]
     labels = _labels(places, [*others, main])

@@ -38,14 +38,14 @@ def test_a_job_begins_when_all_that_it_waits_for_has_ended():
 
 
 def test_a_client_does_one_job_at_a_time_earlier_rounds_and_lower_groups_first():
-    late, main, other = job("a", round=2), job("z", group=0), job("b", group=1)
+    late, main, other = job("a", round_=2), job("z", group=0), job("b", group=1)
     edges = {late: (), main: (), other: ()}
     found = run(edges, dict.fromkeys(edges, 1.0), dict.fromkeys(edges, 7))
     assert found == {main: (0, 1), other: (1, 2), late: (2, 3)}
 
 
 def test_a_job_that_has_begun_is_not_interrupted():
-    early, late = job("b", round=1), job("c", round=2)
+    early, late = job("b", round_=1), job("c", round_=2)
     edges = {A: (), early: (A,), late: ()}
     places = {A: 0, early: 1, late: 1}
     assert run(edges, {A: 1.0, early: 1.0, late: 5.0}, places)[early] == (5, 6)
@@ -78,7 +78,7 @@ def test_jobs_without_duration_take_no_time():
 
 
 def test_a_job_behind_one_without_duration_is_not_passed_over():
-    first, second = job("d", round=1), job("e", round=2)
+    first, second = job("d", round_=1), job("e", round_=2)
     edges = {A: (), B: (A,), first: (B,), C: (), second: (C,)}
     places = {A: 0, B: AGGREGATOR, C: 1, first: SERVER, second: SERVER}
     seconds = {A: 1.0, B: 0.0, C: 1.0, first: 5.0, second: 5.0}
@@ -95,7 +95,7 @@ def test_a_client_begins_when_it_comes_and_pauses_when_it_goes():
 
 
 def test_a_client_that_comes_takes_the_lowest_job_that_is_ready_by_then():
-    first, second = job("d", round=1), job("e", round=2)
+    first, second = job("d", round_=1), job("e", round_=2)
     edges = {C: (), first: (C,), second: ()}
     places = {C: 1, first: 0, second: 0}
     intervals = {0: [(5.0, inf)], 1: [(0.0, inf)]}
@@ -114,7 +114,7 @@ def random_case(seed):
     """Jobs with edges from earlier ones, on four clients, a server of two and an aggregator."""
     draw = np.random.default_rng(seed)
     jobs = sorted(
-        job(f"{n:02d}", round=int(draw.integers(1, 5)), group=int(draw.integers(2)))
+        job(f"{n:02d}", round_=int(draw.integers(1, 5)), group=int(draw.integers(2)))
         for n in range(40)
     )
     edges, seconds, places = {}, {}, {}

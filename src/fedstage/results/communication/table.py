@@ -114,10 +114,7 @@ COLUMNS = (
         average(_mib),
     ),
     Column(
-        "published_memory_mib",
-        "Published (MiB)",
-        "the same as {source} reports it.",
-        average(_mib),
+        "published_memory_mib", "Published (MiB)", "the same as {source} reports it.", average(_mib)
     ),
     Column("published_params"),  # of the sum until a target is reached
 )

@@ -5,13 +5,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 from fedstage.results.figures.looks import Look, looks_of
+from fedstage.results.figures.placing import scale_bytes
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.tables.columns import Row, by_cell
-from fedstage.results.tables.labels import head_of, human_bytes, join_labels, show_value
+from fedstage.results.tables.labels import head_of, join_labels, show_value
 from fedstage.settings.scores import Metric
 
 #: Where a method is: bytes of the mean client, and its score over seeds.
@@ -42,7 +42,10 @@ def draw_costs(
     low, high = _limits(moved)
     silent = low / _APART if 0 in moved else None
     for axes, points in zip(figure.grid, facets.values(), strict=True):
-        _scale(axes, silent, low, high)
+        start = silent / _APART if silent else low
+        scale_bytes(axes, start, low, high, _WIDE, silent)
+        if silent:
+            axes.axvline(low, **_RULE)
         placed = {name: (sent or silent or low, score) for name, (sent, score) in points.items()}
         for name, (place, spread) in placed.items():
             draw_dot(axes, place, spread, looks[name])
@@ -130,18 +133,3 @@ def _limits(moved: Sequence[float]) -> tuple[float, float]:
     sent = [one for one in moved if one > 0] or [1.0]
     margin = max(max(sent) / min(sent), 4.0) ** 0.08
     return min(sent) / margin, max(sent) * margin
-
-
-def _scale(axes: Axes, silent: float | None, low: float, high: float) -> None:
-    """Make the axis of bytes logarithmic, with a place before it for who is `silent`."""
-    axes.set_xscale("log")
-    axes.set_xlim(silent / _APART if silent else low, high)
-    subs = (1.0,) if high > _WIDE * low else (1.0, 2.0, 5.0)
-    ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
-    names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
-    if silent:
-        axes.axvline(low, **_RULE)
-        ticks, names = [silent, *ticks], ["none", *names]
-    axes.set_xticks(ticks, names)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=False, axis="x")

@@ -38,11 +38,7 @@ def _with_interval(differences: Sequence[float]) -> str:
 #: seconds of all clients, one after the other, and of the server, until training ends, and bytes
 #: that prediction needs. The difference to the first method is for people only.
 COLUMNS = (
-    Column(
-        "score",
-        "Score",
-        "after training, mean ± standard deviation (n−1) over seeds.",
-    ),
+    Column("score", "Score", "after training, mean ± standard deviation (n−1) over seeds."),
     Column(
         "difference",
         "Beside the first",

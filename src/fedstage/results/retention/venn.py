@@ -14,12 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
-from fedstage.results.figures.accuracy import line_axis, varying_axes
 from fedstage.results.figures.looks import COLOURS
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.figures.style import SMALL, Facets, style
 from fedstage.results.retention.runs import RunRetention, mean
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import name_points, show_value
 from fedstage.settings.scores import Axis
 
 _PARTS = ("lost", "gained", "retained")
@@ -143,10 +142,9 @@ def _across(places: Sequence[Place]) -> int | None:
 
 def _labels(places: Sequence[Place], axes: Sequence[str]) -> list[str]:
     """Name places by the value on the last axis and, below it, on the others that vary."""
-    frame = pd.DataFrame(places, columns=list(axes))
-    others = name_points(frame, varying_axes(frame, axes[:-1]))
-    names = map(show_value, frame[axes[-1]])
-    return [f"{name}\n{other}".strip() for name, other in zip(names, others, strict=True)]
+    frame = placed(pd.DataFrame(places, columns=list(axes)), axes[-1], axes)
+    pairs = zip(frame[LINE], frame[FACET], strict=True)
+    return [f"{name}\n{other}".strip() for name, other in pairs]
 
 
 def _extent(pairs: Iterable[Circles], inches: float) -> tuple[float, float]:

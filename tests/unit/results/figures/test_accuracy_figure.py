@@ -7,8 +7,9 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.collections import PolyCollection
 
-from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy, line_axis
+from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy
 from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
+from fedstage.results.figures.placing import line_axis
 
 ROUNDS = 4
 

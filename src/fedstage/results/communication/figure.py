@@ -139,7 +139,9 @@ def _draw(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], step: floa
             draw_curve(axes, runs, _MOVED, _SCORE, looks[str(name)], turn)
         else:
             once.append((str(name), float(runs[_MOVED].iloc[0]), list(runs[_SCORE])))
-    for place, (name, _, scores) in zip(dodged([one[1] for one in once], step), once, strict=True):
+    for place, (name, _, scores) in zip(
+        dodged([point[1] for point in once], step), once, strict=True
+    ):
         draw_dot(axes, place, spread_of(scores), looks[name])
 
 

@@ -261,7 +261,9 @@ def _numbers(run: RunTraffic) -> dict[str, Cell]:
     sent = sum(phase.up for phase in run.phases if phase.rounds)
     fetched = [phase.down for phase in run.phases if phase.name == ENSEMBLE]
     moved = run.total.up + run.total.down
-    to_best, to_reach = (None if one is None else one.moved for one in (run.best, run.reached))
+    to_best, to_reach = (
+        None if reached is None else reached.moved for reached in (run.best, run.reached)
+    )
     known: dict[Communicated, float | None] = {
         "bytes": moved,
         "times_one_shot": moved / run.one_shot,

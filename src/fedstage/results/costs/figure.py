@@ -38,7 +38,7 @@ def draw_costs(
     looks = looks_of(list(dict.fromkeys(name for points in facets.values() for name in points)))
     height = max(_LEAST, _LINE * max(map(len, facets.values())))
     figure = Facets(list(facets), height, across=min(2, len(facets)), width=PAGE)
-    moved = [one for points in facets.values() for one, _ in points.values()]
+    moved = [count for points in facets.values() for count, _ in points.values()]
     low, high = _limits(moved)
     silent = low / _APART if 0 in moved else None
     for axes, points in zip(figure.grid, facets.values(), strict=True):
@@ -130,6 +130,6 @@ def _name(
 
 def _limits(moved: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the scale of bytes, around what is sent."""
-    sent = [one for one in moved if one > 0] or [1.0]
+    sent = [count for count in moved if count > 0] or [1.0]
     margin = max(max(sent) / min(sent), 4.0) ** 0.08
     return min(sent) / margin, max(sent) * margin

@@ -86,7 +86,7 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def shared_settings(origins: Sequence[Origin]) -> dict[str, str]:
     """Return the settings that all runs have in common."""
-    known = [one.settings for one in origins if not one.fault]
+    known = [origin.settings for origin in origins if not origin.fault]
     if not known:
         return {}
     first, *others = known

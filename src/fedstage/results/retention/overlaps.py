@@ -83,18 +83,18 @@ def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[A
     return dict(places)
 
 
-def overlap(one: torch.Tensor, other: torch.Tensor) -> float | None:
+def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
     """Return |G & G'| / |G | G'| in percent for what two methods have learnt, bool [n].
 
     None where neither has learnt anything.
     """
-    union = int((one | other).sum())
-    return 100 * int((one & other).sum()) / union if union else None
+    union = int((learnt | other).sum())
+    return 100 * int((learnt & other).sum()) / union if union else None
 
 
-def _check_samples(one: RunRetention, other: RunRetention) -> None:
-    if len(one.learnt) != len(other.learnt):
+def _check_samples(run: RunRetention, other: RunRetention) -> None:
+    if len(run.learnt) != len(other.learnt):
         raise FedstageError(
-            f"{show_point(one.settings)} and {show_point(other.settings)}: {len(one.learnt)} and "
+            f"{show_point(run.settings)} and {show_point(other.settings)}: {len(run.learnt)} and "
             f"{len(other.learnt)} test samples: must be the same samples"
         )

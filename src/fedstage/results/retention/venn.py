@@ -79,14 +79,14 @@ def circles(lost: float, gained: float, retained: float) -> Circles:
     return Circles(before, after, high)
 
 
-def shared_area(one: float, other: float, distance: float) -> float:
+def shared_area(first: float, second: float, distance: float) -> float:
     """Return the area of the lens that circles of two radii share at a distance of centres."""
-    if distance >= one + other:
+    if distance >= first + second:
         return 0.0
-    if distance <= abs(one - other):
-        return pi * min(one, other) ** 2
-    chord = (distance**2 + one**2 - other**2) / (2 * distance)  # from the first centre
-    return _segment(one, chord) + _segment(other, distance - chord)
+    if distance <= abs(first - second):
+        return pi * min(first, second) ** 2
+    chord = (distance**2 + first**2 - second**2) / (2 * distance)  # from the first centre
+    return _segment(first, chord) + _segment(second, distance - chord)
 
 
 def _segment(radius: float, height: float) -> float:
@@ -111,19 +111,19 @@ def draw_venn(runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequen
     counts = [mean_counts(cells[place]) for place in places]
     labels = _labels(places, [*others, main])
     drawn = Facets(labels, _HEIGHT, _handles(), across=_across(places), left=0.0)
-    pairs = [circles(**one) for one in counts]
+    pairs = [circles(**count) for count in counts]
     width, height = _extent(pairs, drawn.axes_width)
-    for on, one, pair in zip(drawn.grid, counts, pairs, strict=True):
+    for on, count, pair in zip(drawn.grid, counts, pairs, strict=True):
         on.set(xlim=(-width / 2, width / 2), ylim=(-height / 2, height / 2), aspect="equal")
         on.set_axis_off()
-        _draw(on, pair, one, width / drawn.axes_width)
+        _draw(on, pair, count, width / drawn.axes_width)
     return drawn.figure
 
 
 def mean_counts(runs: Iterable[RunRetention]) -> dict[str, float]:
     """Return `lost`, `gained` and `retained`, means over seeds of a run's means over rounds."""
     numbers = [run.numbers for run in runs]
-    return {name: mean(one[name] for one in numbers) or 0.0 for name in _PARTS}
+    return {name: mean(run[name] for run in numbers) or 0.0 for name in _PARTS}
 
 
 def _in_order(places: Sequence[Place]) -> list[Place]:

@@ -77,8 +77,8 @@ COLUMNS = (
 
 def seconds_by_column(times: Sequence[Times]) -> dict[str, list[float]]:
     """Return the seconds of the jobs, or rounds, of the runs of all seeds, by column."""
-    return {"participant_s": [one for run in times for one in per_participant(run)]} | {
-        name: [one for run in times for one in per_round(run, stages)]
+    return {"participant_s": [seconds for run in times for seconds in per_participant(run)]} | {
+        name: [seconds for run in times for seconds in per_round(run, stages)]
         for name, stages in _STAGES.items()
     }
 

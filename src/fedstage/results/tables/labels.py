@@ -76,9 +76,9 @@ def settings_for_people(settings: Mapping[str, Any], experiment: ExperimentRuns)
 def _method_label(method: Any, labels: Mapping[str, str]) -> Any:
     """Return the label of a method, or of each method in a list or among a mapping's keys."""
     if isinstance(method, list):
-        return [_method_label(one, labels) for one in method]
+        return [_method_label(name, labels) for name in method]
     if isinstance(method, dict):
-        return {_method_label(one, labels): value for one, value in method.items()}
+        return {_method_label(name, labels): value for name, value in method.items()}
     return labels.get(str(method), method)
 
 

@@ -17,46 +17,25 @@ def _if_distilled(show: Callable[[Properties], str]) -> Callable[[Properties], s
 
 
 _COLUMNS = (
-    Column(
-        "ensemble",
-        "Ensemble",
+    Column("ensemble", "Ensemble",
         "members of the teacher, which the server holds at a time; C: participants of a round; "
         f"{NOTHING}: nothing is distilled.",
-        _if_distilled(lambda found: as_function(found.ensemble)),
-    ),
-    Column(
-        "passes",
-        "Passes",
+        _if_distilled(lambda found: as_function(found.ensemble))),
+    Column("passes", "Passes",
         "models that are asked about all public images in a round; what earlier rounds asked is "
-        "read from their logits.",
-        _if_distilled(lambda found: as_function(found.passes)),
-    ),
-    Column(
-        "students",
-        "Students",
-        "models that are distilled in a round.",
-        _if_distilled(lambda found: str(found.students)),
-    ),
-    Column(
-        "secure_aggregation",
-        "Secure aggregation",
+        "read from their logits.", _if_distilled(lambda found: as_function(found.passes))),
+    Column("students", "Students", "models that are distilled in a round.",
+        _if_distilled(lambda found: str(found.students))),
+    Column("secure_aggregation", "Secure aggregation",
         "whether the server needs no more of single clients than the sum of their updates.",
-        lambda found: "no" if found.sees_clients else "yes",
-    ),
-    Column(
-        "overlap",
-        "Overlap",
+        lambda found: "no" if found.sees_clients else "yes"),
+    Column("overlap", "Overlap",
         "share of the next round's participants that wait for no distillation of this round: they "
         "train while the server distils.",
-        lambda found: NOTHING if found.free is None else f"{100 * found.free:g} %",
-    ),
-    Column(
-        "inference",
-        "Inference",
-        "models that the evaluated predictor consists of.",
-        lambda found: str(found.inference),
-    ),
-)
+        lambda found: NOTHING if found.free is None else f"{100 * found.free:g} %"),
+    Column("inference", "Inference", "models that the evaluated predictor consists of.",
+        lambda found: str(found.inference)),
+)  # fmt: skip
 
 
 def properties(*, runs: Path, markdown: Path, csv: Path) -> None:

@@ -65,59 +65,36 @@ _BYTES = average(lambda count: human_bytes(round(count)))
 #: The columns behind the axes and the seed, in the order of files.
 COLUMNS = (
     Column("part", type=pa.int64()),  # of the run; null for a sum
-    Column(
-        "phase",
-        "Phase",
+    Column("phase", "Phase",
         "what travels, `federated round` in all rounds of a federated method together. "
         f"{_NAMES[TOTAL]}: until training ends. {_NAMES[TO_BEST]}: until the end of the round that "
-        "is best on the clients' validation samples. {reach}",
-        type=pa.string(),
-    ),
-    Column(
-        "rounds",  # 0 for a phase outside of rounds; of a sum its last round
-        "Rounds",
+        "is best on the clients' validation samples. {reach}", type=pa.string()),
+    # 0 for a phase outside of rounds; of a sum its last round.
+    Column("rounds", "Rounds",
         f"of the phase, {NOTHING} for what happens once; of a total the last round of all.",
-        _range,
-        pa.int64(),
-    ),
-    Column(
-        "bytes_up",  # null, as all numbers, for a score that is never reached
-        "Upload",
-        "bytes that the mean client sends: all participants' over the number of clients.",
-        _BYTES,
-    ),
+        _range, pa.int64()),
+    # Null, as all numbers, for a score that is never reached.
+    Column("bytes_up", "Upload",
+        "bytes that the mean client sends: all participants' over the number of clients.", _BYTES),
     Column("bytes_down", "Download", "bytes that it receives (1 kB = 1000 B).", _BYTES),
     Column("bytes", "Both", "their sum.", _BYTES),
-    Column(
-        "times_one_shot",
-        "Times one-shot",
-        "that sum over one model of a client up and one down.",
-        average("{:.3g}".format),
-    ),
-    Column(
-        "params",
-        "Parameters",
+    Column("times_one_shot", "Times one-shot",
+        "that sum over one model of a client up and one down.", average("{:.3g}".format)),
+    Column("params", "Parameters",
         "numbers of 32 bits that all participants together send and receive, their bytes / 4: "
         "weights and whatever goes with them. Compressed messages count by their bytes too.",
-        average(human_count),
-    ),
-    Column(
-        "score",  # percent, of sums
-        legend="at the end of a total's round, mean ± standard deviation (n−1) over seeds.",
-    ),
+        average(human_count)),
+    Column("score",  # percent, of sums
+        legend="at the end of a total's round, mean ± standard deviation (n−1) over seeds."),
     Column("target"),  # percent, of the sum until it is reached
     Column("memory_bytes", type=pa.int64()),  # that prediction needs; of the total
-    Column(
-        "memory_mib",
-        "Memory (MiB)",
-        "of all that must be held to predict: models, aggregator (1 MiB = 2^20 B).",
-        average(_mib),
-    ),
-    Column(
-        "published_memory_mib", "Published (MiB)", "the same as {source} reports it.", average(_mib)
-    ),
+    Column("memory_mib", "Memory (MiB)",
+        "of all that must be held to predict: models, aggregator (1 MiB = 2^20 B).", average(_mib)),
+    Column("published_memory_mib", "Published (MiB)", "the same as {source} reports it.",
+        average(_mib)),
     Column("published_params"),  # of the sum until a target is reached
-)
+)  # fmt: skip
+_EMPTY = dict[str, Cell].fromkeys(column.name for column in COLUMNS)
 RUN_COLUMNS = tuple(Column(name) for name in get_args(Communicated))
 _SHOWN = (
     *("phase", "rounds", "bytes_up", "bytes_down", "bytes", "params", "times_one_shot", "score"),
@@ -143,8 +120,7 @@ def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
         rows.append(_sum(run, TO_BEST, run.best))
     if run.target is not None:
         # Empty where no evaluated round reaches the target.
-        empty = dict.fromkeys(column.name for column in COLUMNS) | {"phase": TO_REACH}
-        reached = _sum(run, TO_REACH, run.reached) if run.reached else empty
+        reached = _sum(run, TO_REACH, run.reached) if run.reached else _EMPTY | {"phase": TO_REACH}
         rows.append(reached | {"target": run.target, "published_params": run.published_params})
     return rows
 
@@ -157,7 +133,7 @@ def _sum(run: RunTraffic, name: str, reached: Reached) -> dict[str, Cell]:
 
 def _row(run: RunTraffic, phase: str, rounds: int, moved: Moved) -> dict[str, Cell]:
     both = moved.up + moved.down
-    return dict.fromkeys(column.name for column in COLUMNS) | {
+    return _EMPTY | {
         "phase": phase,
         "rounds": rounds,
         "bytes_up": moved.up,

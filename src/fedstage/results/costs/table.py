@@ -39,39 +39,21 @@ def _with_interval(differences: Sequence[float]) -> str:
 #: that prediction needs. The difference to the first method is for people only.
 COLUMNS = (
     Column("score", "Score", "after training, mean ± standard deviation (n−1) over seeds."),
-    Column(
-        "difference",
-        "Beside the first",
+    Column("difference", "Beside the first",
         "the difference to the first row of its column, paired over seeds, with the 95 % "
-        "interval of each comparison by itself (Student's t).",
-        _with_interval,
-    ),
-    Column(
-        "bytes",
-        "Bytes",
+        "interval of each comparison by itself (Student's t).", _with_interval),
+    Column("bytes", "Bytes",
         "that the mean client sends and receives until training ends (1 kB = 1000 B).",
-        average(lambda count: human_bytes(round(count))),
-    ),
-    Column(
-        "clients_s",
-        "Clients (s)",
+        average(lambda count: human_bytes(round(count)))),
+    Column("clients_s", "Clients (s)",
         "seconds of computing of all clients, one after the other, without evaluation; mean "
-        "over seeds. What several methods share counts in full for each.",
-        average(_seconds),
-    ),
-    Column(
-        "server_s",
-        "Server (s)",
+        "over seeds. What several methods share counts in full for each.", average(_seconds)),
+    Column("server_s", "Server (s)",
         "the same of the server: aggregation, logits, students, generated images.",
-        average(_seconds),
-    ),
-    Column(
-        "memory_bytes",
-        "Memory (MiB)",
-        "of all that must be held to predict (1 MiB = 2^20 B).",
-        average(lambda size: f"{size / _MIB:.2f}"),
-    ),
-)
+        average(_seconds)),
+    Column("memory_bytes", "Memory (MiB)", "of all that must be held to predict (1 MiB = 2^20 B).",
+        average(lambda size: f"{size / _MIB:.2f}")),
+)  # fmt: skip
 
 
 def shown_costs(

@@ -21,46 +21,26 @@ from fedstage.results.tables.labels import show_value
 #: Measures of a run, which is what `RunRetention.numbers` has.
 MEASURES = (
     Column("final_accuracy", "Final accuracy (%)", "of the main model on test samples."),
-    Column(
-        "forget_score",
-        "Forget score",
+    Column("forget_score", "Forget score",
         "accuracy on the current participants' samples minus that on the previous ones', in "
-        "percentage points; lower is better.",
-    ),
+        "percentage points; lower is better."),
     Column("current", "Current (%)", "accuracy on training samples of the round's participants."),
-    Column(
-        "previous",
-        "Previous (%)",
-        "accuracy on those of the participants of the last round before that had any.",
-    ),
-    Column(
-        "lost",
-        "Lost",
+    Column("previous", "Previous (%)",
+        "accuracy on those of the participants of the last round before that had any."),
+    Column("lost", "Lost",
         "previous samples that were right before the round and are wrong after it.",
-        with_deviation(1),
-    ),
-    Column(
-        "gained",
-        "Gained",
-        "previous samples that were wrong before it and are right after it.",
-        with_deviation(1),
-    ),
-    Column(
-        "retained", "Retained", "previous samples that are right both times.", with_deviation(1)
-    ),
-    Column(
-        "distance",
-        "Distance (%)",
+        with_deviation(1)),
+    Column("gained", "Gained", "previous samples that were wrong before it and are right after it.",
+        with_deviation(1)),
+    Column("retained", "Retained", "previous samples that are right both times.",
+        with_deviation(1)),
+    Column("distance", "Distance (%)",
         "of participants' models w from their group's W before them, ‖w − W‖ / ‖W‖; over all "
-        "rounds.",
-    ),
-    Column(
-        "fluctuation",
-        "Fluctuation",
+        "rounds."),
+    Column("fluctuation", "Fluctuation",
         "mean absolute change of the accuracy on test samples from round to round, in percentage "
-        "points; lower is better.",
-    ),
-)
+        "points; lower is better."),
+)  # fmt: skip
 SEEDS = Column(
     "seeds",
     "Seeds",

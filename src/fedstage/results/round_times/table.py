@@ -45,26 +45,18 @@ ROUNDS = Column(
 )
 #: Columns of seconds; files have their medians, and quartiles in columns of their own.
 _SECONDS = (
-    Column(
-        "participant_s",
-        "A participant",
+    Column("participant_s", "A participant",
         "seconds that one participant trains: median (quartiles) over participants, rounds and "
         "seeds. All others: the seconds of all such jobs of a round together, median (quartiles) "
-        "over rounds and seeds.",
-        _show,
-    ),
+        "over rounds and seeds.", _show),
     Column("training_s", "Training", "of all participants.", _show),
     Column("aggregation_s", "Aggregation", "of all groups.", _show),
     Column("logits_s", "Logits", "of the ensemble's members, on the public images.", _show),
-    Column(
-        "distillation_s",
-        "Distillation",
-        f"of all students; {NOTHING} where nothing is distilled.",
-        _show,
-    ),
+    Column("distillation_s", "Distillation",
+        f"of all students; {NOTHING} where nothing is distilled.", _show),
     Column("added_s", "Logits and distillation", "what distillation adds to a round.", _show),
     Column("round_s", "Round", "all of these, one job after the other.", _show),
-)
+)  # fmt: skip
 SHOWN = (ROUNDS, *_SECONDS)
 #: The columns of files behind the axes.
 COLUMNS = (
@@ -72,7 +64,7 @@ COLUMNS = (
     ROUNDS,
     Column("seeds", type=pa.int64()),
     Column("machine", type=pa.string()),
-)
+)  # fmt: skip
 
 
 def seconds_by_column(times: Sequence[Times]) -> dict[str, list[float]]:

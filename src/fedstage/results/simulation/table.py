@@ -6,33 +6,20 @@ from fedstage.settings.simulation import Seconds, Varying
 
 #: The measures of a schedule.
 COLUMNS = (
-    Column(
-        "round_seconds",
-        "Seconds a round",
+    Column("round_seconds", "Seconds a round",
         "until the last round's global models are all there, divided by the number of rounds; mean "
-        "± standard deviation (n−1) over seeds.",
-        with_deviation(1),
-    ),
-    Column(
-        "bound",
-        "Critical path",
+        "± standard deviation (n−1) over seeds.", with_deviation(1)),
+    Column("bound", "Critical path",
         "seconds a round of the longest chain of jobs that wait for one another: what it would be "
         "with a worker for every job, and clients that are free and available at once.",
-        with_deviation(1),
-    ),
-    Column(
-        "server_idle",
-        "Server idle (%)",
+        with_deviation(1)),
+    Column("server_idle", "Server idle (%)",
         "share of the time in which a worker of the server neither asks models nor distils.",
-        with_deviation(1, 100.0),
-    ),
-    Column(
-        "clients_idle",
-        "Clients idle (%)",
+        with_deviation(1, 100.0)),
+    Column("clients_idle", "Clients idle (%)",
         "share of the time in which a client is available and does not train, over all clients.",
-        with_deviation(1, 100.0),
-    ),
-)
+        with_deviation(1, 100.0)),
+)  # fmt: skip
 
 
 def describe(experiment: ExperimentRuns) -> str:

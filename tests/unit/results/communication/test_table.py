@@ -10,7 +10,6 @@ from fedstage.results.communication.phases import Phase
 from fedstage.results.communication.runs import Reached, RunTraffic
 from fedstage.results.communication.table import COLUMNS, shown_traffic, table_rows
 from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
-from fedstage.results.figures.style import save_figure
 from fedstage.results.tables.columns import schema_of
 
 MODEL = 1000
@@ -229,14 +228,9 @@ def test_what_sends_nothing_is_a_point_before_the_scale(check_print):
     check_print(figure)
 
 
-def test_seeds_are_averaged_and_their_deviation_is_a_band_from_three_on():
-    runs = [iterative(0, [10.0, 50.0]), iterative(1, [20.0, 54.0])]
-    (axes,) = draw(*runs).axes
+def test_a_curve_is_the_mean_over_seeds():
+    (axes,) = draw(iterative(0, [10.0, 50.0]), iterative(1, [20.0, 54.0])).axes
     assert lines(axes)[0].get_ydata().tolist() == [15, 52]
-    assert not axes.collections
-    (axes,) = draw(*runs, iterative(2, [15.0, 52.0])).axes
-    (band,) = axes.collections
-    assert band.get_paths()[0].get_extents().ymax == pytest.approx(52 + 2)
 
 
 def test_points_of_as_many_bytes_stand_side_by_side():
@@ -274,12 +268,6 @@ def test_the_legend_names_each_method_once():
     runs = [one_shot(0, 61.0), iterative(0, [10.0, 50.0]), iterative(0, [10.0, 50.0], 1.0)]
     (shown,) = draw(*runs).legends
     assert [text.get_text() for text in shown.get_texts()] == ["fens", "fedavg"]
-
-
-def test_the_same_figure_is_the_same_bytes(tmp_path):
-    for name in ("a.png", "b.png"):
-        save_figure(draw(iterative(0, [10.0, 50.0]), one_shot(0, 61.0)), [tmp_path / name])
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_an_axis_of_bytes_that_hardly_differ_is_wider_than_they_are():

@@ -10,7 +10,7 @@ import vl_convert
 
 from fedstage.results.report.look import DRAWING, SORTING, STYLE
 from fedstage.results.tables import html
-from fedstage.results.tables.layout import Column, Layout
+from fedstage.results.tables.layout import Layout, TextColumn
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def result_table(layout: Layout, anchor: str) -> str:
     return wide(html.table(heads, lines, left, above=html.groups(layout.columns, left)))
 
 
-def _cells(column: Column, anchor: str) -> list[str]:
+def _cells(column: TextColumn, anchor: str) -> list[str]:
     places = column.places or [None] * len(column.texts)
     return [
         f"<td>{escape(text)}</td>"

@@ -124,11 +124,6 @@ def join_labels(axes: Iterable[str], values: Iterable[Any]) -> str:
     return ", ".join(f"{axis} = {show_value(value)}" for axis, value in pairs)
 
 
-def join_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """Write the point of each row of a frame on some of its columns, empty without axes."""
-    return [join_labels(axes, [row[axis] for axis in axes]) for row in frame.to_dict("records")]
-
-
 def name_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """Write the points of rows shortly, for figures: ``cifar10, α = 0.1``, axes only of numbers."""
     return [_name_place({axis: row[axis] for axis in axes}) for row in frame.to_dict("records")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
-    from fedstage.results.tables.layout import Column, Layout
+    from fedstage.results.tables.layout import Layout, TextColumn
 
 
 def render(layout: "Layout", title: str, source: str) -> str:
@@ -62,7 +62,7 @@ def compact_grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int
     return "\n".join(f"| {' | '.join(line)} |" for line in (shown[0], rule, *shown[1:]))
 
 
-def _heads(columns: Sequence["Column"]) -> list[str]:
+def _heads(columns: Sequence["TextColumn"]) -> list[str]:
     """Return the heads of columns; the head of a group stands above its first column."""
     before = ["", *(column.group for column in columns)]
     return [

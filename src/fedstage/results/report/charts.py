@@ -56,7 +56,7 @@ def curves_spec(
     tooltip = _tooltip(metric, ["round", "std", "seeds"])
     layers = [
         line | _encoded(chosen),
-        points | _encoded(chosen, tooltip=tooltip, shape=_by_recipe(frame, "shape")),
+        points | _encoded(chosen, tooltip=tooltip, shape=_by_line(frame, "shape")),
     ]
     if seeds:
         thin = single | {"mark": {"type": "line", "strokeWidth": 0.8}}
@@ -70,7 +70,7 @@ def curves_spec(
             "axis": {"values": _round_ticks(frame)},
         },
         "y": _measured(metric),
-        "color": _by_recipe(frame, "color"),
+        "color": _by_line(frame, "color"),
     }
     return _faceted(frame, values, {"layer": layers, "encoding": shared, **_size(frame)})
 
@@ -181,7 +181,7 @@ def _encoded(opacity: Spec, **channels: Any) -> Spec:
     return {"encoding": {"opacity": opacity, **channels}}
 
 
-def _by_recipe(frame: pd.DataFrame, channel: str) -> Spec:
+def _by_line(frame: pd.DataFrame, channel: str) -> Spec:
     """Return the colour, or shape, of each line, in the order of the table."""
     lines = list(dict.fromkeys(frame[LINE]))
     scale: Spec = {"domain": lines}

@@ -44,7 +44,7 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
             run.metrics,
             facts,
             flatten(settings_of(artefact)),
-            [recipe.removeprefix("  ") for recipe in files_read(artefact)],
+            [line.removeprefix("  ") for line in files_read(artefact)],
             describe_machine(artefact.job.get("machine", {})),
             versions,
         )

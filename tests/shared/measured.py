@@ -46,3 +46,8 @@ def write_metrics(path, accuracies, **changes):
     path.parent.mkdir(parents=True, exist_ok=True)
     save_table(path, columns | changes, METRICS_SCHEMA)
     return str(path)
+
+
+def rows_of(table):
+    """Return the lines of a table of texts by its heads."""
+    return [dict(zip(table.heads, line, strict=True)) for line in table.lines]

@@ -33,7 +33,7 @@ def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interv
 
 
 def welch_interval(
-    one: tuple[float, float, int], other: tuple[float, float, int], level: float = LEVEL
+    sample: tuple[float, float, int], other: tuple[float, float, int], level: float = LEVEL
 ) -> tuple[float, float]:
     """Return the confidence interval of the difference of two means (Welch 1947).
 
@@ -41,7 +41,7 @@ def welch_interval(
     Satterthwaite's degrees of freedom are rounded down, so that the interval is rather too wide;
     nan where a deviation is not known or of a single value.
     """
-    (mean, std, n), (reference, its_std, its_n) = one, other
+    (mean, std, n), (reference, its_std, its_n) = sample, other
     if min(n, its_n) < 2 or isnan(std) or isnan(its_std):
         return nan, nan
     own, its = std**2 / n, its_std**2 / its_n

@@ -60,9 +60,12 @@ def properties(recipe: Recipe, length: RunLength) -> Properties:
     round_ = length.rounds
     edges = jobs_of(recipe, round_ + 1, first=round_)
     return Properties(
-        ensemble=_cost(recipe, lambda one: _models(_teacher(one, round_)) + _live(one, round_)),
+        ensemble=_cost(
+            recipe, lambda varied: _models(_teacher(varied, round_)) + _live(varied, round_)
+        ),
         passes=_cost(
-            recipe, lambda one: _models(_teacher(one, round_), since=round_) + _live(one, round_)
+            recipe,
+            lambda varied: _models(_teacher(varied, round_), since=round_) + _live(varied, round_),
         ),
         students=len(_distillations(edges, round_)),
         sees_clients=_sees_clients(edges),

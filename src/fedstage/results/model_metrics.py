@@ -36,14 +36,14 @@ def mean_metrics(scores: Sequence[Score], samples: int, counts: ClassCounts) -> 
         How many samples were scored.
     """
     own = own_accuracies(scores, counts)
-    areas = [one.auc for one in scores if one.auc is not None]
+    areas = [scored.auc for scored in scores if scored.auc is not None]
     return {
-        "top1_accuracy": fmean(one.accuracy for one in scores),
-        "balanced_accuracy": fmean(one.balanced_accuracy for one in scores),
+        "top1_accuracy": fmean(scored.accuracy for scored in scores),
+        "balanced_accuracy": fmean(scored.balanced_accuracy for scored in scores),
         "auc": fmean(areas) if len(areas) == len(scores) else None,
-        "loss": fmean(one.loss for one in scores),
+        "loss": fmean(scored.loss for scored in scores),
         "samples": samples,
-        "client_std": spread([one.accuracy for one in scores]),
+        "client_std": spread([scored.accuracy for scored in scores]),
         "own_mean": fmean(own),
         "own_std": spread(own),
     }

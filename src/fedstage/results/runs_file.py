@@ -89,7 +89,7 @@ class ExperimentRun(Settings):
         if self.chosen is None:
             return 0
         values = load_json(Path(self.chosen))["chosen"]
-        return [one.values for one in self.candidates].index(values)
+        return [candidate.values for candidate in self.candidates].index(values)
 
     @property
     def length(self) -> RunLength:
@@ -155,7 +155,7 @@ class ExperimentRuns(Settings):
         """Return whether each place has a federated method, in rounds or in one shot."""
         kinds = ("federated", "one_shot")
         return [
-            all(one.length.training in kinds for one in runs) for runs in self.places().values()
+            all(run.length.training in kinds for run in runs) for runs in self.places().values()
         ]
 
 

@@ -92,16 +92,16 @@ def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:
     clients, or one a client.
     """
     # As lists: of 100,000 clients, taking numbers out of tensors was most of an evaluation.
-    by_class = [one.by_class.tolist() for one in scores]
+    by_class = [scored.by_class.tolist() for scored in scores]
     models = by_class * len(counts) if len(scores) == 1 else by_class
     pairs = zip(sorted(counts), models, strict=True)
     own = (_weighted(model, counts[client]) for client, model in pairs)
     return [accuracy for accuracy in own if accuracy is not None]
 
 
-def by_own_mix(one: Score, counts: ClassCounts) -> dict[int, float | None]:
+def by_own_mix(scored: Score, counts: ClassCounts) -> dict[int, float | None]:
     """Return the accuracies of `own_accuracies` by client, None where it leaves a client out."""
-    by_class = one.by_class.tolist()
+    by_class = scored.by_class.tolist()
     return {client: _weighted(by_class, own) for client, own in sorted(counts.items())}
 
 

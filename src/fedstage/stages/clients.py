@@ -3,12 +3,18 @@
 from pathlib import Path
 
 from fedstage.results.clients.columns import CLASS
-from fedstage.results.clients.table import NOTES, class_rows, client_rows, exact_rows, read_clients
+from fedstage.results.clients.table import (
+    NOTES,
+    class_table,
+    client_table,
+    exact_rows,
+    read_clients,
+)
 from fedstage.results.figures.names import read_names
 from fedstage.results.runs_file import read_runs_file
+from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.exact import write_csv
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.plain import Small, write_markdown
 
 
 def clients(*, runs: Path, csv: Path, markdown: Path) -> None:
@@ -29,7 +35,6 @@ def clients(*, runs: Path, csv: Path, markdown: Path) -> None:
     )
     kinds = {row["of"] for _, row in measured}
     explained = [note for of, note in NOTES.items() if of in kinds and of != CLASS]
-    by_class = Small(class_rows(shown, axes, names), 1, [NOTES[CLASS]])
-    by_client = client_rows(shown, axes, names)
     text = " ".join([source, *explained])
-    write_markdown(markdown, experiment.title, text, by_client, {}, last=by_class)
+    tables = [client_table(shown, axes, names), class_table(shown, axes, names)]
+    write_document(experiment.title, text, tables, markdown=markdown)

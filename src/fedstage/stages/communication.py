@@ -4,22 +4,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedstage.results.communication.figure import describe_communication, draw_communication
-from fedstage.results.communication.goal_table import goal_rows
+from fedstage.results.communication.goal_table import goal_table
 from fedstage.results.communication.runs import read_traffic, with_goals
 from fedstage.results.communication.table import (
+    COLUMNS,
+    RUN_COLUMNS,
     explain_goal,
-    legend,
     run_rows,
-    run_schema,
-    shown_rows,
+    shown_traffic,
     table_rows,
-    table_schema,
 )
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import read_runs_file
-from fedstage.results.tables.exact import write_csv, write_parquet
+from fedstage.results.tables.columns import write_exact
+from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.plain import Small, write_html, write_markdown
 from fedstage.settings.experiments import is_fixed
 
 
@@ -42,22 +41,17 @@ def communication(
     parameters that all participants have moved until then.
     """
     experiment = read_runs_file(runs)
-    metric, axes = experiment.metric, experiment.axes
+    metric, axes, reach = experiment.metric, experiment.axes, experiment.reach
     read = [read_traffic(run, metric) for run in experiment.runs]
-    measured = with_goals(read, experiment.reach)
-    rows, numbers = table_rows(measured, axes), run_rows(measured)
-    write_csv(csv, rows)
-    write_parquet(parquet, rows, table_schema(rows, axes))
-    write_parquet(by_run, numbers, run_schema(numbers))
+    measured = with_goals(read, reach)
+    write_exact(table_rows(measured, axes), COLUMNS, csv=csv, parquet=parquet)
+    write_exact(run_rows(measured), RUN_COLUMNS, parquet=by_run)
     people = for_people(experiment)
     labelled = [
         replace(run, settings=settings_for_people(run.settings, experiment)) for run in measured
     ]
-    fixed, reach = is_fixed(experiment.reach), experiment.reach
-    shown = shown_rows(table_rows(labelled, people.axes), people.axes, metric, fixed)
     if isinstance(reach, dict):
         reach = settings_for_people(reach, experiment)
-    explained = legend(metric, experiment.memory, reach)
     source = " ".join(
         [
             f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what the mean "
@@ -66,13 +60,13 @@ def communication(
             *experiment.communication_notes,
         ]
     )
-    first = None
-    if fixed:
+    rows = table_rows(labelled, people.axes)
+    tables = [shown_traffic(rows, people.axes, metric, experiment.memory, reach)]
+    if is_fixed(reach):
         notes = _notes(explain_goal(reach, metric), experiment.params)
-        first = Small(goal_rows(labelled, people.rows, people.columns), len(people.rows), notes)
+        tables.insert(0, goal_table(labelled, people.rows, people.columns, notes))
     title = experiment.title
-    write_markdown(markdown, title, source, shown, explained, first)
-    write_html(html, shown, explained, title=title, source=source, left=len(axes) + 1, first=first)
+    write_document(title, source, tables, markdown=markdown, html=html)
     drawn = draw_communication(labelled, people.rows, people.columns, metric)
     caption = describe_communication(labelled, people.rows, people.columns)
     save_figure(drawn, figure, f"{title}. {caption}")

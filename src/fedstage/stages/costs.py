@@ -1,16 +1,16 @@
 """Stage `costs`: the accuracy of each method with its bytes, seconds and memory."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 from fedstage.results.costs.figure import describe_costs, draw_costs
 from fedstage.results.costs.seconds import seconds_of
-from fedstage.results.costs.table import RunCost, exact_rows, exact_schema, legend, shown_rows
+from fedstage.results.costs.table import COLUMNS, shown_costs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
-from fedstage.results.tables.exact import write_csv, write_parquet
+from fedstage.results.tables.columns import write_exact
+from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.plain import write_html, write_markdown
 from fedstage.results.tables.runs import read_metrics
 from fedstage.settings.scores import Metric
 from fedstage.storage.tables import load_table
@@ -43,29 +43,30 @@ def costs(
     metric, people = experiment.metric, for_people(experiment)
     sent = load_table(communicated, ["bytes", "memory_bytes"]).to_pylist()
     measured = [
-        _cost(run, metric, **numbers) for run, numbers in zip(experiment.runs, sent, strict=True)
+        _costs(run, metric, moved) for run, moved in zip(experiment.runs, sent, strict=True)
     ]
-    rows = exact_rows(measured)
-    write_csv(csv, rows)
-    write_parquet(parquet, rows, exact_schema(rows))
-    labelled = [
-        replace(run, settings=settings_for_people(run.settings, experiment)) for run in measured
-    ]
-    shown, explained = shown_rows(labelled, people.rows, people.columns, metric), legend(metric)
+    pairs = list(zip(experiment.runs, measured, strict=True))
+    write_exact([run.settings | costs for run, costs in pairs], COLUMNS, csv=csv, parquet=parquet)
+    labelled = [settings_for_people(run.settings, experiment) | costs for run, costs in pairs]
+    axes, title = (people.rows, people.columns), experiment.title
     source = (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what each method "
         "reaches on test samples, and what it costs until training ends. Seconds are those that "
         "the jobs recorded; jobs that run at the same time slow one another down."
     )
-    title = experiment.title
-    write_markdown(markdown, title, source, shown, explained)
-    write_html(html, shown, explained, title=title, source=source, left=len(experiment.axes))
-    drawn = draw_costs(labelled, people.rows, people.columns, metric)
-    caption = describe_costs(labelled, people.rows, people.columns)
-    save_figure(drawn, figure, f"{title}. {caption}")
+    table = shown_costs(labelled, *axes, metric)
+    write_document(title, source, [table], markdown=markdown, html=html)
+    caption = f"{title}. {describe_costs(labelled, *axes)}"
+    save_figure(draw_costs(labelled, *axes, metric), figure, caption)
 
 
-def _cost(run: ExperimentRun, metric: Metric, **numbers: float) -> RunCost:
-    score = float(read_metrics(run.metrics, metric)[metric].iloc[-1])
-    taken = seconds_of(Path(), run.candidates[run.which()].parts)
-    return RunCost(run.settings, score, clients_s=taken.clients, server_s=taken.server, **numbers)
+def _costs(run: ExperimentRun, metric: Metric, moved: Mapping[str, float]) -> dict[str, float]:
+    """Return what a run reaches and costs, by the columns of files."""
+    seconds = seconds_of(Path(), run.candidates[run.which()].parts)
+    return {
+        "score": float(read_metrics(run.metrics, metric)[metric].iloc[-1]),
+        "bytes": moved["bytes"],
+        "clients_s": seconds.clients,
+        "server_s": seconds.server,
+        "memory_bytes": moved["memory_bytes"],
+    }

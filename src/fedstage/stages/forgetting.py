@@ -5,8 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from fedstage.results.tables.columns import TextTable
+from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.exact import write_csv
-from fedstage.results.tables.plain import write_markdown
 from fedstage.settings.base import Count, Settings
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
@@ -36,9 +37,7 @@ def forgetting(*, traces: Path, markdown: Path, csv: Path) -> None:
         f"Experiment `{known.experiment}` at scale `{known.scale}`: what other files of this "
         "configuration still contain of the clients that its aggregators have forgotten."
     )
-    rows = [
-        {"Client": str(trace.client), "Contains": trace.contains, "Files": f"`{trace.files}`"}
-        for trace in known.traces
-    ]
-    write_markdown(markdown, known.title, source, rows, {})
+    lines = [[str(trace.client), trace.contains, f"`{trace.files}`"] for trace in known.traces]
+    table = TextTable(["Client", "Contains", "Files"], lines, 3, [], compact=3)
+    write_document(known.title, source, [table], markdown=markdown)
     write_csv(csv, [trace.model_dump() for trace in known.traces])

@@ -1,33 +1,41 @@
 """Stage `properties`: properties of each method that follow from its DAG, as a table."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from fedstage.results.method_properties import Cost, Properties
 from fedstage.results.method_properties import properties as properties_of
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
+from fedstage.results.tables.columns import Column, text_table
+from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.exact import Cell, write_csv
-from fedstage.results.tables.labels import NOTHING, place_for_people
-from fedstage.results.tables.plain import write_markdown
+from fedstage.results.tables.labels import NOTHING, for_people, place_for_people
 
-_LEGEND = {
-    "Ensemble": (
+
+def _if_distilled(show: Callable[[Properties], str]) -> Callable[[Properties], str]:
+    return lambda found: show(found) if found.students else NOTHING
+
+
+_COLUMNS = (
+    Column("ensemble", "Ensemble",
         "members of the teacher, which the server holds at a time; C: participants of a round; "
-        f"{NOTHING}: nothing is distilled."
-    ),
-    "Passes": (
+        f"{NOTHING}: nothing is distilled.",
+        _if_distilled(lambda found: as_function(found.ensemble))),
+    Column("passes", "Passes",
         "models that are asked about all public images in a round; what earlier rounds asked is "
-        "read from their logits."
-    ),
-    "Students": "models that are distilled in a round.",
-    "Secure aggregation": (
-        "whether the server needs no more of single clients than the sum of their updates."
-    ),
-    "Overlap": (
+        "read from their logits.", _if_distilled(lambda found: as_function(found.passes))),
+    Column("students", "Students", "models that are distilled in a round.",
+        _if_distilled(lambda found: str(found.students))),
+    Column("secure_aggregation", "Secure aggregation",
+        "whether the server needs no more of single clients than the sum of their updates.",
+        lambda found: "no" if found.sees_clients else "yes"),
+    Column("overlap", "Overlap",
         "share of the next round's participants that wait for no distillation of this round: they "
-        "train while the server distils."
-    ),
-    "Inference": "models that the evaluated predictor consists of.",
-}
+        "train while the server distils.",
+        lambda found: NOTHING if found.free is None else f"{100 * found.free:g} %"),
+    Column("inference", "Inference", "models that the evaluated predictor consists of.",
+        lambda found: str(found.inference)),
+)  # fmt: skip
 
 
 def properties(*, runs: Path, markdown: Path, csv: Path) -> None:
@@ -36,30 +44,20 @@ def properties(*, runs: Path, markdown: Path, csv: Path) -> None:
     The table has a row for each combination of its axes; seeds do not matter.
     """
     experiment = read_runs_file(runs)
-    texts, numbers = [], []
+    lines, numbers = [], []
     for run in [runs[0] for runs in experiment.places().values()]:
         found = properties_of(run.recipe, run.length)
         place = {axis: run.settings[axis] for axis in experiment.axes}
-        texts.append(place_for_people(place, experiment) | _texts(found))
+        keys = list(place_for_people(place, experiment).values())
+        lines.append((keys, dict.fromkeys((column.name for column in _COLUMNS), found)))
         numbers.append(place | _numbers(run, found))
     source = (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: computed from what "
         "the jobs of a round read, without training."
     )
-    write_markdown(markdown, experiment.title, source, texts, _LEGEND)
+    table = text_table(for_people(experiment).axes, lines, _COLUMNS)
+    write_document(experiment.title, source, [table], markdown=markdown)
     write_csv(csv, numbers)
-
-
-def _texts(found: Properties) -> dict[str, str]:
-    distils = found.students > 0
-    return {
-        "Ensemble": as_function(found.ensemble) if distils else NOTHING,
-        "Passes": as_function(found.passes) if distils else NOTHING,
-        "Students": str(found.students) if distils else NOTHING,
-        "Secure aggregation": "no" if found.sees_clients else "yes",
-        "Overlap": NOTHING if found.free is None else f"{100 * found.free:g} %",
-        "Inference": str(found.inference),
-    }
 
 
 def _numbers(run: ExperimentRun, found: Properties) -> dict[str, Cell]:

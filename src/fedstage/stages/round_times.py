@@ -1,20 +1,21 @@
 """Stage `round_times`: the seconds of a round's jobs, as the jobs themselves measured them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedstage.results.round_times.seconds import read_times
 from fedstage.results.round_times.table import (
-    LEGEND,
+    COLUMNS,
+    SHOWN,
     as_numbers,
-    as_texts,
     machines_of,
-    summarise_times,
-    times_schema,
+    seconds_by_column,
 )
 from fedstage.results.runs_file import read_runs_file
-from fedstage.results.tables.exact import Cell, write_csv, write_parquet
-from fedstage.results.tables.labels import place_for_people
-from fedstage.results.tables.plain import write_markdown
+from fedstage.results.tables.columns import Row, text_table, write_exact
+from fedstage.results.tables.documents import write_document
+from fedstage.results.tables.exact import Cell
+from fedstage.results.tables.labels import for_people, place_for_people
 
 
 def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run: Path) -> None:
@@ -25,7 +26,7 @@ def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run:
     a row for each run, with its value on every axis and its seed, for claims.
     """
     experiment = read_runs_file(runs)
-    texts: list[dict[str, str]] = []
+    lines: list[tuple[Sequence[str], Row]] = []
     numbers: list[dict[str, Cell]] = []
     measured: list[dict[str, Cell]] = []
     machines: dict[str, None] = {}
@@ -33,25 +34,25 @@ def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run:
         times = [read_times(Path(), run.recipe, run.length.rounds) for run in same]
         values = dict(zip(experiment.axes, place, strict=True))
         rounds = sum(run.length.rounds for run in same)
-        spreads, names = summarise_times(times), machines_of(times)
+        seconds, names = seconds_by_column(times), machines_of(times)
         machines |= dict.fromkeys(names)
-        keys = place_for_people(values, experiment)
-        texts.append(keys | {"Rounds": str(rounds)} | as_texts(spreads))
+        keys = list(place_for_people(values, experiment).values())
+        lines.append((keys, seconds | {"measured_rounds": rounds}))
         counts: dict[str, Cell] = {
             "measured_rounds": rounds,
             "seeds": len(same),
             "machine": "; ".join(names),
         }
-        numbers.append({**values, **as_numbers(spreads), **counts})
+        numbers.append({**values, **as_numbers(seconds), **counts})
         measured += [
-            {**run.settings, **as_numbers(summarise_times([one]))}
-            for run, one in zip(same, times, strict=True)
+            {**run.settings, **as_numbers(seconds_by_column([own]))}
+            for run, own in zip(same, times, strict=True)
         ]
     source = (
         f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: seconds of computing "
         f"that the jobs recorded, on {'; '.join(machines)}."
     )
-    write_markdown(markdown, experiment.title, source, texts, LEGEND)
-    write_csv(csv, numbers)
-    write_parquet(parquet, numbers, times_schema(numbers, experiment.axes))
-    write_parquet(by_run, measured, times_schema(measured, experiment.runs[0].settings))
+    table = text_table(for_people(experiment).axes, lines, SHOWN)
+    write_document(experiment.title, source, [table], markdown=markdown)
+    write_exact(numbers, COLUMNS, csv=csv, parquet=parquet)
+    write_exact(measured, COLUMNS, parquet=by_run)

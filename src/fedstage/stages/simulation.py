@@ -1,8 +1,9 @@
 """Stage `simulation`: a schedule of the jobs of each method's rounds, and seconds a round."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +15,17 @@ from fedstage.results.simulation.availability import away_before, windows
 from fedstage.results.simulation.events import AGGREGATOR
 from fedstage.results.simulation.figure import Panel, draw_gantt
 from fedstage.results.simulation.schedule import Schedule, schedule
-from fedstage.results.simulation.table import LEGEND, as_numbers, as_texts, describe
+from fedstage.results.simulation.table import COLUMNS, describe
+from fedstage.results.tables.columns import averaged, known, text_table
+from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.results.tables.labels import (
+    for_people,
     join_for_people,
     join_labels,
     name_for_people,
     place_for_people,
 )
-from fedstage.results.tables.plain import write_markdown
 
 Scheduled = Sequence[tuple[ExperimentRun, Schedule]]
 
@@ -56,13 +59,15 @@ def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: lis
         for place, same in experiment.places().items()
     }
     axes = experiment.axes
-    texts, numbers = [], []
+    lines, numbers = [], []
     for place, same in schedules.items():
-        measures = [made.measures for _, made in same]
+        measures = [asdict(made.measures) for _, made in same]
         values = dict(zip(axes, place, strict=True))
-        texts.append(place_for_people(values, experiment) | as_texts(measures))
-        numbers.append(values | as_numbers(measures))
-    write_markdown(markdown, experiment.title, describe(experiment), texts, LEGEND)
+        keys = list(place_for_people(values, experiment).values())
+        lines.append((keys, known(measures, COLUMNS)))
+        numbers.append(values | averaged(measures, COLUMNS, mean))
+    table = text_table(for_people(experiment).axes, lines, COLUMNS)
+    write_document(experiment.title, describe(experiment), [table], markdown=markdown)
     write_csv(csv, numbers)
     rows = [
         row for place, same in schedules.items() for row in _rows(join_labels(axes, place), same)

@@ -85,23 +85,23 @@ def _pairs(
             known = dict.fromkeys(str(cell.axes[axis]) for cell in cells for axis in axes)
             raise FedstageError(f"{target}: rows: {name!r}: no such row; use {', '.join(known)}")
     wanted = [c for c in cells if not rows or any(_is_named(c.axes, axes, n) for n in rows)]
-    for one, other in combinations(wanted, 2):
-        if all(one.axes[axis] == other.axes[axis] for axis in one.axes if axis not in axes):
-            yield one, other
+    for cell, other in combinations(wanted, 2):
+        if all(cell.axes[axis] == other.axes[axis] for axis in cell.axes if axis not in axes):
+            yield cell, other
 
 
 def _is_named(axes: Mapping[str, Axis], rows: Sequence[str], name: str) -> bool:
     return any(name in (str(axes[axis]), *names_of(axis, axes[axis])) for axis in rows)
 
 
-def _compared(one: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, object]:
-    seeds = [seed for seed in one.values if seed in other.values]
-    differences = [one.values[seed] - other.values[seed] for seed in seeds]
+def _compared(cell: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, object]:
+    seeds = [seed for seed in cell.values if seed in other.values]
+    differences = [cell.values[seed] - other.values[seed] for seed in seeds]
     interval = confidence_interval(differences)
     return {
-        "row": _row(one, experiment),
+        "row": _row(cell, experiment),
         "than": _row(other, experiment),
-        "column": join_for_people(experiment.columns, one.axes, experiment),
+        "column": join_for_people(experiment.columns, cell.axes, experiment),
         "seeds": interval.n,
         "difference": interval.mean,
         "low": interval.low,

@@ -39,7 +39,9 @@ def load(target: str, folder: str | Path = ".") -> pd.DataFrame:
         If there are no results of the target, or a run is not finished.
     """
     experiment = read_target(target, Path(folder))
-    frames = [frame_of_runs(one, target) for one in (experiment, *_on_validation(experiment))]
+    frames = [
+        frame_of_runs(described, target) for described in (experiment, *_on_validation(experiment))
+    ]
     frame = pd.concat(frames, ignore_index=True)
     axes = list(experiment.runs[0].settings)
     frame["label"] = frame[METHOD].replace(experiment.labels)

@@ -31,7 +31,7 @@ def runs_path(target: str, folder: Path) -> Path:
     path = folder / RESULTS / "descriptions" / experiment / f"{scale}.runs.json"
     if not path.is_file():
         known = sorted((folder / RESULTS / "descriptions").glob("*/*.runs.json"))
-        names = [f"{one.parent.name}/{one.name.removesuffix('.runs.json')}" for one in known]
+        names = [f"{path.parent.name}/{path.name.removesuffix('.runs.json')}" for path in known]
         there = f"there is {', '.join(names)}" if names else "there are no results"
         raise FedstageError(f"{target}: no results ({path}); {there}")
     return path

@@ -101,12 +101,12 @@ def by_client(
 
 
 def _client_row(
-    client: int, name: str, one: Score, counts: ClassCounts
+    client: int, name: str, scored: Score, counts: ClassCounts
 ) -> tuple[int, str, int, float, float]:
     """Return the row of a client, with the name and score of the model that it has."""
-    own = by_own_mix(one, {client: counts[client]})[client]
+    own = by_own_mix(scored, {client: counts[client]})[client]
     share = float("nan") if own is None else own
-    return client, name, sum(counts[client].values()), one.accuracy, share
+    return client, name, sum(counts[client].values()), scored.accuracy, share
 
 
 def _found(

@@ -79,7 +79,7 @@ def _judge(
 ) -> Judgement:
     """Judge a claim by its metric; only the metric of the table has published numbers."""
     metric = claim.metric or experiment.metric
-    table = next((one for one in tables if metric in one), None)
+    table = next((table for table in tables if metric in table), None)
     if table is not None:
         values = values_of_table(table, experiment, metric)
     else:

@@ -32,6 +32,11 @@ class Sourced:
     where: str
     claim: Claim
 
+    @property
+    def place(self) -> str:
+        """The file and the claim in it, for messages."""
+        return f"{self.where}: {self.claim.id}"
+
 
 def load_claims(
     own: Iterable[Claim], folder: Path, experiments: Collection[str] | None = None
@@ -64,8 +69,12 @@ def _about(raw: Raw, experiments: Collection[str] | None) -> Raw:
     claims = raw.get("claims")
     if experiments is None or not isinstance(claims, list):
         return raw
-    about = [one.get("experiment") if isinstance(one, dict) else None for one in claims]
-    kept = [one for one, name in zip(claims, about, strict=True) if name in {None, *experiments}]
+    wanted = {None, *experiments}
+    kept = [
+        claim
+        for claim in claims
+        if not isinstance(claim, dict) or claim.get("experiment") in wanted
+    ]
     return {**raw, "claims": kept}
 
 
@@ -75,10 +84,13 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
     Claims on unknown experiments are not checked. `grids` are the axes of each run of an
     experiment, of all scales together.
     """
-    known = [one for one in claims if one.claim.experiment in grids]
-    cells = {name: distinct_cells(grids[name]) for name in {one.claim.experiment for one in known}}
-    for one in known:
-        where, claim = f"{one.where}: {one.claim.id}", one.claim
+    known = [sourced for sourced in claims if sourced.claim.experiment in grids]
+    cells = {
+        name: distinct_cells(grids[name])
+        for name in {sourced.claim.experiment for sourced in known}
+    }
+    for sourced in known:
+        where, claim = sourced.place, sourced.claim
         for named in (claim.where, *sides(claim)):
             check_cells(where, claim.experiment, named, grids[claim.experiment])
         if not comparisons(claim, cells[claim.experiment]):
@@ -90,13 +102,13 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
 
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
     """Check that claims about seconds, bytes or forgetting are on experiments that measure it."""
-    for one in claims:
-        name, metric = one.claim.experiment, one.claim.metric
+    for sourced in claims:
+        name, metric = sourced.claim.experiment, sourced.claim.metric
         needed = next((result for result, metrics in _MEASURES.items() if metric in metrics), None)
         if needed and name in experiments and needed not in experiments[name].results:
             raise FedstageError(
-                f"{one.where}: {one.claim.id}: metric = {metric!r}: only of experiments with "
-                f"{needed} among their results, unlike {name}"
+                f"{sourced.place}: metric = {metric!r}: only of experiments with {needed} among "
+                f"their results, unlike {name}"
             )
 
 
@@ -109,11 +121,11 @@ def _own(claim: Claim) -> Sourced:
     return Sourced("config.yaml: claims", claim)
 
 
-def _with_statement(one: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
+def _with_statement(sourced: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
     """Return a claim with the ends of its stated range, instead of the rows that have them."""
-    stated = one.claim.stated
+    stated = sourced.claim.stated
     if not isinstance(stated, StatedRows):
-        return one
+        return sourced
     keys = {key: as_text(value) for key, value in stated.where.items()}
     matching = [
         row for row in rows() if row.table == stated.table and keys.items() <= row.keys.items()
@@ -122,21 +134,23 @@ def _with_statement(one: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
     ends = [row.keys.get("bound") for row in matching]
     if ends not in ([None], ["low", "high"]):
         raise FedstageError(
-            f"{one.where}: {one.claim.id}: stated: {len(matching)} rows of {stated.table} have "
+            f"{sourced.place}: stated: {len(matching)} rows of {stated.table} have "
             f"{show_point(stated.where)}; name one, or two of bound = low and high"
         )
-    return replace(one, claim=one.claim.model_copy(update={"stated": (values[0], values[-1])}))
+    return replace(
+        sourced, claim=sourced.claim.model_copy(update={"stated": (values[0], values[-1])})
+    )
 
 
 def _check_ids(claims: Iterable[Sourced]) -> None:
     seen: dict[tuple[str, str], Sourced] = {}
-    for one in claims:
-        key = (one.claim.experiment, one.claim.id)
-        other = seen.setdefault(key, one)
-        if other is not one:
-            places = " and ".join(dict.fromkeys((other.where, one.where)))
+    for sourced in claims:
+        key = (sourced.claim.experiment, sourced.claim.id)
+        other = seen.setdefault(key, sourced)
+        if other is not sourced:
+            places = " and ".join(dict.fromkeys((other.where, sourced.where)))
             raise FedstageError(
-                f"{one.where}: id = {one.claim.id!r}: {key[0]} has two claims of this id "
+                f"{sourced.where}: id = {sourced.claim.id!r}: {key[0]} has two claims of this id "
                 f"({places}); rename one"
             )
 

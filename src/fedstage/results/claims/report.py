@@ -50,26 +50,30 @@ def report_parts(
     writer: ModuleType = markdown,
 ) -> list[str]:
     """Return the parts of the report below its title, written by `writer`."""
-    summary = [_summary(one) for one in judgements]
-    comparisons = [_recipe(one, effect) for one in judgements for effect in one.effects]
+    summary = [_summary(judgement) for judgement in judgements]
+    comparisons = [
+        _line(judgement, effect) for judgement in judgements for effect in judgement.effects
+    ]
     return [
         writer.paragraph(source),
         writer.grid(_SUMMARY, summary, len(_SUMMARY)),
-        writer.items([f"**{one.claim.id}**: {one.claim.text}" for one in judgements]),
+        writer.items(
+            [f"**{judgement.claim.id}**: {judgement.claim.text}" for judgement in judgements]
+        ),
         writer.heading("Comparisons"),
         writer.grid(_COMPARISONS, comparisons, 2),
         writer.items([*_LEGEND, *notes]),
     ]
 
 
-def _summary(one: Judgement) -> list[str]:
+def _summary(judgement: Judgement) -> list[str]:
     return [
-        one.claim.id,
-        one.claim.place,
-        _published(one),
-        one.verdict,
-        _count(one),
-        p_text(one.p_value) if one.made else NOTHING,
+        judgement.claim.id,
+        judgement.claim.place,
+        _published(judgement),
+        judgement.verdict,
+        _count(judgement),
+        p_text(judgement.p_value) if judgement.made else NOTHING,
     ]
 
 
@@ -78,58 +82,60 @@ def p_text(p_value: float) -> str:
     return f"{p_value:.3f}" if p_value >= _LEAST else f"< {_LEAST}"
 
 
-def _count(one: Judgement) -> str:
+def _count(judgement: Judgement) -> str:
     """Write in how many comparisons a claim holds: ``holds in 4 of 4 made, 32 not made``."""
-    if not one.made:
-        return f"{one.not_made} not made"
-    missing = f", {one.not_made} not made" if one.not_made else ""
-    if one.claim.quantifier == "mean":
-        return one.made[0].label + missing
-    held = sum(effect.verdict == HOLDS for effect in one.made)
-    return f"holds in {held} of {len(one.made)} made{missing}"
+    if not judgement.made:
+        return f"{judgement.not_made} not made"
+    missing = f", {judgement.not_made} not made" if judgement.not_made else ""
+    if judgement.claim.quantifier == "mean":
+        return judgement.made[0].label + missing
+    held = sum(effect.verdict == HOLDS for effect in judgement.made)
+    return f"holds in {held} of {len(judgement.made)} made{missing}"
 
 
-def _published(one: Judgement) -> str:
+def _published(judgement: Judgement) -> str:
     """Write whether the claim holds in the published numbers: ``no (2 of 3)``."""
-    if one.published_holds is None:
+    if judgement.published_holds is None:
         return NOTHING
-    known = [effect.published_holds for effect in one.effects if effect.published_holds is not None]
-    answer = "yes" if one.published_holds else "no"
+    known = [
+        effect.published_holds for effect in judgement.effects if effect.published_holds is not None
+    ]
+    answer = "yes" if judgement.published_holds else "no"
     return f"{answer} ({sum(known)} of {len(known)})"
 
 
-def _recipe(one: Judgement, effect: Effect) -> list[str]:
+def _line(judgement: Judgement, effect: Effect) -> list[str]:
     interval = effect.measured
-    low, high = _number(one, interval.low), _number(one, interval.high)
+    low, high = _number(judgement, interval.low), _number(judgement, interval.high)
     between = "" if isnan(interval.low) else f" [{low}, {high}]"
     return [
-        one.claim.id,
-        effect.shown + _bound(one),
-        _reported(one, effect),
-        NOTHING if isnan(interval.mean) else _number(one, interval.mean) + between,
+        judgement.claim.id,
+        effect.shown + _bound(judgement),
+        _reported(judgement, effect),
+        NOTHING if isnan(interval.mean) else _number(judgement, interval.mean) + between,
         str(interval.n),
         effect.verdict,
     ]
 
 
-def _reported(one: Judgement, effect: Effect) -> str:
+def _reported(judgement: Judgement, effect: Effect) -> str:
     """Write the effect in the paper's means, or the range that its text states."""
-    stated = stated_range(one.claim)
+    stated = stated_range(judgement.claim)
     if effect.published is not None or stated is None:
-        return NOTHING if effect.published is None else _number(one, effect.published)
-    return " to ".join(_number(one, end) for end in dict.fromkeys(stated))
+        return NOTHING if effect.published is None else _number(judgement, effect.published)
+    return " to ".join(_number(judgement, end) for end in dict.fromkeys(stated))
 
 
-def _bound(one: Judgement) -> str:
+def _bound(judgement: Judgement) -> str:
     """Write the claimed bounds of a comparison: ``> 0``, or ``≥ 1, ≤ 1.1``."""
-    low, high = one.claim.bounds
-    if one.claim.than is not None:
+    low, high = judgement.claim.bounds
+    if judgement.claim.than is not None:
         return " > 0" if low == 0 else " < 0"
     signs = (("≥", low), ("≤", high))
     return " " + ", ".join(f"{sign} {end:g}" for sign, end in signs if isfinite(end))
 
 
-def _number(one: Judgement, number: float) -> str:
-    absolute = one.claim.ratio is not None or one.claim.value is not None
+def _number(judgement: Judgement, number: float) -> str:
+    absolute = judgement.claim.ratio is not None or judgement.claim.value is not None
     sign = "" if absolute else "+"
     return f"{number:{sign}.2f}".replace("-", "−")

@@ -38,11 +38,13 @@ SCHEMA = pa.schema(
 
 def claim_rows(judgements: Iterable[Judgement], metric: str) -> list[dict[str, Any]]:
     """Return the rows of the table; `metric` is the metric of claims without one."""
-    return [_row(one, effect, metric) for one in judgements for effect in one.effects]
+    return [
+        _row(judgement, effect, metric) for judgement in judgements for effect in judgement.effects
+    ]
 
 
-def _row(one: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
-    claim, interval, stated = one.claim, effect.measured, stated_range(one.claim)
+def _row(judgement: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
+    claim, interval, stated = judgement.claim, effect.measured, stated_range(judgement.claim)
     return {
         "claim": claim.id,
         "place": claim.place,
@@ -61,10 +63,10 @@ def _row(one: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
         "low": _number(interval.low),
         "high": _number(interval.high),
         "verdict": effect.verdict,
-        "claim_published_holds": one.published_holds,
-        "claim_verdict": one.verdict,
-        "claim_p": one.p_value,
-        "claim_not_made": one.not_made,
+        "claim_published_holds": judgement.published_holds,
+        "claim_verdict": judgement.verdict,
+        "claim_p": judgement.p_value,
+        "claim_not_made": judgement.not_made,
     }
 
 

@@ -100,27 +100,32 @@ def correct(judgements: Sequence[Judgement]) -> list[Judgement]:
 
     The family are the claims that have measurements.
     """
-    measured = [one for one in judgements if one.made]
-    adjusted = dict(zip(map(id, measured), holm([one.p_value for one in measured]), strict=True))
-    return [_adjusted(one, adjusted[id(one)]) if one.made else one for one in judgements]
+    measured = [judgement for judgement in judgements if judgement.made]
+    adjusted = dict(
+        zip(map(id, measured), holm([judgement.p_value for judgement in measured]), strict=True)
+    )
+    return [
+        _adjusted(judgement, adjusted[id(judgement)]) if judgement.made else judgement
+        for judgement in judgements
+    ]
 
 
-def _adjusted(one: Judgement, p_value: float) -> Judgement:
+def _adjusted(judgement: Judgement, p_value: float) -> Judgement:
     """Return a judgement with another p-value of its verdict."""
-    if one.p_holds <= one.p_contradicted:
-        return _decided(replace(one, p_holds=p_value, p_contradicted=1.0))
-    return _decided(replace(one, p_holds=1.0, p_contradicted=p_value))
+    if judgement.p_holds <= judgement.p_contradicted:
+        return _decided(replace(judgement, p_holds=p_value, p_contradicted=1.0))
+    return _decided(replace(judgement, p_holds=1.0, p_contradicted=p_value))
 
 
-def _decided(one: Judgement) -> Judgement:
+def _decided(judgement: Judgement) -> Judgement:
     """Return a judgement with the verdict that its p-values allow."""
-    if not one.made:
-        return one
-    if one.p_value > LEVEL:
-        return replace(one, verdict=UNDECIDED)
-    if one.p_contradicted < one.p_holds:
-        return replace(one, verdict=CONTRADICTED)
-    return replace(one, verdict=HOLDS_SO_FAR if one.not_made else HOLDS)
+    if not judgement.made:
+        return judgement
+    if judgement.p_value > LEVEL:
+        return replace(judgement, verdict=UNDECIDED)
+    if judgement.p_contradicted < judgement.p_holds:
+        return replace(judgement, verdict=CONTRADICTED)
+    return replace(judgement, verdict=HOLDS_SO_FAR if judgement.not_made else HOLDS)
 
 
 def is_within(claim: Claim, effect: float) -> bool:

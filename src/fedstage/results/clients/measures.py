@@ -24,7 +24,10 @@ def of_validation(right: torch.Tensor, owners: torch.Tensor) -> list[Row]:
     """
     clients = owners.unique().tolist()
     own = {client: right[owners == client] for client in clients}
-    return [_row(VALIDATION, client, None, int(one.sum()), len(one)) for client, one in own.items()]
+    return [
+        _row(VALIDATION, client, None, int(predicted.sum()), len(predicted))
+        for client, predicted in own.items()
+    ]
 
 
 def of_classes(logits: torch.Tensor, labels: torch.Tensor) -> list[Row]:

@@ -1,15 +1,14 @@
 """Tables of accuracies by client and by class, with the names that the data give them."""
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fedstage.results.clients.columns import CLASS, OWN_MIX, VALIDATION
 from fedstage.results.figures.names import Names, name_of
-from fedstage.results.metrics import spread
 from fedstage.results.runs_file import SEED, ExperimentRun
+from fedstage.results.tables.columns import TextTable, with_deviation
 from fedstage.results.tables.exact import Cell
-from fedstage.results.tables.labels import NOTHING, join_labels, mean_and_std
+from fedstage.results.tables.labels import join_labels
 from fedstage.storage.tables import load_table
 
 COLUMNS = ("of", "client", "client_name", "label", "class_name", "samples", "accuracy")
@@ -23,6 +22,10 @@ NOTES = {
     VALIDATION: "**own validation samples**: accuracy on the client's own, set aside (%).",
     CLASS: "Accuracy on the test samples of a class (%).",
 }
+
+#: Accuracies of a client or class by its number, by the heads of columns.
+Cells = dict[str, dict[int, list[float]]]
+_SHOW = with_deviation()
 
 #: A run's value on every axis, and a row of its accuracies.
 Measured = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -56,48 +59,38 @@ def _named(row: Mapping[str, Any], names: Names) -> dict[str, Cell]:
     return {column: (dict(row) | named)[column] for column in COLUMNS}
 
 
-def client_rows(
-    measured: Sequence[Measured], axes: Sequence[str], names: Names
-) -> list[dict[str, str]]:
-    """Return a row a client for people: its name, and a column a place and kind of accuracy."""
-    rows: dict[int, dict[str, str]] = {}
-    for of, head in _HEADS.items():
-        for client, cells in _by_place(measured, axes, of, "client").items():
-            row = rows.setdefault(client, {"Client": name_of(client, names.clients)})
-            row |= {f"{place}: {head}" if place else head: text for place, text in cells.items()}
-    return _whole([rows[client] for client in sorted(rows)])
+def client_table(measured: Sequence[Measured], axes: Sequence[str], names: Names) -> TextTable:
+    """Return a line a client for people: its name, and a column a place and kind of accuracy."""
+    cells: Cells = {}
+    for of, kind in _HEADS.items():
+        for client, place, accuracy in _known(measured, axes, of, "client"):
+            head = f"{place}: {kind}" if place else kind
+            cells.setdefault(head, {}).setdefault(client, []).append(accuracy)
+    table = _pivot("Client", cells, names.clients, [])
+    return table._replace(compact=len(table.heads))
 
 
-def class_rows(
-    measured: Sequence[Measured], axes: Sequence[str], names: Names
-) -> list[dict[str, str]]:
-    """Return a row a class for people: its name, and a column a place."""
-    found = _by_place(measured, axes, CLASS, "label")
-    return _whole(
-        [
-            {"Class": name_of(label, names.classes)}
-            | {place or "accuracy": text for place, text in cells.items()}
-            for label, cells in sorted(found.items())
-        ]
-    )
+def class_table(measured: Sequence[Measured], axes: Sequence[str], names: Names) -> TextTable:
+    """Return a line a class for people: its name, and a column a place."""
+    cells: Cells = {}
+    for label, place, accuracy in _known(measured, axes, CLASS, "label"):
+        cells.setdefault(place or "accuracy", {}).setdefault(label, []).append(accuracy)
+    return _pivot("Class", cells, names.classes, [NOTES[CLASS]])
 
 
-def _by_place(
+def _known(
     measured: Sequence[Measured], axes: Sequence[str], of: str, key: str
-) -> dict[int, dict[str, str]]:
-    """Return means over seeds by client or class, and then by place."""
-    values: dict[int, dict[str, list[float]]] = {}
+) -> Iterator[tuple[int, str, float]]:
+    """Yield client or class, place and accuracy of the rows of a kind that have one."""
     for settings, row in measured:
         if row["of"] == of and row["accuracy"] is not None:
-            place = join_labels(axes, [settings[axis] for axis in axes])
-            values.setdefault(row[key], {}).setdefault(place, []).append(row["accuracy"])
-    return {
-        number: {place: mean_and_std(fmean(of), spread(of)) for place, of in by_place.items()}
-        for number, by_place in values.items()
-    }
+            yield row[key], join_labels(axes, [settings[axis] for axis in axes]), row["accuracy"]
 
 
-def _whole(rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """Return rows that all have the columns of any."""
-    heads = dict.fromkeys(head for row in rows for head in row)
-    return [{head: row.get(head, NOTHING) for head in heads} for row in rows]
+def _pivot(head: str, cells: Cells, names: Sequence[str] | None, notes: Sequence[str]) -> TextTable:
+    """Return means over seeds: a line for each number in any column, by its name."""
+    lines = [
+        [name_of(number, names), *(_SHOW(column.get(number, [])) for column in cells.values())]
+        for number in sorted({number for column in cells.values() for number in column})
+    ]
+    return TextTable([head, *cells], lines, 1, notes)

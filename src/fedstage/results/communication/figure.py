@@ -10,18 +10,24 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 from fedstage.results.communication.runs import RunTraffic
-from fedstage.results.figures.accuracy import line_axis, title_of_lines, varying_axes
 from fedstage.results.figures.looks import Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.placing import (
+    FACET,
+    LINE,
+    line_axis,
+    placed,
+    scale_bytes,
+    title_of_lines,
+)
 from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import head_of, human_bytes, name_points, show_value
+from fedstage.results.tables.labels import head_of
 from fedstage.settings.scores import Metric
 
-_LINE, _FACET, _POINTS, _MOVED, _SCORE = "_line", "_facet", "_points", "_moved", "_score"
+_POINTS, _MOVED, _SCORE = "_points", "_moved", "_score"
 _SENDS = "_sends"
 _ALONE, _BESIDE = 2.2, 1.6  # inches of height
 _PLACE = 0.085  # inches between points that would hide one another
@@ -45,24 +51,26 @@ def draw_communication(
     """
     axis = line_axis(rows)
     frame = frame_of(runs, axis, [*rows, *columns])
-    looks = looks_of(list(frame[_LINE].unique()))
-    curved = set(frame.loc[frame[_POINTS] > 1, _LINE])
+    looks = looks_of(list(frame[LINE].unique()))
+    curved = set(frame.loc[frame[_POINTS] > 1, LINE])
     handles = [
         (line_handle if name in curved else point_handle)(name, look)
         for name, look in looks.items()
     ]
-    labels = list(frame[_FACET].unique())
+    labels = list(frame[FACET].unique())
     height = _ALONE if len(labels) == 1 else _BESIDE
     facets = Facets(labels, height, handles, title_of_lines(axis))
     low, high = _limits(frame)
-    silent = list(frame.loc[~frame[_SENDS], _LINE].unique())
+    silent = list(frame.loc[~frame[_SENDS], LINE].unique())
     decades = log10(high / low) / max(facets.axes_width - _PLACE * (len(silent) + 1), 0.5)
     step = 10 ** (_PLACE * decades)  # between points, as a factor of bytes
     for axes, label in zip(facets.grid, labels, strict=True):
-        _draw(axes, frame[frame[_FACET] == label], looks, step)
-        _draw_silent(axes, frame[(frame[_FACET] == label) & ~frame[_SENDS]], looks, low, step)
+        _draw(axes, frame[frame[FACET] == label], looks, step)
+        _draw_silent(axes, frame[(frame[FACET] == label) & ~frame[_SENDS]], looks, low, step)
     start = low / step ** (len(silent) + 1) if silent else low
-    _scale(facets.grid, start, low, high * step)
+    for axes in facets.grid:
+        middle = (start * low) ** 0.5 if silent else None
+        scale_bytes(axes, start, low, high * step, _WIDE, middle)
     facets.label_axes("Bytes to and from a client", head_of(metric))
     return facets.figure
 
@@ -76,7 +84,7 @@ def describe_communication(
     text = "Curves: rounds. Points: methods that are evaluated once, at the end of training."
     if not frame[_SENDS].all():
         text += " Before the scale: methods that send nothing."
-    counts = frame.groupby([_LINE, _FACET])[SEED].nunique()
+    counts = frame.groupby([LINE, FACET])[SEED].nunique()
     return f"{text} {explain_seeds(counts, curves)}"
 
 
@@ -91,27 +99,23 @@ def frame_of(runs: Sequence[RunTraffic], axis: str, axes: Sequence[str]) -> pd.D
     ValueError
         If runs that differ in their seed only are of different lengths.
     """
-    places = pd.DataFrame([{one: run.settings[one] for one in axes} for run in runs])
-    facets = name_points(places, [one for one in varying_axes(places, axes) if one != axis])
     rows = [
-        {
-            _LINE: show_value(run.settings[axis]),
-            _FACET: facet,
-            SEED: run.settings[SEED],
+        {name: run.settings[name] for name in (*axes, SEED)}
+        | {
             "point": point,
             _POINTS: len(run.course) if run.communicates else 1,
             _SENDS: run.communicates,
             _MOVED: reached.moved,
             _SCORE: reached.score,
         }
-        for run, facet in zip(runs, facets, strict=True)
+        for run in runs
         for point, reached in enumerate(run.course if run.communicates else run.course[-1:])
     ]
-    frame = pd.DataFrame(rows)
-    lengths = frame.groupby([_LINE, _FACET])[_POINTS].nunique()
+    frame = placed(pd.DataFrame(rows), axis, axes)
+    lengths = frame.groupby([LINE, FACET])[_POINTS].nunique()
     if (lengths > 1).any():
         raise ValueError(f"{lengths.idxmax()}: the course of one seed is shorter than another's")
-    same = frame.groupby([_LINE, _FACET, "point"])[_MOVED]
+    same = frame.groupby([LINE, FACET, "point"])[_MOVED]
     return frame.assign(**{_MOVED: same.transform("mean")})
 
 
@@ -127,15 +131,17 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
 
 def _draw(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], step: float) -> None:
     """Draw what sends something."""
-    names = list(frame.loc[frame[_POINTS] > 1, _LINE].unique())
+    names = list(frame.loc[frame[_POINTS] > 1, LINE].unique())
     once = []
-    for name, runs in frame[frame[_SENDS]].groupby(_LINE, sort=False):
+    for name, runs in frame[frame[_SENDS]].groupby(LINE, sort=False):
         if runs[_POINTS].iloc[0] > 1:
             turn = (names.index(str(name)), len(names))
             draw_curve(axes, runs, _MOVED, _SCORE, looks[str(name)], turn)
         else:
             once.append((str(name), float(runs[_MOVED].iloc[0]), list(runs[_SCORE])))
-    for place, (name, _, scores) in zip(dodged([one[1] for one in once], step), once, strict=True):
+    for place, (name, _, scores) in zip(
+        dodged([point[1] for point in once], step), once, strict=True
+    ):
         draw_dot(axes, place, spread_of(scores), looks[name])
 
 
@@ -155,23 +161,5 @@ def _draw_silent(
     """Draw what sends nothing before the lowest number of bytes."""
     if not frame.empty:
         axes.axvline(low, **_RULE)
-    for place, (name, runs) in enumerate(frame.groupby(_LINE, sort=False), start=1):
+    for place, (name, runs) in enumerate(frame.groupby(LINE, sort=False), start=1):
         draw_dot(axes, low / step**place, spread_of(list(runs[_SCORE])), looks[str(name)])
-
-
-def _scale(grid: Sequence[Axes], start: float, low: float, high: float) -> None:
-    """Make the shared axis of bytes logarithmic, with enough labels."""
-    narrow = high < _WIDE * low
-    grid[0].set_xscale("log")
-    grid[0].set_xlim(start, high)
-    locator = LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,))
-    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-    silent = [(start * low) ** 0.5] if start < low else []
-    for axes in grid:
-        axes.set_xticks([*silent, *ticks], [*("none" for _ in silent), *map(_bytes, ticks)])
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.grid(visible=False, axis="x")
-
-
-def _bytes(count: float) -> str:
-    return human_bytes(round(count)).replace(".0", "")

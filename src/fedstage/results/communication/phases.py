@@ -157,7 +157,7 @@ def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Mov
 
     A part without rounds has one, by whose end everything has travelled.
     """
-    before = (one for one in phases if one.part < len(parts) or one.name != FEDERATED)
+    before = (phase for phase in phases if phase.part < len(parts) or phase.name != FEDERATED)
     moved = total(before)
     last = parts[-1]
     if not isinstance(last.recipe, Recipe):

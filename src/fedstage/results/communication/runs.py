@@ -70,7 +70,9 @@ class RunTraffic:
         """The first evaluated round with at least the target's score, if any."""
         if self.target is None:
             return None
-        return next((one for one in self.course if one.score >= self.target), None)
+        return next(
+            (evaluated for evaluated in self.course if evaluated.score >= self.target), None
+        )
 
     @property
     def total(self) -> Moved:
@@ -98,7 +100,7 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
     best = None
     if iterative and run.validation is not None:
         round_ = best_round(run.validation[which], metric)
-        best = next((one for one in course if one.round == round_), None)
+        best = next((evaluated for evaluated in course if evaluated.round == round_), None)
     return RunTraffic(
         settings=run.settings,
         phases=phases,

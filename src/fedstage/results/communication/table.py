@@ -3,18 +3,25 @@
 One has a row a phase and rows of sums, the other, by which claims are judged, a row a run.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from statistics import mean
-from typing import Any, get_args
+from typing import get_args
 
 import pyarrow as pa
 
 from fedstage.results.communication.goals import by_value
 from fedstage.results.communication.phases import Moved
 from fedstage.results.communication.runs import BYTES, Reached, RunTraffic
-from fedstage.results.metrics import arrow_type, spread
 from fedstage.results.runs_file import SEED
+from fedstage.results.tables.columns import (
+    Column,
+    Row,
+    TextTable,
+    average,
+    by_cell,
+    known,
+    text_table,
+)
 from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import (
     METRICS,
@@ -23,14 +30,10 @@ from fedstage.results.tables.labels import (
     human_bytes,
     human_count,
     join_labels,
-    mean_and_std,
     show_value,
 )
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.scores import Communicated, Metric, Reach
-
-#: Rows of one place and phase, of all seeds.
-Seeds = Sequence[Mapping[str, Any]]
 
 MIB = 2**20
 #: The phase in which clients fetch the ensemble.
@@ -44,48 +47,59 @@ _NAMES = {
     TO_BEST: "**total to the best round**",
     TO_REACH: "**total to the same accuracy**",
 }
-#: The columns behind the axes and the seed.
-_VALUES = pa.schema(
-    [
-        ("part", pa.int64()),  # of the run; null for a sum
-        ("phase", pa.string()),
-        ("rounds", pa.int64()),  # 0 for a phase outside of rounds; of a sum its last round
-        ("bytes_up", pa.float64()),  # of the mean client; null for a score that is never reached
-        ("bytes_down", pa.float64()),
-        ("bytes", pa.float64()),
-        ("times_one_shot", pa.float64()),  # of one model up and one down
-        ("params", pa.float64()),  # of all participants both ways: their bytes in 32-bit numbers
-        ("score", pa.float64()),  # percent, of sums
-        ("target", pa.float64()),  # percent, of the sum until it is reached
-        ("memory_bytes", pa.int64()),  # that prediction needs; of the total
-        ("memory_mib", pa.float64()),
-        ("published_memory_mib", pa.float64()),
-        ("published_params", pa.float64()),  # of the sum until a target is reached
-    ]
-)
-
 #: The name of the last sum where the accuracy is fixed.
 _TO_FIXED = "**total to the accuracy**"
-_PUBLISHED = "Published (MiB)"
-_PARAMS = "Parameters"
-_LEGEND = {
-    "Phase": (
+
+
+def _range(lengths: Sequence[int]) -> str:
+    """Write numbers of rounds: their minimum and maximum if seeds differ."""
+    ends = dict.fromkeys((min(lengths, default=0), max(lengths, default=0)))
+    return "–".join(map(str, ends)) if any(ends) else NOTHING
+
+
+def _mib(size: float) -> str:
+    return f"{size:.2f}" if size >= 1 else f"{size:.2g}"
+
+
+_BYTES = average(lambda count: human_bytes(round(count)))
+#: The columns behind the axes and the seed, in the order of files.
+COLUMNS = (
+    Column("part", type=pa.int64()),  # of the run; null for a sum
+    Column("phase", "Phase",
         "what travels, `federated round` in all rounds of a federated method together. "
         f"{_NAMES[TOTAL]}: until training ends. {_NAMES[TO_BEST]}: until the end of the round that "
-        "is best on the clients' validation samples. {reach}"
-    ),
-    "Rounds": f"of the phase, {NOTHING} for what happens once; of a total the last round of all.",
-    "Upload": "bytes that the mean client sends: all participants' over the number of clients.",
-    "Download": "bytes that it receives (1 kB = 1000 B).",
-    "Both": "their sum.",
-    _PARAMS: (
+        "is best on the clients' validation samples. {reach}", type=pa.string()),
+    # 0 for a phase outside of rounds; of a sum its last round.
+    Column("rounds", "Rounds",
+        f"of the phase, {NOTHING} for what happens once; of a total the last round of all.",
+        _range, pa.int64()),
+    # Null, as all numbers, for a score that is never reached.
+    Column("bytes_up", "Upload",
+        "bytes that the mean client sends: all participants' over the number of clients.", _BYTES),
+    Column("bytes_down", "Download", "bytes that it receives (1 kB = 1000 B).", _BYTES),
+    Column("bytes", "Both", "their sum.", _BYTES),
+    Column("times_one_shot", "Times one-shot",
+        "that sum over one model of a client up and one down.", average("{:.3g}".format)),
+    Column("params", "Parameters",
         "numbers of 32 bits that all participants together send and receive, their bytes / 4: "
-        "weights and whatever goes with them. Compressed messages count by their bytes too."
-    ),
-    "Times one-shot": "that sum over one model of a client up and one down.",
-    "Memory (MiB)": "of all that must be held to predict: models, aggregator (1 MiB = 2^20 B).",
-    _PUBLISHED: "the same as {source} reports it.",
-}
+        "weights and whatever goes with them. Compressed messages count by their bytes too.",
+        average(human_count)),
+    Column("score",  # percent, of sums
+        legend="at the end of a total's round, mean ± standard deviation (n−1) over seeds."),
+    Column("target"),  # percent, of the sum until it is reached
+    Column("memory_bytes", type=pa.int64()),  # that prediction needs; of the total
+    Column("memory_mib", "Memory (MiB)",
+        "of all that must be held to predict: models, aggregator (1 MiB = 2^20 B).", average(_mib)),
+    Column("published_memory_mib", "Published (MiB)", "the same as {source} reports it.",
+        average(_mib)),
+    Column("published_params"),  # of the sum until a target is reached
+)  # fmt: skip
+_EMPTY = dict[str, Cell].fromkeys(column.name for column in COLUMNS)
+RUN_COLUMNS = tuple(Column(name) for name in get_args(Communicated))
+_SHOWN = (
+    *("phase", "rounds", "bytes_up", "bytes_down", "bytes", "params", "times_one_shot", "score"),
+    *("memory_mib", "published_memory_mib"),
+)
 
 
 def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
@@ -105,14 +119,10 @@ def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
     if run.best is not None:
         rows.append(_sum(run, TO_BEST, run.best))
     if run.target is not None:
-        rows.append(_to_reach(run) | {"published_params": run.published_params})
+        # Empty where no evaluated round reaches the target.
+        reached = _sum(run, TO_REACH, run.reached) if run.reached else _EMPTY | {"phase": TO_REACH}
+        rows.append(reached | {"target": run.target, "published_params": run.published_params})
     return rows
-
-
-def _to_reach(run: RunTraffic) -> dict[str, Cell]:
-    """Return the sum until the target, which is empty where no evaluated round reaches it."""
-    known = {} if run.reached is None else _sum(run, TO_REACH, run.reached)
-    return dict.fromkeys(_VALUES.names) | known | {"phase": TO_REACH, "target": run.target}
 
 
 def _sum(run: RunTraffic, name: str, reached: Reached) -> dict[str, Cell]:
@@ -123,7 +133,7 @@ def _sum(run: RunTraffic, name: str, reached: Reached) -> dict[str, Cell]:
 
 def _row(run: RunTraffic, phase: str, rounds: int, moved: Moved) -> dict[str, Cell]:
     both = moved.up + moved.down
-    known: dict[str, Cell] = {
+    return _EMPTY | {
         "phase": phase,
         "rounds": rounds,
         "bytes_up": moved.up,
@@ -132,7 +142,6 @@ def _row(run: RunTraffic, phase: str, rounds: int, moved: Moved) -> dict[str, Ce
         "times_one_shot": both / run.one_shot,
         "params": moved.everyone / BYTES,
     }
-    return dict.fromkeys(_VALUES.names) | known
 
 
 def table_rows(runs: Iterable[RunTraffic], axes: Sequence[str]) -> list[dict[str, Cell]]:
@@ -144,92 +153,55 @@ def table_rows(runs: Iterable[RunTraffic], axes: Sequence[str]) -> list[dict[str
     ]
 
 
-def table_schema(rows: Sequence[Mapping[str, Cell]], axes: Sequence[str]) -> pa.Schema:
-    """Return the typed columns of the table."""
-    keys = [(name, arrow_type(row[name] for row in rows)) for name in (*axes, SEED)]
-    return pa.schema([*keys, *_VALUES])
+def shown_traffic(
+    rows: Iterable[Row],
+    axes: Sequence[str],
+    metric: Metric,
+    source: str | None = None,
+    reach: Reach | None = None,
+) -> TextTable:
+    """Return a line a place and phase: rounded means over seeds.
 
+    Parameters are counted where `reach` fixes the accuracy to reach. Without a published
+    counterpart there is no column of published memory.
 
-def shown_rows(
-    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], metric: Metric, fixed: bool = False
-) -> list[dict[str, str]]:
-    """Return a row a place and phase: rounded means over seeds.
-
-    Parameters are counted where the accuracy to reach is `fixed`. Without a published counterpart
-    there is no column of published memory.
+    Parameters
+    ----------
+    source : str, optional
+        The paper of the published memory.
+    reach : optional
+        The cells whose accuracy others are to reach, or accuracies, with the names of axes and
+        values that people read.
     """
-    cells: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        place = (*(str(row[axis]) for axis in axes), str(row["part"]), row["phase"])
-        cells.setdefault(place, []).append(row)
-    shown = [_shown(cell, axes, metric, fixed) for cell in cells.values()]
-    left_out = [] if fixed else [_PARAMS]
-    if all(row[_PUBLISHED] == NOTHING for row in shown):
-        left_out.append(_PUBLISHED)
-    return [{head: row[head] for head in row if head not in left_out} for row in shown]
+    fixed = is_fixed(reach)
+    lines = []
+    for place, seeds in by_cell(rows, [*axes, "part", "phase"]).items():
+        cells = known(seeds, COLUMNS) | {"phase": _phase(seeds, fixed)}
+        lines.append(([*map(show_value, place[: len(axes)])], cells))
+    left_out = [] if fixed else ["params"]
+    if not any(cells["published_memory_mib"] for _, cells in lines):
+        left_out.append("published_memory_mib")
+    columns = {column.name: column for column in COLUMNS}
+    phase = columns["phase"].legend.format(reach=_explain_reach(reach, metric)).strip()
+    memory = columns["published_memory_mib"].legend.format(source=source)
+    columns["phase"] = replace(columns["phase"], legend=phase, show=str)
+    columns["score"] = replace(columns["score"], head=head_of(metric))
+    columns["published_memory_mib"] = replace(columns["published_memory_mib"], legend=memory)
+    shown = [columns[name] for name in _SHOWN if name not in left_out]
+    table = text_table(axes, lines, shown)
+    score = shown.index(columns["score"])  # what a total reaches is explained last
+    notes = [*table.notes[:score], *table.notes[score + 1 :], table.notes[score]]
+    return table._replace(left=len(axes) + 1, notes=notes)
 
 
-def _shown(cell: Seeds, axes: Sequence[str], metric: Metric, fixed: bool) -> dict[str, str]:
-    scores = _known(cell, "score")
-    return {axis: show_value(cell[0][axis]) for axis in axes} | {
-        "Phase": _phase(cell, fixed),
-        "Rounds": _rounds(cell),
-        "Upload": _mean(cell, "bytes_up", _bytes),
-        "Download": _mean(cell, "bytes_down", _bytes),
-        "Both": _mean(cell, "bytes", _bytes),
-        _PARAMS: _mean(cell, "params", human_count),
-        "Times one-shot": _mean(cell, "times_one_shot", "{:.3g}".format),
-        head_of(metric): mean_and_std(mean(scores), spread(scores)) if scores else NOTHING,
-        "Memory (MiB)": _mean(cell, "memory_mib", _mib),
-        _PUBLISHED: _mean(cell, "published_memory_mib", _mib),
-    }
-
-
-def _phase(cell: Seeds, fixed: bool) -> str:
+def _phase(seeds: Sequence[Row], fixed: bool) -> str:
     """Name the phase, and the number of seeds that have come to its end if not all have."""
-    name = cell[0]["phase"]
+    name = seeds[0]["phase"]
     shown = _NAMES.get(name, name.replace("_", " "))
     if fixed and name == TO_REACH:
         shown = _TO_FIXED
-    come = len(_known(cell, "bytes"))
-    return shown if come == len(cell) else f"{shown} ({come} of {len(cell)} seeds)"
-
-
-def _rounds(cell: Seeds) -> str:
-    """Write the number of rounds: its minimum and maximum if seeds differ."""
-    lengths = [int(length) for length in _known(cell, "rounds")] or [0]
-    ends = dict.fromkeys((min(lengths), max(lengths)))
-    return "–".join(map(str, ends)) if max(lengths) else NOTHING
-
-
-def _known(cell: Seeds, column: str) -> list[float]:
-    return [row[column] for row in cell if row[column] is not None]
-
-
-def _mean(cell: Seeds, column: str, show: Callable[[float], str]) -> str:
-    known = _known(cell, column)
-    return show(mean(known)) if known else NOTHING
-
-
-def _bytes(count: float) -> str:
-    return human_bytes(round(count))
-
-
-def _mib(size: float) -> str:
-    return f"{size:.2f}" if size >= 1 else f"{size:.2g}"
-
-
-def legend(metric: Metric, source: str | None, reach: Reach | None = None) -> dict[str, str]:
-    """Return the explanation of each column.
-
-    `source` names the paper of the published memory, `reach` the cells whose accuracy others are
-    to reach, or accuracies, with the names of axes and values that people read.
-    """
-    texts = dict(_LEGEND)
-    for mark, value in (("{source}", source or ""), ("{reach}", _explain_reach(reach, metric))):
-        texts = {name: text.replace(mark, value).strip() for name, text in texts.items()}
-    score = "at the end of a total's round, mean ± standard deviation (n−1) over seeds."
-    return {**texts, head_of(metric): score}
+    come = sum(row["bytes"] is not None for row in seeds)
+    return shown if come == len(seeds) else f"{shown} ({come} of {len(seeds)} seeds)"
 
 
 def _explain_reach(reach: Reach | None, metric: Metric) -> str:
@@ -260,19 +232,14 @@ def run_rows(runs: Sequence[RunTraffic]) -> list[dict[str, Cell]]:
     return [{**run.settings, **_numbers(run)} for run in runs]
 
 
-def run_schema(rows: Sequence[dict[str, Cell]]) -> pa.Schema:
-    """Return the typed columns of these rows."""
-    names = get_args(Communicated)
-    axes = [(name, arrow_type(row[name] for row in rows)) for name in rows[0] if name not in names]
-    return pa.schema([*axes, *((name, pa.float64()) for name in names)])
-
-
 def _numbers(run: RunTraffic) -> dict[str, Cell]:
     rounds = sum(phase.rounds for phase in run.phases)
     sent = sum(phase.up for phase in run.phases if phase.rounds)
     fetched = [phase.down for phase in run.phases if phase.name == ENSEMBLE]
     moved = run.total.up + run.total.down
-    to_best, to_reach = (None if one is None else one.moved for one in (run.best, run.reached))
+    to_best, to_reach = (
+        None if reached is None else reached.moved for reached in (run.best, run.reached)
+    )
     known: dict[Communicated, float | None] = {
         "bytes": moved,
         "times_one_shot": moved / run.one_shot,

@@ -1,18 +1,17 @@
 """Accuracy against bytes of many methods: a point each, named at the edge of its axes."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
-from fedstage.results.costs.table import RunCost
 from fedstage.results.figures.looks import Look, looks_of
+from fedstage.results.figures.placing import scale_bytes
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
-from fedstage.results.tables.labels import head_of, human_bytes, join_labels, show_value
+from fedstage.results.tables.columns import Row, by_cell
+from fedstage.results.tables.labels import head_of, join_labels, show_value
 from fedstage.settings.scores import Metric
 
 #: Where a method is: bytes of the mean client, and its score over seeds.
@@ -28,21 +27,25 @@ _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 @style()
 def draw_costs(
-    runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str], metric: Metric
+    runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str], metric: Metric
 ) -> Figure:
     """Draw each method's score over the bytes that a client has moved when training ends.
 
-    A facet has a point of `columns`. Who sends nothing stands before the scale.
+    `runs` have a run's labelled settings, and its `score` and `bytes`. There are axes for each
+    value of `columns`. Methods that send nothing stand before the scale.
     """
     facets = points_of(runs, rows, columns)
     looks = looks_of(list(dict.fromkeys(name for points in facets.values() for name in points)))
     height = max(_LEAST, _LINE * max(map(len, facets.values())))
     figure = Facets(list(facets), height, across=min(2, len(facets)), width=PAGE)
-    moved = [one for points in facets.values() for one, _ in points.values()]
+    moved = [count for points in facets.values() for count, _ in points.values()]
     low, high = _limits(moved)
     silent = low / _APART if 0 in moved else None
     for axes, points in zip(figure.grid, facets.values(), strict=True):
-        _scale(axes, silent, low, high)
+        start = silent / _APART if silent else low
+        scale_bytes(axes, start, low, high, _WIDE, silent)
+        if silent:
+            axes.axvline(low, **_RULE)
         placed = {name: (sent or silent or low, score) for name, (sent, score) in points.items()}
         for name, (place, spread) in placed.items():
             draw_dot(axes, place, spread, looks[name])
@@ -51,31 +54,25 @@ def draw_costs(
     return figure.figure
 
 
-def describe_costs(runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str]) -> str:
+def describe_costs(runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str]) -> str:
     """Return what the caption says of the points of `draw_costs`."""
-    places = Counter(tuple(run.settings[axis] for axis in (*rows, *columns)) for run in runs)
-    seeds = explain_seeds(list(places.values()), bands=False)
-    silent = any(run.bytes == 0 for run in runs)
+    seeds = explain_seeds(map(len, by_cell(runs, (*rows, *columns)).values()), bands=False)
+    silent = any(run["bytes"] == 0 for run in runs)
     text = " Before the scale: methods that send nothing." if silent else ""
     return f"Each point is a method at the end of training.{text} {seeds}"
 
 
 def points_of(
-    runs: Sequence[RunCost], rows: Sequence[str], columns: Sequence[str]
+    runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str]
 ) -> dict[str, dict[str, Point]]:
     """Return the point of each method, by facets and names."""
-    found: dict[str, dict[str, list[RunCost]]] = {}
-    for run in runs:
-        facet = join_labels(columns, [run.settings[axis] for axis in columns])
-        name = ", ".join(show_value(run.settings[axis]) for axis in rows)
-        found.setdefault(facet, {}).setdefault(name, []).append(run)
-    return {
-        facet: {
-            name: (sum(run.bytes for run in same) / len(same), spread_of([r.score for r in same]))
-            for name, same in names.items()
-        }
-        for facet, names in found.items()
-    }
+    found: dict[str, dict[str, Point]] = {}
+    for place, same in by_cell(runs, (*columns, *rows)).items():
+        facet = join_labels(columns, place[: len(columns)])
+        name = ", ".join(map(show_value, place[len(columns) :]))
+        moved = sum(run["bytes"] for run in same) / len(same)
+        found.setdefault(facet, {})[name] = moved, spread_of([run["score"] for run in same])
+    return found
 
 
 def dodged(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
@@ -109,7 +106,7 @@ def _start(block: Sequence[float], step: float, low: float, high: float) -> floa
 def _name(
     axes: Axes, points: Mapping[str, Point], looks: Mapping[str, Look], height: float
 ) -> None:
-    """Write the names in a column beside the axes, each with a recipe to its point."""
+    """Write the names in a column beside the axes, each with a line to its point."""
     low, high = axes.get_ylim()
     step = (high - low) * min(_LINE / height, 1 / max(1, len(points)))
     order = sorted(points, key=lambda name: points[name][1].mean)
@@ -133,21 +130,6 @@ def _name(
 
 def _limits(moved: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the scale of bytes, around what is sent."""
-    sent = [one for one in moved if one > 0] or [1.0]
+    sent = [count for count in moved if count > 0] or [1.0]
     margin = max(max(sent) / min(sent), 4.0) ** 0.08
     return min(sent) / margin, max(sent) * margin
-
-
-def _scale(axes: Axes, silent: float | None, low: float, high: float) -> None:
-    """Make the axis of bytes logarithmic, with a place before it for who is `silent`."""
-    axes.set_xscale("log")
-    axes.set_xlim(silent / _APART if silent else low, high)
-    subs = (1.0,) if high > _WIDE * low else (1.0, 2.0, 5.0)
-    ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
-    names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
-    if silent:
-        axes.axvline(low, **_RULE)
-        ticks, names = [silent, *ticks], ["none", *names]
-    axes.set_xticks(ticks, names)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.grid(visible=False, axis="x")

@@ -37,9 +37,9 @@ def write(target: str, runs: Sequence[ExportedRun], files: Sequence[Path], folde
         client.log_artifact(parent, str(path), path.parent.parent.name)
     for run in runs:
         tags = {"mlflow.parentRunId": parent}
-        one = client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
-        _log(client, one, run)
-        client.set_terminated(one)
+        run_id = client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
+        _log(client, run_id, run)
+        client.set_terminated(run_id)
     client.set_terminated(parent)
     return f"cd {folder} && uvx mlflow@{_version()} ui --backend-store-uri sqlite:///mlflow.db"
 

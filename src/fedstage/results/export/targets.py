@@ -49,4 +49,4 @@ def files_of(target: str, folder: Path) -> list[Path]:
 
 def _is_of(path: Path, scale: str, scales: Sequence[str]) -> bool:
     """Whether a file is of a scale, and not of one whose name goes on: ``SCALE_accuracy.png``."""
-    return scale == max((one for one in scales if path.name.startswith(one)), key=len)
+    return scale == max((name for name in scales if path.name.startswith(name)), key=len)

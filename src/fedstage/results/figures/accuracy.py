@@ -10,41 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedstage.results.figures.looks import Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.rows import Dot, draw_rows
 from fedstage.results.figures.seeds import draw_curve, explain_seeds, spread_of
 from fedstage.results.figures.strips import Strip, draw_strip, strip_beside
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import (
-    METHOD,
-    ROLES,
-    axis_label,
-    head_of,
-    name_points,
-    show_value,
-)
+from fedstage.results.tables.labels import ROLES, head_of
 from fedstage.results.tables.runs import RUN, last_rounds
 from fedstage.settings.scores import Metric
 
-#: Columns that drawing adds to the frame of runs.
-_LINE, _FACET, _EVALUATIONS = "_line", "_facet", "_evaluations"
+#: A column that drawing adds to the frame of runs.
+_EVALUATIONS = "_evaluations"
 _ALONE, _BESIDE = 2.1, 1.55  # inches of height
-_ROLE = "role"
-
-
-def line_axis(rows: Sequence[str]) -> str:
-    """Return the axis of the lines, by its key or label: the method, or else the first row axis."""
-    return next((axis for axis in rows if axis in (METHOD, axis_label(METHOD))), rows[0])
-
-
-def varying_axes(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """Return the axes with more than one value."""
-    return [axis for axis in axes if frame[axis].nunique(dropna=False) > 1]
-
-
-def title_of_lines(axis: str) -> str:
-    """Return the title of a legend of lines: none for methods, whose names say what they are."""
-    return "" if axis in (METHOD, axis_label(METHOD)) else axis
 
 
 @style()
@@ -62,12 +40,12 @@ def draw_accuracy(
     """
     axis = line_axis(rows)
     frame = _labelled(frame, axis, [*rows, *columns])
-    looks = looks_of(list(frame[_LINE].unique()))
+    looks = looks_of(list(frame[LINE].unique()))
     curves = frame[frame[_EVALUATIONS] > 1]
     if curves.empty:
         return draw_rows(_dots(frame, metric), list(looks), looks, head_of(metric), axis)
-    labels = list(frame[_FACET].unique())
-    drawn = set(curves[_LINE])
+    labels = list(frame[FACET].unique())
+    drawn = set(curves[LINE])
     handles = [
         (line_handle if name in drawn else point_handle)(name, look) for name, look in looks.items()
     ]
@@ -76,7 +54,7 @@ def draw_accuracy(
     ends = (curves["round"].min(), curves["round"].max())
     strip = strip_beside(*ends, list(looks), facets.axes_width)
     for axes, label in zip(facets.grid, labels, strict=True):
-        _draw_facet(axes, frame[frame[_FACET] == label], looks, metric, strip)
+        _draw_facet(axes, frame[frame[FACET] == label], looks, metric, strip)
     facets.label_axes("Round", head_of(metric))
     return facets.figure
 
@@ -85,7 +63,7 @@ def describe_accuracy(frame: pd.DataFrame, rows: Sequence[str], columns: Sequenc
     """Return what the caption says of the lines and points of `draw_accuracy`."""
     frame = _labelled(frame, line_axis(rows), [*rows, *columns])
     has_curves = bool((frame[_EVALUATIONS] > 1).any())
-    counts = frame.groupby([_LINE, _FACET])[SEED].nunique()
+    counts = frame.groupby([LINE, FACET])[SEED].nunique()
     roles = "" if frame["role"].nunique() > 1 else f" on {ROLES[frame['role'].iloc[0]]}"
     what = f"Last evaluated round{roles}." if not has_curves else f"Over rounds{roles}."
     if has_curves:
@@ -97,27 +75,22 @@ def describe_accuracy(frame: pd.DataFrame, rows: Sequence[str], columns: Sequenc
 
 def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
     """Add columns: line and facet of each row, and the number of evaluated rounds of its run."""
-    varying = [axis for axis in varying_axes(frame, axes) if axis != line]
-    texts = {
-        _LINE: [show_value(value) for value in frame[line]],
-        _FACET: name_points(frame, varying),
-    }
     rounds = frame.groupby(RUN)["round"].transform("size")
-    return frame.assign(**texts, **{_EVALUATIONS: rounds})
+    return placed(frame, line, axes).assign(**{_EVALUATIONS: rounds})
 
 
 def _draw_facet(
     axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], metric: Metric, strip: Strip
 ) -> None:
     curves = frame[frame[_EVALUATIONS] > 1]
-    names = list(curves[_LINE].unique())
-    for name, runs in curves.groupby(_LINE, sort=False):
+    names = list(curves[LINE].unique())
+    for name, runs in curves.groupby(LINE, sort=False):
         turn = (names.index(str(name)), len(names))
         draw_curve(axes, runs, "round", metric, looks[str(name)], turn)
-    last = last_rounds(frame).groupby(_LINE, sort=False)[metric]
+    last = last_rounds(frame).groupby(LINE, sort=False)[metric]
     draw_strip(axes, strip, {str(name): spread_of(list(ends)) for name, ends in last}, looks)
 
 
 def _dots(frame: pd.DataFrame, metric: Metric) -> list[Dot]:
-    cells = last_rounds(frame).groupby([_FACET, _LINE], sort=False)[metric]
+    cells = last_rounds(frame).groupby([FACET, LINE], sort=False)[metric]
     return [Dot(str(facet), str(line), spread_of(list(scores))) for (facet, line), scores in cells]

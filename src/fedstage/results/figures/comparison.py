@@ -7,12 +7,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
-from fedstage.results.figures.accuracy import line_axis, varying_axes
 from fedstage.results.figures.looks import looks_of
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.figures.rows import Dot, draw_rows
 from fedstage.results.figures.seeds import explain_seeds, spread_of_cell
 from fedstage.results.figures.style import style
-from fedstage.results.tables.labels import head_of, name_points, show_value
+from fedstage.results.tables.labels import head_of, show_value
 from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
@@ -32,21 +32,18 @@ def draw_comparison(table: pd.DataFrame, rows: Sequence[str], columns: Sequence[
     if shown.empty:
         raise FedstageError("no cell has a published number, at least one is required")
     axis, metric = line_axis(rows), metric_of(table)
-    others = [one for one in varying_axes(shown, [*rows, *columns]) if one != axis]
     looks = looks_of([show_value(value) for value in table[axis].unique()])
-    facets = name_points(shown, others)
-    cells = shown.to_dict("records")
     dots = [
         Dot(
-            facet,
-            show_value(cell[axis]),
+            cell[FACET],
+            cell[LINE],
             spread_of_cell(cell[metric], _number(cell["std"]), cell["seeds"]),
             spread_of_cell(cell[PUBLISHED], _number(cell[PUBLISHED_STD]), nan),
         )
-        for facet, cell in zip(facets, cells, strict=True)
+        for cell in placed(shown, axis, [*rows, *columns]).to_dict("records")
     ]
-    has = {dot.name for dot in dots}
-    return draw_rows(dots, [one for one in looks if one in has], looks, head_of(metric), axis)
+    names = [name for name in looks if any(dot.name == name for dot in dots)]
+    return draw_rows(dots, names, looks, head_of(metric), axis)
 
 
 def describe_comparison(table: pd.DataFrame) -> str:

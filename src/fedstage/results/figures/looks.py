@@ -60,7 +60,7 @@ def looks_of(names: Sequence[str]) -> dict[str, Look]:
     the same in each.
     """
     every = zip(cycle(COLOURS), cycle(MARKERS), cycle(DASHES), strict=False)
-    looks = (Look(*one) for one in islice(every, len(names)))
+    looks = (Look(*parts) for parts in islice(every, len(names)))
     return dict(zip(names, looks, strict=True))
 
 

@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fedstage.results.figures.looks import Look
+from fedstage.results.figures.placing import title_of_lines
 from fedstage.results.figures.seeds import Spread, draw_dot
 from fedstage.results.figures.style import SMALL, Facets
-from fedstage.results.tables.labels import METHOD, axis_label
 
 _ROW = 0.17  # inches
 _ASIDE = 0.19  # of a row: measured above, published below
@@ -57,7 +57,7 @@ def draw_rows(
     grid = Facets(facets, _ROW * (len(names) + 0.4), handles, left=left, share_x=False)
     for axes, facet in zip(grid.grid, facets, strict=True):
         _draw(axes, [dot for dot in dots if dot.facet == facet], list(names), looks)
-    grid.label_axes(label, "" if axis in (METHOD, axis_label(METHOD)) else axis)
+    grid.label_axes(label, title_of_lines(axis))
     return grid.figure
 
 

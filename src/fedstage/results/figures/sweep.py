@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedstage.results.figures.accuracy import line_axis, title_of_lines, varying_axes
 from fedstage.results.figures.looks import Look, line_handle, looks_of
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.seeds import draw_dot, explain_seeds, spread_of_cell
 from fedstage.results.figures.style import (
     SMALL,
@@ -20,11 +20,10 @@ from fedstage.results.figures.style import (
     figure_width,
     style,
 )
-from fedstage.results.tables.labels import head_of, name_points, show_value
+from fedstage.results.tables.labels import head_of, show_value
 from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
-_LINE, _FACET = "_line", "_facet"
 _ALONE, _BESIDE = 2.1, 1.55  # inches of height
 _ASIDE, _APART = 0.1, 0.6  # between lines at most, and all of them together: of a step of the axis
 _EM = 0.62 / 72  # inches of a character, for each point of its font
@@ -39,10 +38,13 @@ def draw_sweep(
 
     Of the other axes `line_axis` of the rows has the lines, all others that vary the facets.
     """
-    table, axis = _labelled(table, over, rows, columns)
+    others = [axis for axis in rows if axis != over]
+    axis = line_axis(others) if others else ""
+    table = placed(table, axis, [name for name in (*others, *columns) if name != over])
+    table = table.assign(**{over: [show_value(value) for value in table[over]]})
     places = list(dict.fromkeys(table[over]))
-    looks = looks_of(list(dict.fromkeys(table[_LINE])))
-    labels = list(dict.fromkeys(table[_FACET]))
+    looks = looks_of(list(dict.fromkeys(table[LINE])))
+    labels = list(dict.fromkeys(table[FACET]))
     handles = [line_handle(name, look) for name, look in looks.items() if name]
     if _is_published(table):
         handles.append(Line2D([], [], label="as published", **_GREY.hollow))
@@ -53,7 +55,7 @@ def draw_sweep(
     more = longest * SMALL * _EM if turned else 0.0
     facets = Facets(labels, height, handles, title_of_lines(axis) if axis else "", more=more)
     for axes, label in zip(facets.grid, labels, strict=True):
-        _draw(axes, table[table[_FACET] == label], over, places, looks)
+        _draw(axes, table[table[FACET] == label], over, places, looks)
         if turned:
             axes.tick_params(axis="x", labelrotation=90)
     facets.label_axes(over, head_of(metric_of(table)))
@@ -65,22 +67,6 @@ def describe_sweep(table: pd.DataFrame) -> str:
     seeds = explain_seeds(table["seeds"], bands=False)
     reported = " Open: published, with the deviation that the paper reports." * _is_published(table)
     return f"Last evaluated round. {seeds}{reported}"
-
-
-def _labelled(
-    table: pd.DataFrame, over: str, rows: Sequence[str], columns: Sequence[str]
-) -> tuple[pd.DataFrame, str]:
-    """Return the table with its lines and facets, and the axis of the lines, if there is one."""
-    others = [one for one in rows if one != over]
-    axis = line_axis(others) if others else ""
-    facets = [one for one in (*others, *columns) if one not in (over, axis)]
-    return table.assign(
-        **{
-            over: [show_value(value) for value in table[over]],
-            _LINE: [show_value(value) for value in table[axis]] if axis else "",
-            _FACET: name_points(table, varying_axes(table, facets)),
-        }
-    ), axis
 
 
 def _is_published(table: pd.DataFrame) -> bool:
@@ -97,7 +83,7 @@ def _draw(
     apart = min(_ASIDE, _APART / len(looks))
     for number, (name, look) in enumerate(looks.items()):
         aside = apart * (number - (len(looks) - 1) / 2)  # else bars hide one another
-        line = cells[cells[_LINE] == name].to_dict("records")
+        line = cells[cells[LINE] == name].to_dict("records")
         x = [places.index(cell[over]) + aside for cell in line]
         axes.plot(x, [cell[metric_of(cells)] for cell in line], **look.line)
         for at, cell in zip(x, line, strict=True):

@@ -50,7 +50,7 @@ def find_published(
     FedstageError
         If a paper or table is unknown, or a cell names no row or several.
     """
-    parts = {name: getattr(one, place).published for name, one in experiments.items()}
+    parts = {name: getattr(experiment, place).published for name, experiment in experiments.items()}
     named = {name: published for name, published in parts.items() if published is not None}
     if not named:
         return {}
@@ -61,7 +61,7 @@ def find_published(
                 f"{name}: {place}.published.paper = {published.paper!r}: "
                 f"use one of {', '.join(papers)}"
             )
-    rows = {one.paper: load_rows(folder / one.paper) for one in named.values()}
+    rows = {published.paper: load_rows(folder / published.paper) for published in named.values()}
     for name, published in named.items():
         every = [run for key in runs for run in runs[key] if key[0] == name]
         _check_axes(f"{name}: {place}", published, every)

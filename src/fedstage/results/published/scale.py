@@ -43,7 +43,7 @@ def has_models_of(
     if published:
         return {model for run in runs for model in _models(run)} <= published
     pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
-    return all(row.keys.get("model") == one.name for run, row in pairs for one in _models(run))
+    return all(row.keys.get("model") == model.name for run, row in pairs for model in _models(run))
 
 
 def _models(run: Run) -> tuple[Model, ...]:
@@ -77,7 +77,7 @@ def name_source(paper: Paper, published: Published) -> str:
 
 def measured_at(scale: str, runs: Sequence[Run]) -> str:
     """Name the data, models, lengths and seeds of an experiment's numbers."""
-    recipes = [one.recipe for run in runs for one in run.candidates or (run,)]
+    recipes = [tried.recipe for run in runs for tried in run.candidates or (run,)]
     parts = [
         _listed(_show_data(recipe.data) for recipe in recipes),
         _listed(recipe.model.name for recipe in recipes),

@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from fedstage.results.figures.accuracy import line_axis, varying_axes
 from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.names import Names, name_of
 from fedstage.results.figures.partition import legend_samples
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import METRICS, name_points, show_value
+from fedstage.results.tables.labels import METRICS
 from fedstage.results.tables.runs import RUN, last_rounds
 from fedstage.settings.scores import Metric
 
@@ -41,7 +41,7 @@ def curves_spec(
     `frame` are runs as `read_runs` returns them, with labels for people. Of the table's axes
     `line_axis(lines)` has the lines, all others the facets. Thin lines are single seeds.
     """
-    frame = _placed(frame, axes, lines)
+    frame = placed(frame, line_axis(lines), axes)
     frame = frame[frame.groupby(RUN)["round"].transform("size") > 1]
     if frame.empty:
         return None
@@ -56,7 +56,7 @@ def curves_spec(
     tooltip = _tooltip(metric, ["round", "std", "seeds"])
     layers = [
         line | _encoded(chosen),
-        points | _encoded(chosen, tooltip=tooltip, shape=_by_recipe(frame, "shape")),
+        points | _encoded(chosen, tooltip=tooltip, shape=_by_line(frame, "shape")),
     ]
     if seeds:
         thin = single | {"mark": {"type": "line", "strokeWidth": 0.8}}
@@ -70,7 +70,7 @@ def curves_spec(
             "axis": {"values": _round_ticks(frame)},
         },
         "y": _measured(metric),
-        "color": _by_recipe(frame, "color"),
+        "color": _by_line(frame, "color"),
     }
     return _faceted(frame, values, {"layer": layers, "encoding": shared, **_size(frame)})
 
@@ -79,7 +79,7 @@ def last_spec(
     frame: pd.DataFrame, axes: Sequence[str], metric: Metric, lines: Sequence[str]
 ) -> Spec:
     """Return the last evaluated round of each run: a dot a seed, a bar at the mean."""
-    frame = _placed(last_rounds(frame), axes, lines)
+    frame = placed(last_rounds(frame), line_axis(lines), axes)
     values = [*_means(frame, metric), *_seeds(frame, metric)]
     layers = [
         {
@@ -93,7 +93,7 @@ def last_spec(
             "encoding": {"tooltip": _tooltip(metric, ["round", "std", "seeds"])},
         },
     ]
-    order = list(dict.fromkeys(frame["line"]))
+    order = list(dict.fromkeys(frame[LINE]))
     shared = {
         "x": _measured(metric),
         "y": {"field": "line", "type": "nominal", "sort": order, "title": None},
@@ -151,16 +151,8 @@ _BY_LEGEND = {
 }
 
 
-def _placed(frame: pd.DataFrame, axes: Sequence[str], lines: Sequence[str]) -> pd.DataFrame:
-    """Add the line and the facet of each row."""
-    line = line_axis(lines)
-    others = [axis for axis in varying_axes(frame, axes) if axis != line]
-    named = [show_value(value) for value in frame[line]]
-    return frame.assign(line=named, facet=name_points(frame, others))
-
-
 def _means(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
-    cells: Any = frame.groupby(["facet", "line", "round"], sort=False)[metric]
+    cells: Any = frame.groupby([FACET, LINE, "round"], sort=False)[metric]
     return [
         {
             "facet": facet, "line": line, "round": int(at), "value": round(scores.mean(), 2),
@@ -172,10 +164,16 @@ def _means(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
 
 
 def _seeds(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
-    columns = zip(*(frame[key] for key in ("facet", "line", "round", SEED, metric)), strict=True)
+    columns = zip(*(frame[key] for key in (FACET, LINE, "round", SEED, metric)), strict=True)
     return [
-        {"facet": facet, "line": line, "round": int(at), "seed": int(seed), "value": round(one, 2)}
-        for facet, line, at, seed, one in columns
+        {
+            "facet": facet,
+            "line": line,
+            "round": int(at),
+            "seed": int(seed),
+            "value": round(score, 2),
+        }
+        for facet, line, at, seed, score in columns
     ]
 
 
@@ -183,9 +181,9 @@ def _encoded(opacity: Spec, **channels: Any) -> Spec:
     return {"encoding": {"opacity": opacity, **channels}}
 
 
-def _by_recipe(frame: pd.DataFrame, channel: str) -> Spec:
+def _by_line(frame: pd.DataFrame, channel: str) -> Spec:
     """Return the colour, or shape, of each line, in the order of the table."""
-    lines = list(dict.fromkeys(frame["line"]))
+    lines = list(dict.fromkeys(frame[LINE]))
     scale: Spec = {"domain": lines}
     if channel == "color":
         scale["range"] = list(COLOURS)
@@ -195,8 +193,8 @@ def _by_recipe(frame: pd.DataFrame, channel: str) -> Spec:
 def _round_ticks(frame: pd.DataFrame) -> list[int]:
     """Return at most a dozen of the evaluated rounds, evenly spaced from the last one on."""
     rounds = sorted(set(frame["round"]))
-    step = -(-len(rounds) // (12 if frame["facet"].nunique() == 1 else 6))
-    return [int(one) for one in rounds[::-1][::step]]
+    step = -(-len(rounds) // (12 if frame[FACET].nunique() == 1 else 6))
+    return [int(round_) for round_ in rounds[::-1][::step]]
 
 
 def _measured(metric: Metric) -> Spec:
@@ -227,13 +225,13 @@ def _cell(count: int, most: int) -> float:
 
 def _size(frame: pd.DataFrame) -> Spec:
     """Return the pixels of a facet, of which up to three stand side by side."""
-    facets = frame["facet"].nunique()
+    facets = frame[FACET].nunique()
     width = {1: 640, 2: 380}.get(facets, 250)
     return {"width": width, "height": round(width * (0.5 if facets == 1 else 0.65))}
 
 
 def _faceted(frame: pd.DataFrame, values: list[dict[str, Any]], spec: Spec) -> Spec:
-    return _document(values, spec, frame["facet"].nunique())
+    return _document(values, spec, frame[FACET].nunique())
 
 
 def _document(values: list[dict[str, Any]], spec: Spec, facets: int) -> Spec:

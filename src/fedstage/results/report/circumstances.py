@@ -13,14 +13,14 @@ def circumstances(
     experiment: str, scale: str, output: Path, origins: Sequence[Origin]
 ) -> dict[str, str]:
     """Return how an experiment's report, and the numbers in it, came to be."""
-    known = [one for one in origins if not one.fault]
+    known = [origin for origin in origins if not origin.fault]
     return {
         "Experiment": f"`{experiment}`, scale `{scale}`, {len(origins)} runs",
         "Made by": f"`snakemake --cores all {output}`",
         "Made at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Commit": commit(Path(), Path(fedstage.__file__).parent),
-        "Versions": _each(one.versions for one in known),
-        "Machine": _each(one.machine for one in known),
+        "Versions": _each(origin.versions for origin in known),
+        "Machine": _each(origin.machine for origin in known),
     }
 
 

@@ -44,7 +44,7 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
             run.metrics,
             facts,
             flatten(settings_of(artefact)),
-            [recipe.removeprefix("  ") for recipe in files_read(artefact)],
+            [line.removeprefix("  ") for line in files_read(artefact)],
             describe_machine(artefact.job.get("machine", {})),
             versions,
         )
@@ -86,7 +86,7 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def shared_settings(origins: Sequence[Origin]) -> dict[str, str]:
     """Return the settings that all runs have in common."""
-    known = [one.settings for one in origins if not one.fault]
+    known = [origin.settings for origin in origins if not origin.fault]
     if not known:
         return {}
     first, *others = known

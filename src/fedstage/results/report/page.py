@@ -10,7 +10,7 @@ import vl_convert
 
 from fedstage.results.report.look import DRAWING, SORTING, STYLE
 from fedstage.results.tables import html
-from fedstage.results.tables.layout import Column, Layout
+from fedstage.results.tables.layout import Layout, TextColumn
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) ->
     `lead` are parts of HTML that stand before the table of contents.
     """
     contents = "".join(
-        f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections
+        f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections
     )
     library = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]  # its default
     body = [
         part
-        for one in sections
-        for part in (f'<h2 id="{one.name}">{escape(one.title)}</h2>', *one.parts)
+        for section in sections
+        for part in (f'<h2 id="{section.name}">{escape(section.title)}</h2>', *section.parts)
     ]
     return "\n".join(
         [
@@ -100,7 +100,7 @@ def result_table(layout: Layout, anchor: str) -> str:
     return wide(html.table(heads, lines, left, above=html.groups(layout.columns, left)))
 
 
-def _cells(column: Column, anchor: str) -> list[str]:
+def _cells(column: TextColumn, anchor: str) -> list[str]:
     places = column.places or [None] * len(column.texts)
     return [
         f"<td>{escape(text)}</td>"

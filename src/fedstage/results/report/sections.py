@@ -122,7 +122,7 @@ def _run(
     head = html.heading(f"seed {settings[SEED]}: {value:.2f}")
     if origin.fault:
         return [head, html.paragraph(origin.fault)]
-    own = [f"{key}: {one}" for key, one in origin.settings.items() if key not in shared]
+    own = [f"{key}: {value}" for key, value in origin.settings.items() if key not in shared]
     return [
         head,
         facts({"metrics": f"`{origin.file}`", **origin.facts}),

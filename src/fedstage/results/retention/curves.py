@@ -10,13 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedstage.results.figures.accuracy import line_axis, title_of_lines, varying_axes
 from fedstage.results.figures.looks import Look, line_handle, looks_of
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.seeds import draw_curve, explain_seeds
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import name_points, show_value
 
 #: Columns of measures, and the labels of their axes.
 _MEASURES = {
@@ -25,7 +24,6 @@ _MEASURES = {
     "forget_score": "Forget score",
 }
 _MARGIN = 2.0  # percent that markers of 0 and 100 take
-_LINE, _FACET = "_line", "_facet"
 _HEIGHT = 1.55  # inches
 
 
@@ -39,8 +37,8 @@ def draw_curves(
     """
     axis = line_axis(rows)
     frame = frame_of(runs, axis, [*rows, *columns])
-    facets = list(frame[_FACET].unique())
-    looks = looks_of(list(frame[_LINE].unique()))
+    facets = list(frame[FACET].unique())
+    looks = looks_of(list(frame[LINE].unique()))
     handles = [line_handle(name, look) for name, look in looks.items()]
     labels = [f"{measure}\n{facet}".strip() for facet in facets for measure in _MEASURES.values()]
     drawn = Facets(
@@ -48,7 +46,7 @@ def draw_curves(
     )
     places = [(facet, measure) for facet in facets for measure in _MEASURES]
     for axes, (facet, measure) in zip(drawn.grid, places, strict=True):
-        _draw(axes, frame[frame[_FACET] == facet], measure, looks)
+        _draw(axes, frame[frame[FACET] == facet], measure, looks)
     _label(drawn)
     return drawn.figure
 
@@ -65,24 +63,20 @@ def describe_curves(runs: Sequence[RunRetention]) -> str:
 
 def frame_of(runs: Sequence[RunRetention], line: str, axes: Sequence[str]) -> pd.DataFrame:
     """Return a row a run and round: its line, facet and seed, and the measures as numbers."""
-    places = pd.DataFrame([{axis: run.settings[axis] for axis in (*axes, SEED)} for run in runs])
-    varying = [axis for axis in varying_axes(places, axes) if axis != line]
-    texts = zip(map(show_value, places[line]), name_points(places, varying), strict=True)
-    return pd.DataFrame(
-        [
-            {_LINE: name, _FACET: facet, SEED: run.settings[SEED], "round": row["round"]}
-            | {measure: row[measure] for measure in _MEASURES}
-            for run, (name, facet) in zip(runs, texts, strict=True)
-            for row in run.rounds
-        ]
-    ).astype(dict.fromkeys(_MEASURES, "float64"))
+    rows = [
+        {axis: run.settings[axis] for axis in (*axes, SEED)}
+        | {name: row[name] for name in ("round", *_MEASURES)}
+        for run in runs
+        for row in run.rounds
+    ]
+    return placed(pd.DataFrame(rows), line, axes).astype(dict.fromkeys(_MEASURES, "float64"))
 
 
 def _draw(axes: Axes, frame: pd.DataFrame, measure: str, looks: Mapping[str, Look]) -> None:
     known, names = frame.dropna(subset=[measure]), list(looks)
     if measure == "forget_score":
         axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
-    for name, same in known.groupby(_LINE, sort=False):
+    for name, same in known.groupby(LINE, sort=False):
         turn = (names.index(str(name)), len(names))
         draw_curve(axes, same, "round", measure, looks[str(name)], turn)
 

@@ -12,12 +12,18 @@ from fedstage.results.cells import show_point
 from fedstage.results.metrics import spread
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
+from fedstage.results.tables.columns import TextTable
 from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import METHOD, axis_label, mean_and_std, show_value
 from fedstage.settings.scores import Axis
 
 OTHER, OVERLAP = "other_method", "overlap"
 _MEASURED = (OVERLAP, f"{OVERLAP}_std", "seeds")
+_NOTE = (
+    "**Overlap (%)**: of what two methods have learnt, |G ∩ G'| / |G ∪ G'|: G are the test samples "
+    "about which a method's model is right after the last round and was not before the first. Mean "
+    "over seeds ± standard deviation (n−1)."
+)
 #: Runs of one seed and cell, by method.
 Methods = Mapping[Axis, RunRetention]
 
@@ -36,11 +42,11 @@ def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict
     rest = [axis for axis in axes if axis != METHOD]
     found: dict[tuple[Axis, ...], list[float]] = {}
     for place, methods in _by_place(runs, [*rest, SEED]).items():
-        for one, other in combinations(methods, 2):
-            _check_samples(methods[one], methods[other])
-            value = overlap(methods[one].learnt, methods[other].learnt)
+        for method, other in combinations(methods, 2):
+            _check_samples(methods[method], methods[other])
+            value = overlap(methods[method].learnt, methods[other].learnt)
             if value is not None:
-                found.setdefault((*place[:-1], one, other), []).append(value)
+                found.setdefault((*place[:-1], method, other), []).append(value)
     columns = overlap_columns(axes)
     return [
         dict(zip(columns, (*key, fmean(values), spread(values), len(values)), strict=True))
@@ -51,22 +57,22 @@ def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict
 def overlap_columns(axes: Sequence[str]) -> list[str]:
     """Return the columns of these rows."""
     rest = [axis for axis in axes if axis != METHOD]
-    return [*rest, METHOD, OTHER, OVERLAP, f"{OVERLAP}_std", "seeds"]
+    return [*rest, METHOD, OTHER, *_MEASURED]
 
 
 def shown_overlaps(
-    rows: Iterable[dict[str, Any]], labels: Mapping[str, str]
-) -> list[dict[str, str]]:
+    rows: Sequence[dict[str, Any]], axes: Sequence[str], labels: Mapping[str, str]
+) -> TextTable:
     """Return the rows as texts for people, methods by their labels."""
-    return [_shown(row, labels) for row in rows]
-
-
-def _shown(row: dict[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
-    methods = {name: labels.get(str(row[name]), row[name]) for name in (METHOD, OTHER)}
-    axes = [axis for axis in row if axis not in _MEASURED]
-    texts = {axis_label(axis): show_value((row | methods)[axis]) for axis in axes}
-    value = mean_and_std(row[OVERLAP], row[f"{OVERLAP}_std"])
-    return {**texts, "Overlap (%)": value, "Seeds": str(row["seeds"])}
+    keys = [name for name in overlap_columns(axes) if name not in _MEASURED]
+    lines = []
+    for row in rows:
+        methods = {name: labels.get(str(row[name]), row[name]) for name in (METHOD, OTHER)}
+        value = mean_and_std(row[OVERLAP], row[f"{OVERLAP}_std"])
+        shown = [show_value((row | methods)[name]) for name in keys]
+        lines.append([*shown, value, str(row["seeds"])])
+    heads = [*map(axis_label, keys), "Overlap (%)", "Seeds"]
+    return TextTable(heads, lines, len(keys), [_NOTE])
 
 
 def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[Axis, ...], Methods]:
@@ -77,18 +83,18 @@ def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[A
     return dict(places)
 
 
-def overlap(one: torch.Tensor, other: torch.Tensor) -> float | None:
+def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
     """Return |G & G'| / |G | G'| in percent for what two methods have learnt, bool [n].
 
     None where neither has learnt anything.
     """
-    union = int((one | other).sum())
-    return 100 * int((one & other).sum()) / union if union else None
+    union = int((learnt | other).sum())
+    return 100 * int((learnt & other).sum()) / union if union else None
 
 
-def _check_samples(one: RunRetention, other: RunRetention) -> None:
-    if len(one.learnt) != len(other.learnt):
+def _check_samples(run: RunRetention, other: RunRetention) -> None:
+    if len(run.learnt) != len(other.learnt):
         raise FedstageError(
-            f"{show_point(one.settings)} and {show_point(other.settings)}: {len(one.learnt)} and "
+            f"{show_point(run.settings)} and {show_point(other.settings)}: {len(run.learnt)} and "
             f"{len(other.learnt)} test samples: must be the same samples"
         )

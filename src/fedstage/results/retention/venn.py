@@ -14,13 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 
-from fedstage.results.figures.accuracy import line_axis, varying_axes
 from fedstage.results.figures.looks import COLOURS
+from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.figures.style import SMALL, Facets, style
 from fedstage.results.retention.runs import RunRetention, mean
-from fedstage.results.retention.table import cells_of
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import name_points, show_value
 from fedstage.settings.scores import Axis
 
 _PARTS = ("lost", "gained", "retained")
@@ -81,14 +79,14 @@ def circles(lost: float, gained: float, retained: float) -> Circles:
     return Circles(before, after, high)
 
 
-def shared_area(one: float, other: float, distance: float) -> float:
+def shared_area(first: float, second: float, distance: float) -> float:
     """Return the area of the lens that circles of two radii share at a distance of centres."""
-    if distance >= one + other:
+    if distance >= first + second:
         return 0.0
-    if distance <= abs(one - other):
-        return pi * min(one, other) ** 2
-    chord = (distance**2 + one**2 - other**2) / (2 * distance)  # from the first centre
-    return _segment(one, chord) + _segment(other, distance - chord)
+    if distance <= abs(first - second):
+        return pi * min(first, second) ** 2
+    chord = (distance**2 + first**2 - second**2) / (2 * distance)  # from the first centre
+    return _segment(first, chord) + _segment(second, distance - chord)
 
 
 def _segment(radius: float, height: float) -> float:
@@ -106,24 +104,26 @@ def draw_venn(runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequen
     axes, main = [*rows, *columns], line_axis(rows)
     others = [axis for axis in axes if axis != main]
     # By the others first, so that those to be compared are side by side.
-    cells = cells_of(runs, [*others, main])
+    cells: dict[Place, list[RunRetention]] = {}
+    for run in runs:
+        cells.setdefault(tuple(run.settings[axis] for axis in (*others, main)), []).append(run)
     places = _in_order(list(cells))
     counts = [mean_counts(cells[place]) for place in places]
     labels = _labels(places, [*others, main])
     drawn = Facets(labels, _HEIGHT, _handles(), across=_across(places), left=0.0)
-    pairs = [circles(**one) for one in counts]
+    pairs = [circles(**count) for count in counts]
     width, height = _extent(pairs, drawn.axes_width)
-    for on, one, pair in zip(drawn.grid, counts, pairs, strict=True):
+    for on, count, pair in zip(drawn.grid, counts, pairs, strict=True):
         on.set(xlim=(-width / 2, width / 2), ylim=(-height / 2, height / 2), aspect="equal")
         on.set_axis_off()
-        _draw(on, pair, one, width / drawn.axes_width)
+        _draw(on, pair, count, width / drawn.axes_width)
     return drawn.figure
 
 
 def mean_counts(runs: Iterable[RunRetention]) -> dict[str, float]:
     """Return `lost`, `gained` and `retained`, means over seeds of a run's means over rounds."""
     numbers = [run.numbers for run in runs]
-    return {name: mean(one[name] for one in numbers) or 0.0 for name in _PARTS}
+    return {name: mean(run[name] for run in numbers) or 0.0 for name in _PARTS}
 
 
 def _in_order(places: Sequence[Place]) -> list[Place]:
@@ -142,10 +142,9 @@ def _across(places: Sequence[Place]) -> int | None:
 
 def _labels(places: Sequence[Place], axes: Sequence[str]) -> list[str]:
     """Name places by the value on the last axis and, below it, on the others that vary."""
-    frame = pd.DataFrame(places, columns=list(axes))
-    others = name_points(frame, varying_axes(frame, axes[:-1]))
-    names = map(show_value, frame[axes[-1]])
-    return [f"{name}\n{other}".strip() for name, other in zip(names, others, strict=True)]
+    frame = placed(pd.DataFrame(places, columns=list(axes)), axes[-1], axes)
+    pairs = zip(frame[LINE], frame[FACET], strict=True)
+    return [f"{name}\n{other}".strip() for name, other in pairs]
 
 
 def _extent(pairs: Iterable[Circles], inches: float) -> tuple[float, float]:

@@ -69,8 +69,8 @@ def simulate(
         calendar = Calendar(intervals, next(intervals))
         state[place] = _Place(calendar, list(range(workers.get(place, 1))))
     for job, before in edges.items():
-        for one in before:
-            followers[one].append(job)
+        for earlier in before:
+            followers[earlier].append(job)
         if not before:
             heappush(state[places[job]].ready, job)
     spans: dict[Job, Span] = {}

@@ -115,7 +115,9 @@ def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
     high, server = SMALL * 1.2 / 72, (servers - 1) / 2
     while fit * lane < high:
         fit *= 2
-    shown = [one for one in range(0, clients, fit) if (servers + one - server) * lane > high]
+    shown = [
+        client for client in range(0, clients, fit) if (servers + client - server) * lane > high
+    ]
     ticks = [server, *(servers + client for client in shown)]
     axes.set_yticks(ticks, ["server", *(f"client {client}" for client in shown)])
 
@@ -123,7 +125,9 @@ def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
 def _handles(colours: Sequence[Colour], panels: Sequence[Panel]) -> list[Line2D]:
     """Return the legend of what the panels have; a single group needs no number."""
     many = len(colours) > 1
-    named = {f"training{f', group {i}' if many else ''}": one for i, one in enumerate(colours)}
+    named = {
+        f"training{f', group {i}' if many else ''}": colour for i, colour in enumerate(colours)
+    }
     stages = {job.stage for panel in panels for job in panel.spans}
     named |= {stage: colour for stage, colour in _SERVER_COLOURS.items() if stage in stages}
     if any(away for panel in panels for away in panel.away.values()):

@@ -96,13 +96,10 @@ def _clients(recipe: Recipe, edges: Edges, rounds: int) -> dict[Job, int]:
     if groups_drawn(recipe):
         raise FedstageError(
             "simulation: client_groups = 'drawn': must be 'by_index', because most members of "
-            "groups "
-            "that are drawn stay empty"
+            "groups that are drawn stay empty"
         )
-    numbers, turns = (
-        (recipe.clients, recipe.participants, recipe.seed),
-        recipe.participation == "in_turn",
-    )
+    numbers = (recipe.clients, recipe.participants, recipe.seed)
+    turns = recipe.participation == "in_turn"
     drawn = {t: participants_of(*numbers, t, binding(recipe), turns) for t in range(1, rounds + 1)}
     trains = (job for job in edges if job.stage == "local_training")
     return {
@@ -126,7 +123,7 @@ def seconds_of(
 
 def _seconds(recipe: Recipe, job: Job, clients: Mapping[Job, int], settings: Simulation) -> float:
     if job.stage == "local_training":
-        if job not in clients:  # nobody is in its participant
+        if job not in clients:  # withdrawn: it takes no time
             return 0.0
         client = clients[job]
         variation = settings.clients_differ

@@ -15,7 +15,9 @@ DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int
 def count_dropped(experiment: ExperimentRuns) -> list[tuple[int, int]]:
     """Return, for each place, how many updates of its runs were dropped, and of how many."""
     counts = [[_count(run) for run in runs] for runs in experiment.places().values()]
-    return [(sum(one for one, _ in pairs), sum(every for _, every in pairs)) for pairs in counts]
+    return [
+        (sum(dropped for dropped, _ in pairs), sum(every for _, every in pairs)) for pairs in counts
+    ]
 
 
 def note_dropped(experiment: ExperimentRuns, counts: Sequence[tuple[int, int]]) -> list[str]:
@@ -32,6 +34,6 @@ def note_dropped(experiment: ExperimentRuns, counts: Sequence[tuple[int, int]]) 
 def _count(run: ExperimentRun) -> tuple[int, int]:
     tables = run.candidates[run.which()].participants
     dropped = [
-        one for path in tables for one in load_table(path, ["dropped"])["dropped"].to_pylist()
+        was for path in tables for was in load_table(path, ["dropped"])["dropped"].to_pylist()
     ]
     return sum(dropped), len(dropped)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fedstage.results.tables.layout import Column, Layout
+    from fedstage.results.tables.layout import Layout, TextColumn
 
 _STYLE = """
 body { font: 15px/1.5 sans-serif; margin: 2em; color: #222; }
@@ -78,7 +78,7 @@ def inline(text: str) -> str:
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
-def groups(columns: Sequence["Column"], left: int) -> str:
+def groups(columns: Sequence["TextColumn"], left: int) -> str:
     """Return the row of heads that span several columns, if there are any."""
     if not any(column.group for column in columns):
         return ""

@@ -76,9 +76,9 @@ def settings_for_people(settings: Mapping[str, Any], experiment: ExperimentRuns)
 def _method_label(method: Any, labels: Mapping[str, str]) -> Any:
     """Return the label of a method, or of each method in a list or among a mapping's keys."""
     if isinstance(method, list):
-        return [_method_label(one, labels) for one in method]
+        return [_method_label(name, labels) for name in method]
     if isinstance(method, dict):
-        return {_method_label(one, labels): value for one, value in method.items()}
+        return {_method_label(name, labels): value for name, value in method.items()}
     return labels.get(str(method), method)
 
 
@@ -122,11 +122,6 @@ def join_labels(axes: Iterable[str], values: Iterable[Any]) -> str:
     """Write a point on several axes: ``data = cifar10, partition.alpha = 0.1``."""
     pairs = zip(axes, values, strict=True)
     return ", ".join(f"{axis} = {show_value(value)}" for axis, value in pairs)
-
-
-def join_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """Write the point of each row of a frame on some of its columns, empty without axes."""
-    return [join_labels(axes, [row[axis] for axis in axes]) for row in frame.to_dict("records")]
 
 
 def name_points(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:

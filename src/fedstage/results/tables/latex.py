@@ -10,7 +10,7 @@ from itertools import groupby
 from math import isnan
 
 from fedstage.results.intervals import welch_interval
-from fedstage.results.tables.layout import Column, Layout, Mean
+from fedstage.results.tables.layout import Layout, Mean, TextColumn
 
 _ESCAPED = str.maketrans(
     {
@@ -135,7 +135,7 @@ def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
     return f"    {' & '.join([*map(escape, texts), *cells])} \\\\"
 
 
-def _marked(column: Column, block: Sequence[int]) -> list[str]:
+def _marked(column: TextColumn, block: Sequence[int]) -> list[str]:
     """Return the cells of a block, the highest bold, a star at those not told apart from it."""
     cells = [escape(column.texts[line]) for line in block]
     means = [column.means[line] for line in block] if column.means else []

@@ -12,7 +12,7 @@ from fedstage.results.tables.labels import (
     NOTHING,
     head_of,
     human_bytes,
-    join_points,
+    join_labels,
     mean_and_std,
     show_value,
     signed,
@@ -64,6 +64,10 @@ _LEGEND = {
 }
 
 
+#: The values of a line on the row axes.
+Key = tuple[str, ...]
+
+
 class Mean(NamedTuple):
     """A mean over seeds, nan where there is none or nothing to rank it with, and its deviation."""
 
@@ -73,7 +77,7 @@ class Mean(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class TextColumn:
     """A column of cells."""
 
     head: str
@@ -91,8 +95,8 @@ class Layout:
     """
 
     rows: list[str]
-    keys: list[tuple[str, ...]]
-    columns: list[Column]
+    keys: list[Key]
+    columns: list[TextColumn]
     legend: list[str]
 
     @property
@@ -137,28 +141,28 @@ def describe_source(
 # --- a column a measured value --------------------------------------------------------------------
 
 
-def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[tuple[str, ...]], list[Column]]:
+def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[Key], list[TextColumn]]:
     metric = metric_of(table)
     columns = [
-        Column(
+        TextColumn(
             head_of(metric),
             _pairs(table, metric, "std"),
             means=_means(table, metric, "std", "seeds"),
             places=range(len(table)),
         ),
         *_further_columns(table, _PUBLISHED, _DIFFERENCE),
-        Column("Seeds", list(table["seeds"].astype(str))),
-        Column("Client std (points)", [mean_and_std(std) for std in table["client_std"]]),
-        Column("Own-mix accuracy (%)", _pairs(table, "own_mean", "own_std")),
-        Column("Upload", [human_bytes(count) for count in table["bytes_up"]]),
-        Column("Download", [human_bytes(count) for count in table["bytes_down"]]),
+        TextColumn("Seeds", list(table["seeds"].astype(str))),
+        TextColumn("Client std (points)", [mean_and_std(std) for std in table["client_std"]]),
+        TextColumn("Own-mix accuracy (%)", _pairs(table, "own_mean", "own_std")),
+        TextColumn("Upload", [human_bytes(count) for count in table["bytes_up"]]),
+        TextColumn("Download", [human_bytes(count) for count in table["bytes_down"]]),
     ]
     if _ends_differ(table, rows):
-        columns.append(Column("Round", list(table["rounds"].astype(str))))
+        columns.append(TextColumn("Round", list(table["rounds"].astype(str))))
     return _keys(table, rows), [column for column in columns if set(column.texts) != {NOTHING}]
 
 
-def _further_columns(table: pd.DataFrame, published: str, difference: str) -> list[Column]:
+def _further_columns(table: pd.DataFrame, published: str, difference: str) -> list[TextColumn]:
     """Return the columns of published numbers and of maxima over rounds, where the table has them.
 
     `published` and `difference` are the heads of the former.
@@ -166,14 +170,14 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
     columns = []
     if is_compared(table):
         numbers = _pairs(table, PUBLISHED, PUBLISHED_STD)
-        columns.append(Column(published, numbers, means=_means(table, *_OF_PAPER)))
-        columns.append(Column(difference, _differences(table)))
+        columns.append(TextColumn(published, numbers, means=_means(table, *_OF_PAPER)))
+        columns.append(TextColumn(difference, _differences(table)))
     if is_released(table):
-        columns.append(Column(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
+        columns.append(TextColumn(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
     return columns
 
 
-def _long_legend(columns: Iterable[Column], source: str | None) -> list[str]:
+def _long_legend(columns: Iterable[TextColumn], source: str | None) -> list[str]:
     return [
         f"**{column.head}**: {_LEGEND[column.head].format(source=source)}" for column in columns
     ]
@@ -184,11 +188,12 @@ def _long_legend(columns: Iterable[Column], source: str | None) -> list[str]:
 
 def _pivot(
     table: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]
-) -> tuple[list[tuple[str, ...]], list[Column]]:
+) -> tuple[list[Key], list[TextColumn]]:
     keys = _keys(table, rows)
     lines = list(dict.fromkeys(keys))
-    heads = join_points(table, columns)
-    cells = Column(
+    places = table[list(columns)].itertuples(index=False, name=None)
+    heads = [join_labels(columns, place) for place in places]
+    cells = TextColumn(
         "measured",
         _measured(table, [*rows, *columns]),
         means=_means(table, metric_of(table), "std", "seeds"),
@@ -203,11 +208,11 @@ def _pivot(
     return lines, placed
 
 
-def _under(group: str, column: Column, places: Sequence[int | None]) -> Column:
+def _under(group: str, column: TextColumn, places: Sequence[int | None]) -> TextColumn:
     """Return the cells of a column in one group: for each line its place in the table, if any."""
     texts = [NOTHING if place is None else column.texts[place] for place in places]
     means = [Mean() if place is None else column.means[place] for place in places if column.means]
-    return Column(column.head, texts, group, means, list(places) if column.places else ())
+    return TextColumn(column.head, texts, group, means, list(places) if column.places else ())
 
 
 def _measured(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:
@@ -246,7 +251,7 @@ def _pivot_legend(
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def _keys(table: pd.DataFrame, rows: Sequence[str]) -> list[tuple[str, ...]]:
+def _keys(table: pd.DataFrame, rows: Sequence[str]) -> list[Key]:
     tuples: Iterable[tuple[Any, ...]] = table[list(rows)].itertuples(index=False, name=None)
     return [tuple(show_value(value) for value in key) for key in tuples]
 

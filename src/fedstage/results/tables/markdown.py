@@ -1,12 +1,12 @@
 """Documents in Markdown: pages, tables and lists; `html` has functions of the same names."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
-    from fedstage.results.tables.layout import Column, Layout
+    from fedstage.results.tables.layout import Layout, TextColumn
 
 
 def render(layout: "Layout", title: str, source: str) -> str:
@@ -55,17 +55,14 @@ def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str
     )
 
 
-def compact_grid(
-    heads: Sequence[str], lines: Sequence[Sequence[str]], right: Container[str]
-) -> str:
-    """Return a table without padding; columns with heads in `right` are aligned to the right."""
-    rule = ["---:" if head in right else ":---" for head in heads]
+def compact_grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
+    """Return a table as `grid` does, without padding."""
     shown = [[_escape(text) for text in line] for line in (heads, *lines)]
-    cells = [shown[0], rule, *shown[1:]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    rule = [":---" if place < left else "---:" for place in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (shown[0], rule, *shown[1:]))
 
 
-def _heads(columns: Sequence["Column"]) -> list[str]:
+def _heads(columns: Sequence["TextColumn"]) -> list[str]:
     """Return the heads of columns; the head of a group stands above its first column."""
     before = ["", *(column.group for column in columns)]
     return [

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 
 from fedstage.results.communication.phases import Phase
 from fedstage.results.communication.runs import Reached, RunTraffic, with_goals
-from fedstage.results.communication.table import run_rows, run_schema
+from fedstage.results.communication.table import RUN_COLUMNS, run_rows
+from fedstage.results.tables.columns import schema_of
 from fedstage.results.tables.exact import write_parquet
 from fedstage.settings.scores import Communicated
 
@@ -104,7 +105,7 @@ def test_claims_are_judged_by_a_row_a_run(tmp_path):
     assert (one_shot["bytes_to_best"], one_shot["times_one_shot_to_reach"]) == (None, None)
     assert (iterative["memory_bytes"], one_shot["memory_bytes"]) == (1000, 5000)
     rows = [iterative, one_shot]
-    schema = run_schema(rows)
+    schema = schema_of(rows, RUN_COLUMNS)
     write_parquet(tmp_path / "runs.parquet", rows, schema)
     assert pq.read_table(tmp_path / "runs.parquet").to_pylist() == rows
 
@@ -117,7 +118,7 @@ def test_what_travels_nowhere_is_no_round():
 
 def test_axes_keep_their_types():
     rows = run_rows([ensemble(1.0)])
-    types = {field.name: str(field.type) for field in run_schema(rows)}
+    types = {field.name: str(field.type) for field in schema_of(rows, RUN_COLUMNS)}
     assert types["method"] == "string"
     assert types["alpha"] == types["bytes"] == "double"
     assert types["seed"] == "int64"

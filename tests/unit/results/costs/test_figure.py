@@ -1,12 +1,10 @@
 import pytest
 
 from fedstage.results.costs.figure import describe_costs, dodged, draw_costs, points_of
-from fedstage.results.costs.table import RunCost
 
 
 def run(method, alpha, seed, score, moved=1e6):
-    settings = {"Method": method, "α": alpha, "seed": seed}
-    return RunCost(settings, score, moved, clients_s=1.0, server_s=1.0, memory_bytes=1.0)
+    return {"Method": method, "α": alpha, "seed": seed, "score": score, "bytes": moved}
 
 
 RUNS = [
@@ -38,7 +36,7 @@ def test_points_are_means_over_seeds():
     assert (moved, score.mean, score.deviation) == (2e7, 51.5, 1.0)
 
 
-def test_who_sends_nothing_stands_before_the_scale():
+def test_methods_that_send_nothing_stand_before_the_scale():
     axes = draw(RUNS).axes[0]
     first, *others = [tick.get_text() for tick in axes.get_xticklabels()]
     assert first == "none"
@@ -57,7 +55,7 @@ def test_a_line_leads_from_each_name_to_its_point():
         if len(line.get_xdata()) == 2 and line.get_xdata()[1] == edge
     }
     named = {text.xy[1] for text in axes.texts}
-    assert {one for one, _ in ends} == {51.0, 51.5, 21.0}
+    assert {score for score, _ in ends} == {51.0, 51.5, 21.0}
     assert {place for _, place in ends} == named
 
 

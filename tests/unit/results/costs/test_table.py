@@ -1,6 +1,8 @@
 import pytest
+from measured import rows_of
 
-from fedstage.results.costs.table import RunCost, exact_rows, exact_schema, legend, shown_rows
+from fedstage.results.costs.table import COLUMNS, shown_costs
+from fedstage.results.tables.columns import schema_of
 
 SCORES = {("a", 0.1): [50.0, 60.0, 70.0], ("b", 0.1): [53.0, 62.0, 74.0], ("b", 1.0): [80.0, 81.0]}
 
@@ -8,7 +10,7 @@ SCORES = {("a", 0.1): [50.0, 60.0, 70.0], ("b", 0.1): [53.0, 62.0, 74.0], ("b", 
 def run(method, alpha, seed, score, **changes):
     settings = {"method": method, "partition.alpha": alpha, "seed": seed}
     known = {"bytes": 2e6, "clients_s": 1.5, "server_s": 40.0, "memory_bytes": 3 * 2.0**20}
-    return RunCost(settings, score, **(known | changes))
+    return settings | {"score": score} | known | changes
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def runs():
 
 
 def shown(runs):
-    return shown_rows(runs, ["method"], ["partition.alpha"], "top1_accuracy")
+    return rows_of(shown_costs(runs, ["method"], ["partition.alpha"], "top1_accuracy"))
 
 
 def test_methods_of_a_column_stand_below_one_another(runs):
@@ -52,15 +54,9 @@ def test_costs_are_means_over_seeds():
     assert [row[name] for name in ("Bytes", "Clients (s)", "Server (s)", "Memory (MiB)")] == [
         "1.5 MB", "9.75", "150", "0.75",
     ]  # fmt: skip
-    assert {*row} <= {*legend("top1_accuracy"), "method", "partition.alpha"}
 
 
-def test_exact_rows_have_a_row_a_run(runs):
-    rows = exact_rows(runs)
-    assert rows[3] == {
-        "method": "b", "partition.alpha": 0.1, "seed": 0, "score": 53.0, "bytes": 2e6,
-        "clients_s": 1.5, "server_s": 40.0, "memory_bytes": 3 * 2.0**20,
-    }  # fmt: skip
-    kinds = {field.name: str(field.type) for field in exact_schema(rows)}
+def test_every_column_of_a_file_has_its_type(runs):
+    kinds = {field.name: str(field.type) for field in schema_of(runs, COLUMNS)}
     assert kinds["method"] == "string"
     assert {kinds["seed"], kinds["score"]} == {"int64", "double"}

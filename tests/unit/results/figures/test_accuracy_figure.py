@@ -7,8 +7,9 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.collections import PolyCollection
 
-from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy, line_axis
+from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy
 from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
+from fedstage.results.figures.placing import line_axis
 
 ROUNDS = 4
 
@@ -88,23 +89,6 @@ def test_a_line_a_method_with_the_mean_over_seeds():
         np.testing.assert_allclose(line.get_ydata(), expected)
 
 
-def test_the_band_is_one_deviation_over_seeds():
-    figure = draw_accuracy(runs(["fedavg"], seeds=(0, 1, 2)), ["method"], [])
-    band = next(one for one in figure.axes[0].collections if isinstance(one, PolyCollection))
-    vertices = band.get_paths()[0].vertices
-    last = [accuracy("fedavg", seed, ROUNDS) for seed in (0, 1, 2)]
-    heights = vertices[vertices[:, 0] == ROUNDS, 1]
-    mean, deviation = statistics.mean(last), statistics.stdev(last)
-    assert heights.min() == pytest.approx(mean - deviation)
-    assert heights.max() == pytest.approx(mean + deviation)
-
-
-def test_a_single_seed_has_no_band():
-    figure = draw_accuracy(runs(["fedavg", "local"], [0], once=["local"]), ["method"], [])
-    assert len(figure.axes[0].collections) == 0
-    assert len(figure.axes[0].patches) == 0
-
-
 def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
     frame = runs(["fedavg", "local"], seeds=(0, 1, 2), once=["local"])
     figure = draw_accuracy(frame, ["method"], [])
@@ -119,13 +103,6 @@ def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
     assert np.ptp(ends) == pytest.approx(2 * statistics.stdev(values))
     assert not axes.patches
     assert "without a line are evaluated once" in describe_accuracy(frame, ["method"], [])
-
-
-def test_two_seeds_have_no_band():
-    frame = runs(["fedavg", "local"], once=["local"])
-    (axes,) = draw_accuracy(frame, ["method"], []).axes
-    assert not axes.collections
-    assert "single seeds" in describe_accuracy(frame, ["method"], [])
 
 
 def test_methods_of_the_same_course_are_all_seen(check_print):

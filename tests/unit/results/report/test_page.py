@@ -15,14 +15,14 @@ from fedstage.results.report.page import (
     render_page,
     result_table,
 )
-from fedstage.results.tables.layout import Column, Layout
+from fedstage.results.tables.layout import Layout, TextColumn
 
 LAYOUT = Layout(
     ["Method"],
     [("FedAvg",), ("Fed<DF>",), ("Alone",)],
     [
-        Column("Measured", ["9.50 ± 1.00", "10.25", "–"], places=[0, 1, None]),
-        Column("Upload", ["1.2 MB", "37.5 kB", "0 B"]),
+        TextColumn("Measured", ["9.50 ± 1.00", "10.25", "–"], places=[0, 1, None]),
+        TextColumn("Upload", ["1.2 MB", "37.5 kB", "0 B"]),
     ],
     [],
 )

@@ -2,14 +2,16 @@
 
 import pytest
 import torch
+from measured import rows_of
 
 from fedstage.errors import FedstageError
 from fedstage.plan.digests import canonical
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
 from fedstage.results.retention.runs import RunRetention, read_retention, steps
-from fedstage.results.retention.table import run_rows, shown_rows, table_rows, table_schema
+from fedstage.results.retention.table import COLUMNS, run_rows, shown_retention, table_rows
 from fedstage.results.runs_file import ExperimentRun
+from fedstage.results.tables.columns import schema_of
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
@@ -67,13 +69,13 @@ def test_cells_are_means_over_seeds():
     assert (first["method"], first["seeds"], first["forget_score"]) == ("a", 2, 42.5)
     assert first["forget_score_std"] == pytest.approx(15 / 2**0.5)
     assert (second["method"], second["seeds"], second["lost_std"]) == ("b", 1, None)
-    schema = table_schema([first, second], ["method"])
+    schema = schema_of([first, second], COLUMNS)
     assert str(schema.field("seeds").type) == "int64"
     assert str(schema.field("method").type) == "string"
 
 
 def test_what_no_seed_has_is_shown_as_nothing():
-    (row,) = shown_rows(table_rows([run(numbers=(1,))], ["method"]), ["method"])
+    (row,) = rows_of(shown_retention([run(numbers=(1,))], ["method"]))
     assert row["Forget score"] == "–"
     assert (row["Final accuracy (%)"], row["Distance (%)"], row["Seeds"]) == ("30.00", "0.25", "1")
 
@@ -108,7 +110,7 @@ def test_pairs_without_new_knowledge_have_no_row():
 
 def test_overlaps_are_shown_with_labels():
     rows = overlap_rows([run("a", 0, "110"), run("b", 0, "011")], ["method"])
-    assert shown_overlaps(rows, {"a": "Method A"}) == [
+    assert rows_of(shown_overlaps(rows, ["method"], {"a": "Method A"})) == [
         {"Method": "Method A", "Other method": "b", "Overlap (%)": "33.33", "Seeds": "1"}
     ]
 

@@ -118,11 +118,11 @@ def random_case(seed):
         for n in range(40)
     )
     edges, seconds, places = {}, {}, {}
-    for n, one in enumerate(jobs):
+    for n, job_ in enumerate(jobs):
         count = int(draw.integers(0, min(n, 3) + 1))
-        edges[one] = tuple(jobs[int(i)] for i in draw.choice(n, count, replace=False)) if n else ()
-        seconds[one] = float(draw.integers(0, 5)) if n % 3 else float(draw.exponential(2.0))
-        places[one] = int(draw.choice([*range(CLIENTS), SERVER, AGGREGATOR]))
+        edges[job_] = tuple(jobs[int(i)] for i in draw.choice(n, count, replace=False)) if n else ()
+        seconds[job_] = float(draw.integers(0, 5)) if n % 3 else float(draw.exponential(2.0))
+        places[job_] = int(draw.choice([*range(CLIENTS), SERVER, AGGREGATOR]))
     return edges, seconds, places
 
 
@@ -134,94 +134,80 @@ def coming_and_going(place):
     return windows(SOMETIMES, 0, place) if place >= 0 else always(place)
 
 
-@pytest.fixture(params=range(25))
-def case(request):
-    return random_case(request.param)
+def schedules(*kinds):
+    """Yield random cases with their schedules, by when clients are there."""
+    for case in map(random_case, range(25)):
+        for there in kinds or (always, coming_and_going):
+            yield *case, there, simulate(*case, there, WORKERS)
 
 
-@pytest.mark.parametrize("there", [always, coming_and_going])
-def test_every_job_runs_once_after_what_it_waits_for_and_works_for_its_seconds(case, there):
-    edges, seconds, places = case
-    spans = simulate(edges, seconds, places, there, WORKERS)
-    assert spans.keys() == edges.keys()
-    for one, span in spans.items():
-        assert span.place == places[one]
-        assert all(spans[before].end <= span.start for before in edges[one])
-        before, after = (
-            available_seconds(there(span.place), moment) for moment in (span.start, span.end)
-        )
-        assert after - before == pytest.approx(seconds[one])
+def test_every_job_runs_once_after_what_it_waits_for_and_works_for_its_seconds():
+    for edges, seconds, places, there, spans in schedules():
+        assert spans.keys() == edges.keys()
+        for job_, span in spans.items():
+            assert span.place == places[job_]
+            assert all(spans[before].end <= span.start for before in edges[job_])
+            before, after = (
+                available_seconds(there(span.place), moment) for moment in (span.start, span.end)
+            )
+            assert after - before == pytest.approx(seconds[job_])
 
 
-@pytest.mark.parametrize("there", [always, coming_and_going])
-def test_a_worker_does_one_job_at_a_time(case, there):
-    edges, seconds, places = case
-    spans = simulate(edges, seconds, places, there, WORKERS)
-    by_worker = defaultdict(list)
-    for span in spans.values():
-        assert 0 <= span.worker < WORKERS.get(span.place, 1)
-        by_worker[span.place, span.worker].append((span.start, span.end))
-    for used in by_worker.values():
-        used.sort()
-        assert all(end <= start for (_, end), (start, _) in pairwise(used))
+def test_a_worker_does_one_job_at_a_time():
+    for *_, spans in schedules():
+        by_worker = defaultdict(list)
+        for span in spans.values():
+            assert 0 <= span.worker < WORKERS.get(span.place, 1)
+            by_worker[span.place, span.worker].append((span.start, span.end))
+        for used in by_worker.values():
+            assert all(end <= start for (_, end), (start, _) in pairwise(sorted(used)))
 
 
-def test_nothing_waits_while_a_worker_is_free_and_nothing_lower_is_passed_over(case):
-    edges, seconds, places = case
-    spans = simulate(edges, seconds, places, always, WORKERS)
-    for one, span in spans.items():
-        ready = max((spans[before].end for before in edges[one]), default=0.0)
-        beside = [other for other in spans if places[other] == places[one] and other != one]
-        if span.start > ready:
-            for moment in {ready, *(spans[o].end for o in beside if ready < spans[o].end)}:
-                if ready <= moment < span.start:
-                    busy = [o for o in beside if spans[o].start <= moment < spans[o].end]
-                    assert len(busy) == WORKERS.get(span.place, 1)
-        # While it was ready and waited, what began at its place was lower.
-        began = [o for o in beside if ready <= spans[o].start < span.start]
-        assert all(o < one or spans[o].start == ready for o in began)
+def test_nothing_waits_while_a_worker_is_free_and_nothing_lower_is_passed_over():
+    for edges, _, places, _, spans in schedules(always):
+        for job_, span in spans.items():
+            ready = max((spans[before].end for before in edges[job_]), default=0.0)
+            others = [other for other in spans if places[other] == places[job_] and other != job_]
+            ends = {spans[other].end for other in others if ready < spans[other].end < span.start}
+            for moment in {ready, *ends} if span.start > ready else ():
+                busy = [o for o in others if spans[o].start <= moment < spans[o].end]
+                assert len(busy) == WORKERS.get(span.place, 1)
+            # While it was ready and waited, what began at its place was lower.
+            began = [other for other in others if ready <= spans[other].start < span.start]
+            assert all(other < job_ or spans[other].start == ready for other in began)
 
 
-def test_it_takes_at_least_the_critical_path_and_the_work_of_each_place(case):
-    edges, seconds, places = case
-    spans = simulate(edges, seconds, places, always, WORKERS)
-    end = max(span.end for span in spans.values())
-    work = defaultdict(float)
-    for one, place in places.items():
-        work[place] += seconds[one] / WORKERS.get(place, 1)
-    assert end >= critical_path(edges, seconds) - 1e-9
-    assert end >= max(work.values()) - 1e-9
-    assert end <= sum(seconds.values()) + 1e-9
+def test_it_takes_at_least_the_critical_path_and_the_work_of_each_place():
+    for edges, seconds, places, _, spans in schedules(always):
+        end = max(span.end for span in spans.values())
+        work = defaultdict(float)
+        for job_, place in places.items():
+            work[place] += seconds[job_] / WORKERS.get(place, 1)
+        longest = critical_path(edges, seconds)
+        assert max(longest, *work.values()) - 1e-9 <= end <= sum(seconds.values()) + 1e-9
+        # With a worker for every job nothing but the critical path takes time.
+        alone = dict.fromkeys(places, SERVER)
+        spans = simulate(edges, seconds, alone, always, {SERVER: len(edges)})
+        assert max(span.end for span in spans.values()) == pytest.approx(longest)
 
 
-def test_with_a_worker_for_every_job_it_takes_the_critical_path(case):
-    edges, seconds, places = case
-    alone = dict.fromkeys(places, SERVER)
-    spans = simulate(edges, seconds, alone, always, {SERVER: len(edges)})
-    end = max(span.end for span in spans.values())
-    assert end == pytest.approx(critical_path(edges, seconds))
+def test_busy_and_idle_add_up_to_the_time_there_is():
+    for edges, seconds, places, there, spans in schedules():
+        found = measure(edges, seconds, spans, there, rounds=5, servers=2, clients=CLIENTS)
+        end = max(span.end for span in spans.values())
+        assert found.round_seconds == end / 5
+        assert found.bound == critical_path(edges, seconds) / 5
+        on_server = sum(seconds[job_] for job_, place in places.items() if place == SERVER)
+        on_clients = sum(seconds[job_] for job_, place in places.items() if place >= 0)
+        present = sum(available_seconds(there(client), end) for client in range(CLIENTS))
+        assert (1 - found.server_idle) * 2 * end == pytest.approx(on_server)
+        assert (1 - found.clients_idle) * present == pytest.approx(on_clients)
 
 
-@pytest.mark.parametrize("there", [always, coming_and_going])
-def test_busy_and_idle_add_up_to_the_time_there_is(case, there):
-    edges, seconds, places = case
-    spans = simulate(edges, seconds, places, there, WORKERS)
-    found = measure(edges, seconds, spans, there, rounds=5, servers=2, clients=CLIENTS)
-    end = max(span.end for span in spans.values())
-    assert found.round_seconds == end / 5
-    assert found.bound == critical_path(edges, seconds) / 5
-    on_server = sum(seconds[one] for one, place in places.items() if place == SERVER)
-    on_clients = sum(seconds[one] for one, place in places.items() if place >= 0)
-    present = sum(available_seconds(there(client), end) for client in range(CLIENTS))
-    assert (1 - found.server_idle) * 2 * end == pytest.approx(on_server)
-    assert (1 - found.clients_idle) * present == pytest.approx(on_clients)
-
-
-def test_the_order_in_which_jobs_are_given_does_not_matter(case):
-    edges, seconds, places = case
-    other = dict(reversed(edges.items()))
-    one = simulate(edges, seconds, places, coming_and_going, WORKERS)
-    assert one == simulate(other, seconds, places, coming_and_going, WORKERS)
+def test_the_order_in_which_jobs_are_given_does_not_matter():
+    for edges, seconds, places, there, spans in schedules(coming_and_going):
+        other = dict(reversed(edges.items()))
+        assert spans == simulate(other, seconds, places, there, WORKERS)
 
 
 def test_the_longest_chain():

@@ -13,7 +13,6 @@ from fedstage.results.tables.labels import (
     human_count,
     join_for_people,
     join_labels,
-    join_points,
     mean_and_std,
     name_points,
     place_for_people,
@@ -115,12 +114,6 @@ def test_two_methods_of_one_label_stay_two_rows():
         "FedAvg",
         "FedAvg",
     ]
-
-
-def test_points_of_a_frame_are_written_row_by_row():
-    frame = pd.DataFrame({"α": [0.1, 1.0], "K": [4, 8]})
-    assert join_points(frame, ["α", "K"]) == ["α = 0.1, K = 4", "α = 1, K = 8"]
-    assert join_points(frame, []) == ["", ""]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from fedstage.results.tables.latex import escape, inline, render_latex
-from fedstage.results.tables.layout import Column, Layout, Mean
+from fedstage.results.tables.layout import Layout, Mean, TextColumn
 
 NAN = math.nan
 NASTY = r"a_b & 50% {x} #1 $y$ ~ ^ \par [z] <q> | \"w\""
@@ -26,7 +26,7 @@ def body(text):
 
 def column(means, head="c", group="", texts=None):
     numbers = [mean if isinstance(mean, Mean) else Mean(mean) for mean in means]
-    return Column(head, texts or [f"{mean.value:.1f}" for mean in numbers], group, numbers)
+    return TextColumn(head, texts or [f"{mean.value:.1f}" for mean in numbers], group, numbers)
 
 
 def one_axis(means):
@@ -100,7 +100,7 @@ def test_columns_are_ranked_for_themselves_and_some_not_at_all():
     columns = [
         column([1.0, 2.0], "measured", "g"),
         column([4.0, 3.0], "published", "g"),
-        Column("difference", ["+9.0", "+8.0"], "g"),
+        TextColumn("difference", ["+9.0", "+8.0"], "g"),
     ]
     assert body(drawn(layout([("a",), ("b",)], columns))) == [
         r"a & 1.0 & \textbf{4.0} & +9.0",
@@ -150,7 +150,7 @@ def test_without_groups_there_is_one_line_of_heads():
 
 def full():
     columns = [
-        Column(NASTY, [NASTY, "60.00 ± 1.00 (n = 3)"], group, [Mean(1.0), Mean(2.0)])
+        TextColumn(NASTY, [NASTY, "60.00 ± 1.00 (n = 3)"], group, [Mean(1.0), Mean(2.0)])
         for group in (NASTY, "h")
     ]
     legend = [f"**{NASTY}**: `{NASTY}` – {NASTY} (n−1)"]

@@ -1,0 +1,65 @@
+"""Where figures have what they draw: the line and facet of each row, and a scale of bytes."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator
+
+from fedstage.results.tables.labels import (
+    METHOD,
+    axis_label,
+    human_bytes,
+    name_points,
+    show_value,
+)
+
+#: Columns that `placed` adds to a frame.
+LINE, FACET = "_line", "_facet"
+
+
+def line_axis(rows: Sequence[str]) -> str:
+    """Return the axis of the lines, by its key or label: the method, or else the first row axis."""
+    return next((axis for axis in rows if axis in (METHOD, axis_label(METHOD))), rows[0])
+
+
+def title_of_lines(axis: str) -> str:
+    """Return the title of a legend of lines: none for methods, whose names say what they are."""
+    return "" if axis in (METHOD, axis_label(METHOD)) else axis
+
+
+def placed(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
+    """Add the line and the facet of each row.
+
+    The line is its value on the axis `line`, if that has a name; the facet are its values on all
+    other axes that have more than one.
+    """
+    varying = [axis for axis in axes if axis != line and frame[axis].nunique(dropna=False) > 1]
+    lines = [show_value(value) for value in frame[line]] if line else ""
+    return frame.assign(**{LINE: lines, FACET: name_points(frame, varying)})
+
+
+def scale_bytes(
+    axes: Axes, start: float, low: float, high: float, wide: float, silent: float | None
+) -> None:
+    """Make the x axis logarithmic, with labelled bytes from `low` to `high`.
+
+    Parameters
+    ----------
+    start : float
+        Where the axis begins, which may be before `low`.
+    wide : float
+        The ratio of the ends from which on labels at powers of ten are enough.
+    silent : float, optional
+        The place of what sends nothing, before `low`.
+    """
+    axes.set_xscale("log")
+    axes.set_xlim(start, high)
+    locator = LogLocator(subs=(1.0,) if high > wide * low else (1.0, 2.0, 5.0))
+    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
+    if silent is not None:
+        ticks, names = [silent, *ticks], ["none", *names]
+    axes.set_xticks(ticks, names)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=False, axis="x")

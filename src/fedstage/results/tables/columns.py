@@ -1,0 +1,136 @@
+"""Columns of tables: what files call and hold them by, and what people read of them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fedstage.results.metrics import arrow_type, spread
+from fedstage.results.tables.exact import Cell, write_csv, write_parquet
+from fedstage.results.tables.labels import NOTHING, mean_and_std
+
+Row = Mapping[str, Any]
+
+
+def average(write: Callable[[float], str]) -> Callable[[Sequence[float]], str]:
+    """Return a function that writes the mean of values, and `NOTHING` where there are none."""
+    return lambda values: write(fmean(values)) if values else NOTHING
+
+
+def with_deviation(digits: int = 2, factor: float = 1.0) -> Callable[[Sequence[float]], str]:
+    """Return a function that writes values, times a factor, as ``mean ± deviation``."""
+
+    def show(values: Sequence[float]) -> str:
+        if not values:
+            return NOTHING
+        scaled = [factor * value for value in values]
+        return mean_and_std(fmean(scaled), spread(scaled), digits).replace("-", "−")
+
+    return show
+
+
+_MEAN, _NUMBER = with_deviation(), pa.float64()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Its name in files.
+    head, legend : str
+        What people read above it, and below the table; columns without a head are in files only.
+    show : callable
+        Writes a cell, from the known values of its seeds.
+    type : pyarrow.DataType
+        Its type in files.
+    """
+
+    name: str
+    head: str = ""
+    legend: str = ""
+    show: Callable[[Any], str] = _MEAN
+    type: pa.DataType = _NUMBER
+
+
+class TextTable(NamedTuple):
+    """A table of texts for people.
+
+    `left` columns name a line, `notes` explain the others. In Markdown it is padded, unless
+    `compact` is the number of columns that are aligned to the left there.
+    """
+
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    left: int
+    notes: Sequence[str]
+    compact: int | None = None
+
+
+def text_table(
+    axes: Sequence[str],
+    lines: Iterable[tuple[Sequence[str], Row]],
+    columns: Sequence[Column],
+) -> TextTable:
+    """Return a table of lines, each with its values on the axes and what its cells show."""
+    return TextTable(
+        [*axes, *(column.head for column in columns)],
+        [[*key, *(column.show(cells[column.name]) for column in columns)] for key, cells in lines],
+        len(axes),
+        [f"**{column.head}**: {column.legend}" for column in columns],
+        compact=len(axes),
+    )
+
+
+def by_cell(rows: Iterable[Row], axes: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by their values on axes."""
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[axis] for axis in axes), []).append(row)
+    return cells
+
+
+def known(rows: Sequence[Row], columns: Iterable[Column]) -> dict[str, list[Any]]:
+    """Return the values of each column that are not None."""
+    return {
+        column.name: [row[column.name] for row in rows if row.get(column.name) is not None]
+        for column in columns
+    }
+
+
+def averaged(
+    rows: Sequence[Row],
+    columns: Iterable[Column],
+    mean: Callable[[Sequence[float]], float] = fmean,
+) -> dict[str, Cell]:
+    """Return mean and deviation (n - 1) of each column, and the number of rows, one a seed."""
+    numbers: dict[str, Cell] = {}
+    for name, values in known(rows, columns).items():
+        numbers |= {name: mean(values) if values else None, f"{name}_std": spread(values)}
+    return numbers | {"seeds": len(rows)}
+
+
+def schema_of(rows: Sequence[Mapping[str, Cell]], columns: Iterable[Column]) -> pa.Schema:
+    """Return the types of rows: of these columns, and for axes what their values need."""
+    types = {column.name: column.type for column in columns}
+    return pa.schema(
+        (name, types.get(name) or arrow_type(row[name] for row in rows)) for name in rows[0]
+    )
+
+
+def write_exact(
+    rows: Sequence[Mapping[str, Cell]],
+    columns: Iterable[Column],
+    *,
+    parquet: Path,
+    csv: Path | None = None,
+) -> None:
+    """Write exact numbers to files, in the columns of the rows and the types of `schema_of`."""
+    if csv is not None:
+        write_csv(csv, rows)
+    write_parquet(parquet, rows, schema_of(rows, columns))

@@ -1,0 +1,40 @@
+import pytest
+
+from fedstage.results.tables.columns import Column, text_table
+from fedstage.results.tables.documents import write_document
+
+
+def write(folder, head, legend, lines, **changes):
+    table = text_table(["Method"], lines, [Column("seconds", head, legend)])._replace(**changes)
+    paths = {"markdown": folder / "t.md", "html": folder / "t.html"}
+    write_document("The title", "What `it` is of.", [table], **paths)
+    return [path.read_text(encoding="utf-8") for path in paths.values()]
+
+
+def test_keys_are_on_the_left_and_numbers_on_the_right(tmp_path):
+    lines = [(["a|b<"], {"seconds": [1.0, 3.0]}), (["**c**"], {"seconds": []})]
+    markdown, html = write(tmp_path, "Seconds", "of a **round**.", lines)
+    assert markdown.splitlines() == [
+        "# The title", "", "What `it` is of.", "", "| Method | Seconds |", "| :--- | ---: |",
+        "| a\\|b< | 2.00 ± 1.41 |", "| **c** | – |", "", "- **Seconds**: of a **round**.",
+    ]  # fmt: skip
+    assert '<td class="key">a|b&lt;</td><td>2.00 ± 1.41</td>' in html
+    assert '<td class="key">c</td><td>–</td>' in html
+    assert "<h2>The title</h2>\n<p>What <code>it</code> is of.</p>\n<table>" in html
+    assert "<ul>\n<li><b>Seconds</b>: of a <b>round</b>.</li>\n</ul>" in html
+    padded, _ = write(tmp_path, "Seconds", "s.", lines, compact=None)
+    assert "| Method   |     Seconds |" in padded
+
+
+#: Names as a method's label, a class or a client may have, and their cells.
+HOSTILE = [
+    ("=1+1", "=1+1"), ("a\nb", "a b"), ("a\r\nb\u2028c", "a b c"), ("$a$", "\\$a\\$"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "in_markdown"), HOSTILE)
+def test_no_name_breaks_a_table_of_markdown(tmp_path, name, in_markdown):
+    markdown, _ = write(tmp_path, name, f"is {name}.", [([name], {"seconds": []})])
+    *_, head, _, row, _, note, end = markdown.split("\n")
+    assert (head, row) == (f"| Method | {in_markdown} |", f"| {in_markdown} | – |")
+    assert (note.startswith("- "), end) == (True, "")

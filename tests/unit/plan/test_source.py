@@ -368,7 +368,7 @@ EDITS_OF_STAGES = [
       "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
       "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
       "feature_moments"}, {"resnet20", "features", "fedkd", "dense", "closed"}),
-    ("results/tables/runs.py", "def read_runs(", "RUNS = 1\ndef read_runs(", RESULTS, None),
+    ("results/tables/runs.py", "def read_runs(", "RUNS = 1\ndef read_runs(", RESULTS - {"retention_summary"}, None),
     ("results/scores.py", "def score(", "def scored(",
      {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None),
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Round state: what clients and server keep from one round to the next, besides the model.
 
-One file a round and group, with tensors named after the weights (NAME):
+One file per round and group, with tensors named after the weights (NAME):
 
     server/NAME           c of SCAFFOLD
     client/ID/NAME        c_i of SCAFFOLD, of client ID; or with MOON the model it has ended in

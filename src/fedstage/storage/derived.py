@@ -23,7 +23,7 @@ _KINDS: dict[str, type[Recipe | LocalRecipe | OneShotRecipe]] = {
     "local_models": LocalRecipe,
 }
 
-#: Stages that take from all samples, and from who has which, those of one client only, or none.
+#: Stages that read all samples, and which client has which, but use one client's or none.
 _OWN = ("local_model", "quantised_model", "core")
 
 

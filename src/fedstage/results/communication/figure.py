@@ -1,6 +1,6 @@
 """Accuracy against the bytes that one client has sent and received (FENS, Figures 3 and 8).
 
-Methods with rounds are curves, others points; a facet a point of the other axes.
+Methods with rounds are curves, others points; one facet per combination of the other axes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def describe_communication(
 
 
 def frame_of(runs: Sequence[RunTraffic], axis: str, axes: Sequence[str]) -> pd.DataFrame:
-    """Return a row a run and point of its course: line, facet, seed, bytes moved, and score.
+    """Return one row per run and evaluated round: line, facet, seed, bytes moved, and score.
 
     Bytes are means over the seeds of a line and facet. The last point is all there is of runs that
     send nothing.

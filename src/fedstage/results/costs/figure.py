@@ -106,7 +106,7 @@ def _start(block: Sequence[float], step: float, low: float, high: float) -> floa
 def _name(
     axes: Axes, points: Mapping[str, Point], looks: Mapping[str, Look], height: float
 ) -> None:
-    """Write the names in a column beside the axes, each with a line to its point."""
+    """Write the names in a column next to the axes, each with a line to its point."""
     low, high = axes.get_ylim()
     step = (high - low) * min(_LINE / height, 1 / max(1, len(points)))
     order = sorted(points, key=lambda name: points[name][1].mean)

@@ -1,4 +1,4 @@
-"""Measured beside published numbers: a row a method, a facet a point of the other axes."""
+"""Measured and published numbers: one row per method, one facet per value of the other axes."""
 
 from collections.abc import Sequence
 from math import nan

@@ -54,7 +54,7 @@ def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
 def draw_dot(
     axes: Axes, at: float, spread: Spread, look: Look, *, across: bool = False, hollow: bool = False
 ) -> None:
-    """Draw the mean with a bar of one deviation, or two seeds as small points beside it.
+    """Draw the mean with a bar of one deviation, or two seeds as small points next to it.
 
     `at` is x, or y where the values lie `across`.
     """
@@ -86,7 +86,7 @@ def draw_curve(
     axes : Axes
         Where to draw.
     runs : pandas.DataFrame
-        A row a seed and point, with the columns `x`, `y` and `seed`.
+        One row per seed and point, with the columns `x`, `y` and `seed`.
     x, y : str
         The columns to draw.
     look : Look

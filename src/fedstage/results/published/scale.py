@@ -57,7 +57,7 @@ def data_name(data: Data) -> str:
 
 
 def other_setting(scale: str, shared: str) -> str:
-    """Return the mark of published numbers beside those of a scale that is not the paper's.
+    """Return the mark of published numbers at a scale that is not the paper's.
 
     `shared` is what it has in common with the paper's: ``data``, or more.
     """

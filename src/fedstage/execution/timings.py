@@ -1,6 +1,6 @@
 """Seconds and megabytes that a stage took: kept next to its log, never in an artefact.
 
-The megabytes are those of the process, and those that tensors took on a GPU at the peak.
+The megabytes are the peaks of the process's memory and of tensors on a GPU.
 """
 
 import resource

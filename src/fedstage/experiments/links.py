@@ -39,7 +39,7 @@ def linked(tables: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path) -> None:
-    """Make the links of experiments and scales anew, below the working folder `root`.
+    """Replace the links of experiments and scales below the working folder `root`.
 
     Runs of which nothing has been made have no link. What else lies in these folders stays.
 

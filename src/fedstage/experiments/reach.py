@@ -56,7 +56,7 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
     experiment's own file: in the library, or in the experiment that it is `like`. It may be meant
     for an experiment that is `like` this one; so it counts whether a run of these has it. What an
     experiment inherits is never refused, nor are settings of a run's length: methods have them by
-    their nature, as those of one shot have one round.
+    their nature, as one-shot methods have one round.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from fedstage.results.at_hand.names import run_name
 
 
 def folder_of(run: Run) -> str:
-    """Return the folder of a run's models and metrics; of a choice, that of its metrics."""
+    """Return the folder of a run's models and metrics; of a choice, the folder of its metrics."""
     if run.candidates:
         return f"{RESULTS}/choices/{choice_id(run)}"
     return main_folder(run.recipe)

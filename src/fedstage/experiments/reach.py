@@ -69,7 +69,7 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
 
 
 def bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
-    """Yield the base that an experiment's file has, and that of each of its scales."""
+    """Yield the base that an experiment's file has, and the base of each of its scales."""
     yield None, own.base
     for scale, change in own.scales.items():
         yield scale, (change or Scale()).base

@@ -53,7 +53,7 @@ class Forgotten:
 
     @property
     def natural(self) -> bool:
-        """Whether the data say which samples are its own."""
+        """Whether the data set itself defines which samples are its own."""
         return self.division.partition.name == "natural"
 
     def has(self, recipe: AnyRecipe) -> Has | None:
@@ -141,11 +141,12 @@ def _of_local_models(gone: Forgotten, own: str, recipe: LocalRecipe) -> Iterator
         return
     yield "its model", f"/{own}.safetensors"
     yield "its quantised model", f"/quantised/*/{own}.safetensors"
-    yield "its model's predictions", f"/logits/*/{own}-*.safetensors"
+    yield "what its model says", f"/logits/*/{own}-*.safetensors"  # prose: ok
     fractions = {"aggregator": recipe.aggregator_fraction, "validation": recipe.validation}
     roles = [role for role, fraction in fractions.items() if fraction]
     for images in _IMAGES if gone.natural else roles:
-        yield "what models say about its samples", f"/logits/*/client_*-{images}.safetensors"
+        files = f"/logits/*/client_*-{images}.safetensors"
+        yield "what models say about its samples", files  # prose: ok
 
 
 def _learns_from_set_aside(recipe: OneShotRecipe) -> bool:

@@ -88,7 +88,7 @@ def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples
     traces = found(catalogue)
     assert traces["its model"] == {unfederated.local_models(local)[2] for local in locals_}
     said = {f"{unfederated.local_folder(one)}/logits/*/client_2-*.safetensors" for one in locals_}
-    assert traces["its model's predictions"] == said  # in any precision
+    assert traces["what its model says"] == said  # in any precision
     rough = unfederated.members_quantised(recipe_of(catalogue, "others", "rough"))
     assert any(is_among(rough[2], files) for files in traces["its quantised model"])
     assert not any(is_among(rough[1], files) for files in traces["its quantised model"])

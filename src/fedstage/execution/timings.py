@@ -23,11 +23,11 @@ class Taken(NamedTuple):
 class Timings:
     """Stop-watch of one stage, and its peaks of memory, to which earlier stages do not count.
 
-    `startup` are the seconds until the stage function starts, `compute` those inside it.
+    `startup` are the seconds until the stage function starts, `compute` the seconds inside it.
     """
 
     def __init__(self, startup: float) -> None:
-        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the process
+        with suppress(OSError):  # not Linux, or not allowed: the peak is then the whole process's
             Path("/proc/self/clear_refs").write_text("5")
         forget_peak()
         self.startup = startup

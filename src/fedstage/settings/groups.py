@@ -50,7 +50,7 @@ class Groups(Settings):
     staleness: Staleness = Synchronised(name="none")
     """How many rounds old the models are from which participants start."""
     withdraw_stale: bool = False
-    """Participants that would start from older models stay away."""
+    """Participants that would start from older models are absent."""
     model: Model
     """The main model, which is group 0's."""
     global_models: Positive = 1

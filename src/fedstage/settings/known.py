@@ -18,7 +18,7 @@ def check_known(
     models: Sequence[Model],
     client: Client,
 ) -> Iterator[str]:
-    """Yield what cannot be with this data, as far as its settings tell its sizes."""
+    """Yield what cannot be with this data, as far as its sizes follow from settings."""
     yield from _check_division(data, clients, partition, core)
     for model in dict.fromkeys(models):
         yield from _check_model(data, model)

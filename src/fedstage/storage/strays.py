@@ -1,6 +1,6 @@
 """Temporary files that killed writers have left.
 
-Their names say who wrote them: the machine, because another one may share the folder, and the
+Their names identify the writer: the machine, because another one may share the folder, and the
 process there.
 """
 

@@ -108,7 +108,7 @@ def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
 
 
 def next_models(state: Tensors, updates: Sequence[Update]) -> Tensors:
-    """Return `state` with the models of `updates` as those that their clients have ended in."""
+    """Return `state` with the models of `updates` as their clients' last models."""
     new = [_named(f"client/{update.metadata['client']}/", update.weights) for update in updates]
     return together(state, *new)
 

@@ -197,7 +197,7 @@ def _numbers(column: pa.ChunkedArray) -> Values:
 def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
     """Return the features of all rows, standardised and one-hot coded by the rows `train`.
 
-    (x - mean) / deviation, the deviation being that of the population; a category is 1 where the
+    (x - mean) / deviation, with the population's deviation (n); a category is 1 where the
     row has it, else 0, and 0 in all where no training row has it. A column whose value is the same
     in all training rows is left out. With `missing` = ``mean`` numbers that are missing become the
     mean of those that are not, and missing texts a category.

@@ -206,7 +206,7 @@ def _metadata(file: _File, key: str) -> Any:
 def _images(
     files: Sequence[_File], rows: Rows, size: int | None, shape: tuple[int, ...] | None
 ) -> torch.Tensor:
-    """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or that of the first one."""
+    """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or the first one's."""
     pixels = np.empty((len(rows), *(shape or ())), np.uint8)
     done = 0
     for file, own in _rows_by_file(files, rows):

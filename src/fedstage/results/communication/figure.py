@@ -78,7 +78,7 @@ def draw_communication(
 def describe_communication(
     runs: Sequence[RunTraffic], rows: Sequence[str], columns: Sequence[str]
 ) -> str:
-    """Return what the caption says of the curves and points of `draw_communication`."""
+    """Return the caption's text on the curves and points of `draw_communication`."""
     frame = frame_of(runs, line_axis(rows), [*rows, *columns])
     curves = bool((frame[_POINTS] > 1).any())
     text = "Curves: rounds. Points: methods that are evaluated once, at the end of training."

@@ -55,7 +55,7 @@ def draw_costs(
 
 
 def describe_costs(runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str]) -> str:
-    """Return what the caption says of the points of `draw_costs`."""
+    """Return the caption's text on the points of `draw_costs`."""
     seeds = explain_seeds(map(len, by_cell(runs, (*rows, *columns)).values()), bands=False)
     silent = any(run["bytes"] == 0 for run in runs)
     text = " Before the scale: methods that send nothing." if silent else ""

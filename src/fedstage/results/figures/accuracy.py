@@ -60,7 +60,7 @@ def draw_accuracy(
 
 
 def describe_accuracy(frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """Return what the caption says of the lines and points of `draw_accuracy`."""
+    """Return the caption's text on the lines and points of `draw_accuracy`."""
     frame = _labelled(frame, line_axis(rows), [*rows, *columns])
     has_curves = bool((frame[_EVALUATIONS] > 1).any())
     counts = frame.groupby([LINE, FACET])[SEED].nunique()

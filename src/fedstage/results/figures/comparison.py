@@ -47,7 +47,7 @@ def draw_comparison(table: pd.DataFrame, rows: Sequence[str], columns: Sequence[
 
 
 def describe_comparison(table: pd.DataFrame) -> str:
-    """Return what the caption says of the points of `draw_comparison`."""
+    """Return the caption's text on the points of `draw_comparison`."""
     seeds = explain_seeds(_compared(table)["seeds"], bands=False)
     return f"Filled: measured. {seeds} Open: published, with the deviation that the paper reports."
 

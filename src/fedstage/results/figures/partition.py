@@ -112,7 +112,7 @@ def draw_partition(
 
 
 def describe_partition(partitions: int, seed: Axis) -> str:
-    """Return what the caption says of the bubbles of `draw_partition`."""
+    """Return the caption's text on the bubbles of `draw_partition`."""
     text = (
         "Area of a bubble: the number of a client's samples of a class, training and validation "
         f"together, for seed {seed}."

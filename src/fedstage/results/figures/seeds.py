@@ -116,9 +116,9 @@ def _markers(points: int, position: int, lines: int) -> tuple[int, int]:
 
 
 def explain_seeds(counts: Iterable[int], bands: bool) -> str:
-    """Return what a caption says of the seeds of all lines or points, by their numbers of seeds.
+    """Return a caption's text on the seeds of all lines or points, by their numbers of seeds.
 
-    `bands` says whether there are any: curves.
+    `bands` is whether there are bands, as of curves.
     """
     seeds = sorted(set(counts))
     if seeds == [1]:

@@ -52,7 +52,7 @@ def _models(run: Run) -> tuple[Model, ...]:
 
 
 def data_name(data: Data) -> str:
-    """Return the name of a data set; of Parquet files it is that of their folder."""
+    """Return the name of a data set; of Parquet files it is their folder's."""
     return data.folder if isinstance(data, ParquetData) else data.name
 
 

@@ -52,7 +52,7 @@ def draw_curves(
 
 
 def describe_curves(runs: Sequence[RunRetention]) -> str:
-    """Return what the caption says of the lines of `draw_curves`."""
+    """Return the caption's text on the lines of `draw_curves`."""
     seeds = len({run.settings[SEED] for run in runs})
     return (
         "Accuracy after a round on the training samples of its participants (current), and of "

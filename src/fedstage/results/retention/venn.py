@@ -204,7 +204,7 @@ def _handles() -> list[Line2D]:
 
 
 def describe_venn(runs: Sequence[RunRetention]) -> str:
-    """Return what the caption says of the circles of `draw_venn`."""
+    """Return the caption's text on the circles of `draw_venn`."""
     seeds = len({run.settings[SEED] for run in runs})
     over = "rounds" if seeds == 1 else f"rounds and {seeds} seeds"
     return (

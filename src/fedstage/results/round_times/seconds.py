@@ -75,7 +75,7 @@ def _unread(job: Job, last: int) -> bool:
 def _known(latest: Mapping[str, Timed], job: Job) -> Timed:
     if job.file not in latest:
         raise FedstageError(
-            f"{job.file}: no record below results/logs tells its seconds: logs were deleted, or "
+            f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
             "are of an earlier version; delete the file to make it again"
         )
     return latest[job.file]

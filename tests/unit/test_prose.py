@@ -36,6 +36,8 @@ PROSE_TOKENS = {
     tokenize.STRING,
     getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING),
 }
+#: What makes a comment of a text, or a literal.
+SYNTAX = re.compile(r"#|(?:\b[rf])?[\"']")
 #: Stands for code, so that prose before and after it is not read as one sentence.
 CODE = "\0"
 
@@ -51,7 +53,8 @@ def python_prose(source: str) -> str:
         for row in range(first, last + 1):
             left = start if row == first else 0
             right = end if row == last else len(lines[row - 1])
-            masked[row - 1][left:right] = re.sub(r"[#\"']", " ", lines[row - 1][left:right])
+            text = lines[row - 1][left:right]
+            masked[row - 1][left:right] = SYNTAX.sub(lambda found: " " * len(found[0]), text)
     return without_code("".join(map("".join, masked)))
 
 
@@ -93,3 +96,14 @@ def test_prose_is_plain() -> None:
         for line, phrase, instead in findings(reader(source), source)
     ]
     assert not found, "\n" + "\n".join(found)
+
+
+def test_phrases_are_found_across_lines_but_not_in_code() -> None:
+    source = (
+        "# a file\n# says\nslot = '`slot`'  # a slot\n"
+        "beside = ('In '\n  f'vain')\n# slot, prose: ok\n"
+    )
+    found = {(line, phrase) for line, phrase, _ in findings(python_prose(source), source)}
+    assert found == {(1, "file says"), (3, "slot"), (4, "In vain")}
+    page = "```\nslot\n```\n[text](#slot) `slot`, a slot\nslot <!-- prose: ok -->\n"
+    assert [line for line, *_ in findings(markdown_prose(page), page)] == [4]

@@ -1,4 +1,4 @@
-"""Venn diagrams of what is lost, retained and gained, two circles a method drawn to scale.
+"""Venn diagrams of what is lost, retained and gained, two circles per method, drawn to scale.
 
 Figure 6 of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge Distillation".
 """

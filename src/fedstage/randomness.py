@@ -1,8 +1,9 @@
 """Generators keyed by what they are for.
 
 No stage draws from a global generator. A key such as ``(seed, "local_training", round, client,
-"batches")`` always gives the same stream, whatever ran before, beside or on how many cores; methods
-that share a seed therefore share partition, participation, initial weights and batch order.
+"batches")`` always gives the same stream, whatever ran before or concurrently, on any number of
+cores; methods that share a seed therefore share partition, participation, initial weights and batch
+order.
 """
 
 import hashlib

@@ -1,1 +1,1 @@
-"""Data: data sets, their partition over clients, and who participates in a round."""
+"""Data: data sets, their partition over clients, and the participation of clients in rounds."""

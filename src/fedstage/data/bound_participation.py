@@ -1,14 +1,14 @@
 """Participation of clients that are bound to architectures.
 
-All ways to fill the participants with different clients that may have them are equally likely: it
-is the draw without bound clients, on condition that everybody fits. So clients bound to the same
-architecture participate equally often, in each of its participants. Unbound clients participate
-equally often, too, and at least as often as others: wherever a bound client participates without an
-unbound one, the two may change places.
+All assignments of different clients to the participants of a round that respect the bindings are
+equally likely: it is the draw without bound clients, on condition that every binding is respected.
+So clients bound to the same architecture participate equally often, as each participant of
+this architecture. Unbound clients participate equally often, too, and at least as often as others:
+wherever a bound client participates without an unbound one, the two may be exchanged.
 
-The draw has three steps: how many participants of each architecture go to unbound clients, with
+The draw has three steps: how many participants of each architecture have unbound clients, with
 probabilities in proportion to the number of ways left; which clients of either kind; and their
-participants.
+order.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ _RESOLUTION = 2**53
 
 
 def draw_bound(binding: Binding, seed: int, round_: int) -> npt.NDArray[np.int64]:
-    """Draw the participants of a round, with the generator key of unbound participation.
+    """Draw the clients of a round, with the generator key of unbound participation.
 
     Raises
     ------
@@ -58,12 +58,11 @@ def _positions(numbers: tuple[int | None, ...], value: int | None) -> npt.NDArra
 def _unbound_shares(
     demands: tuple[Demand, ...], unbound: int, generator: np.random.Generator
 ) -> list[int]:
-    """Draw how many participants of each architecture go to unbound clients."""
+    """Draw how many participants of each architecture have unbound clients."""
     if not ways(demands, unbound):
         raise FedstageError(
             f"binding: {unbound} clients are bound to no architecture: too few for participants "
-            f"that "
-            "bound clients leave open"
+            "that bound clients leave open"
         )
     shares: list[int] = []
     for number, demand in enumerate(demands):

@@ -19,8 +19,8 @@ def by_group(
 ) -> dict[str, list[Any]]:
     """Return a table of participants in which each group has as many participants as there were.
 
-    The i-th of m participants of a round is in participant m g + i of its group g; in the other
-    groups' i-th participants there is nobody (None).
+    The i-th of m participants of a round is in participant m g + i of its group g; the other
+    groups' i-th participants are absent (None).
 
     Parameters
     ----------

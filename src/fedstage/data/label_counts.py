@@ -12,7 +12,7 @@ def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
     counts: dict[int, dict[int, int]] = defaultdict(dict)
     columns = ["client", "role", "label", "samples"]
     table = load_table(histogram, columns)
-    # By columns: a dictionary a row takes three times as long, with 100,000 clients seconds.
+    # By columns: one dictionary per row takes three times as long, seconds with 100,000 clients.
     values = (table[name].to_pylist() for name in columns)
     for client, role, label, samples in zip(*values, strict=True):
         if role == "train":

@@ -9,9 +9,9 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.participants import Binding
 
-#: One row a participant of a round: `client` trains in `participant` (from 0) of `round` (from 1),
-#: or nobody. It starts from the global model after `base_round`, that of the round before unless it
-#: is stale.
+#: One row per participant of a round, with its index `participant` (from 0), `round` (from 1) and
+#: `client`, null if it is absent. It starts from the global model after `base_round`, the round
+#: before unless it is stale.
 SCHEMA = pa.schema(
     [
         ("round", pa.int32()),
@@ -23,11 +23,11 @@ SCHEMA = pa.schema(
 
 
 def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray[np.int64]:
-    """Draw the participants of a round, [participants], uniformly and without replacement.
+    """Draw the clients of a round, [participants], uniformly and without replacement.
 
     The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
     fewer participants are the first ones of more. The order is random even if all clients
-    participate: the participants decide the groups.
+    participate, because a participant's index decides its group.
 
     Raises
     ------
@@ -44,11 +44,12 @@ def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray
 def draw_by_samples(
     samples: npt.NDArray[np.int64], participants: int, seed: int, round_: int
 ) -> npt.NDArray[np.int64]:
-    """Draw the participants of a round one after the other, in proportion to their samples.
+    """Draw the clients of a round one after the other, in proportion to their samples.
 
-    Whoever is drawn is not drawn again (Fed-ET, section 3.2). The smallest of numbers with the
-    exponential distribution of rate n_k is that of client k with probability n_k / n, and so for
-    those that are left (Efraimidis and Spirakis 2006). Fewer participants are the first of more.
+    A client is drawn at most once (Fed-ET, section 3.2). If each client k has an exponentially
+    distributed number of rate n_k, client k has the smallest with probability n_k / n, and likewise
+    among the clients that are left (Efraimidis and Spirakis 2006). Fewer participants are the first
+    of more.
 
     Parameters
     ----------
@@ -70,9 +71,9 @@ def draw_by_samples(
 
 
 def in_turn(clients: int, participants: int, round_: int) -> npt.NDArray[np.int64]:
-    """Return the participants of a round that come in the order of their numbers, again and again.
+    """Return the clients of a round, taken in the order of their numbers, again and again.
 
-    Participant s of round t is client ((t - 1) R + s) mod `clients`.
+    The client of participant i of round t is ((t - 1) R + i) mod `clients`.
     """
     return (np.arange(participants) + (round_ - 1) * participants) % clients
 
@@ -115,10 +116,11 @@ def table(
     samples: npt.NDArray[np.int64] | None = None,
     turns: bool = False,
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Return who is in each participant of the rounds `first` to `last`, both included.
+    """Return the client of each participant of the rounds `first` to `last`, both included.
 
-    With the `samples` of each client they are drawn in proportion to these; with `turns` they come
-    in the order of their numbers. The columns are those of `SCHEMA`, without `base_round`.
+    With `samples`, the number of each client's samples, clients are drawn in proportion to these;
+    with `turns` they are taken in the order of their numbers. The columns are as in `SCHEMA`,
+    without `base_round`.
 
     Raises
     ------

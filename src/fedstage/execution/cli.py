@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     """Run one command; return 0, 1 after an error, or 2 if there is no such stage.
 
     `argv` are by default the arguments of this process. `started` is the start of the command on
-    the clock of `time.perf_counter`, by default that of this process.
+    the clock of `time.perf_counter`, by default the start of this process.
     """
     if argv is None:
         return _at_terminal()
@@ -53,7 +53,7 @@ def _at_terminal() -> int:
     """Run the command of this process's arguments; return its exit code.
 
     Names and texts are UTF-8, also where the locale is none. Output may be closed, or be a pipe
-    whose reader has seen enough, after which the code is that of other programs, 128 + SIGPIPE.
+    whose reader has seen enough, after which the code is 128 + SIGPIPE, as in other programs.
     """
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])

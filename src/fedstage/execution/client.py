@@ -73,7 +73,7 @@ def run_warm(arguments: list[str], started: float) -> int:
 
 
 def open_standard_files() -> None:
-    """Open those of files 0, 1 and 2 that are closed, or a socket would become standard output."""
+    """Open files 0, 1 and 2 if they are closed, or a socket would become standard output."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -176,7 +176,7 @@ def start_pool(path: str) -> None:
         return
     try:
         os.setsid()
-        if os.fork() == 0:  # the pool is nobody's child: it is not waited for
+        if os.fork() == 0:  # no process waits for the pool
             become_pool(path, listener, log)
     finally:  # whatever goes wrong, this is not another client
         os._exit(1)
@@ -256,7 +256,7 @@ def make_folder(folder: str) -> bool:
 
 
 def is_own(folder: str) -> bool:
-    """Whether a folder is this user's, and not of another who was here first."""
+    """Whether a folder belongs to this user, not to another who was here first."""
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False

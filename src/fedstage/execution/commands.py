@@ -89,7 +89,7 @@ def _list(kind: str, target: str | None, config: Path, workflow: Path) -> str:
     from fedstage.experiments.listing import listing, write
 
     if target is not None and kind != "runs":
-        raise FedstageError(f"{kind} {target}: only runs are those of a target")
+        raise FedstageError(f"{kind} {target}: only runs are listed by target")
     return write(*listing(kind, target, config, workflow))
 
 
@@ -168,7 +168,11 @@ COMMANDS = {
         f"{'|'.join(KINDS)} [TARGET]",
         [
             _option("kind", choices=KINDS),
-            _option("target", nargs="?", help="whose runs; by default those of config.yaml"),
+            _option(
+                "target",
+                nargs="?",
+                help="target whose runs are listed; by default all in config.yaml",
+            ),
             *_PLACES,
         ],
         _list,

@@ -1,4 +1,4 @@
-"""The GPUs of a machine, and those on which a job may run.
+"""The GPUs of a machine, and the ones on which a job may run.
 
 Only a child process calls CUDA: a process that has called it cannot fork workers that use it.
 """

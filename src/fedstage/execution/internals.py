@@ -36,7 +36,7 @@ def stop_in_a_thread(scheduler: Any) -> None:
 def stop_at_bad_data(scheduler: Any) -> None:
     """Start no more jobs once data cannot be used, although others are kept going.
 
-    What depends on no bad data could train for days before somebody reads of it. Snakemake keeps
+    What depends on no bad data could train for days before anyone notices. Snakemake keeps
     going after the fault of any rule, or of none.
     """
     handle = scheduler._handle_error

@@ -32,19 +32,19 @@ def list_missing(arguments: Sequence[str]) -> str:
 def missing(arguments: Sequence[str]) -> list[str]:
     """Return the files that finished jobs have made, that were to stay, and that are gone.
 
-    `arguments` are those of `summary`.
+    `arguments` are as in `summary`.
     """
     return gone(summary(arguments))
 
 
 def summary(arguments: Sequence[str]) -> list[Row]:
-    """Return snakemake's summary of the files of some targets, a row a file.
+    """Return snakemake's summary of the files of some targets, one row per file.
 
     Parameters
     ----------
     arguments : sequence of str
-        Targets, and after them options of snakemake. Without targets: those of config.yaml, and all
-        experiments that have results.
+        Targets, and after them options of snakemake. Without targets: all targets of
+        config.yaml, and all experiments that have results.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a stage tells while it runs: on the terminal at once, and in the job's log.
+"""Messages of a stage while it runs: on the terminal at once, and in the job's log.
 
 Warnings, and how training goes: losses of rounds, accuracies on validation samples.
 """

@@ -84,7 +84,7 @@ def as_a_worker() -> None:
 
 
 def serve(pool: Pool) -> None:
-    """Hand out commands until there is nobody left to serve."""
+    """Hand out commands until there is no client left to serve."""
     pool.selector.register(pool.listener, selectors.EVENT_READ)
     while not finished(pool):
         for key, _ in pool.selector.select(TICK_SECONDS):

@@ -57,7 +57,7 @@ def latest_log(folder: Path) -> Path:
 
 
 def read_progress(lines: Iterable[str]) -> Progress:
-    """Return what the lines of a log say; what is not about progress is passed over."""
+    """Return the progress that the lines of a log report; other lines are passed over."""
     progress, now = Progress(), None
     for line in (line.rstrip("\n") for line in lines):
         if found := _TIME.match(line):

@@ -1,6 +1,6 @@
 """Seconds and megabytes that a stage took: kept next to its log, never in an artefact.
 
-The megabytes are those of the process, and those that tensors took on a GPU at the peak.
+The megabytes are the peaks of the process's memory and of tensors on a GPU.
 """
 
 import resource
@@ -23,11 +23,11 @@ class Taken(NamedTuple):
 class Timings:
     """Stop-watch of one stage, and its peaks of memory, to which earlier stages do not count.
 
-    `startup` are the seconds until the stage function starts, `compute` those inside it.
+    `startup` are the seconds until the stage function starts, `compute` the seconds inside it.
     """
 
     def __init__(self, startup: float) -> None:
-        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the process
+        with suppress(OSError):  # not Linux, or not allowed: the peak is then the whole process's
             Path("/proc/self/clear_refs").write_text("5")
         forget_peak()
         self.startup = startup

@@ -26,7 +26,7 @@ _POOL = re.compile(r"(?P<place>.+?)(-job\w+)?-(?P<process>\d+)\.sock(\.lock|\.lo
 def list_faults(arguments: Sequence[str]) -> str:
     """Return that all files are right, after removing what killed processes have left.
 
-    `arguments` are those of `fedstage.execution.missing.summary`.
+    `arguments` are as in `fedstage.execution.missing.summary`.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
 
 
 def describe(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
-    """Return the text: progress, what runs, what is left; `seconds` are those of a rule's job."""
+    """Return the text: progress, what runs, what is left; `seconds` are a rule's per job."""
     total = sum(progress.planned.values())
     if progress.ended and not total:
         return f"ended: {_SILENT}"
@@ -127,7 +127,7 @@ def _loss(table: Path) -> str:
     except FedstageError as error:  # it may be written or deleted at this moment
         return f"round {round_}, {error}"
     if loss is None:
-        return f"round {round_}, nobody took part"
+        return f"round {round_}, no participants"
     return f"round {round_}, training loss {loss:.4f}"
 
 

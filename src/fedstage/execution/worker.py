@@ -83,8 +83,8 @@ def run(request: Request, stdout: int, stderr: int) -> int:
 def let_go_of(stdout: int, stderr: int) -> None:
     """Put the null device in place of each open file that is a client's output.
 
-    Else who reads the client's pipes would wait on. Libraries keep copies for as long as a process
-    lives: the engine behind vl-convert does.
+    Otherwise readers of the client's pipes would wait on. Libraries keep copies for as long as a
+    process lives: the engine behind vl-convert does.
     """
     null = os.open(os.devnull, os.O_RDWR)
     outputs = {file_identity(stdout), file_identity(stderr)}

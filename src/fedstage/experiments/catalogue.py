@@ -73,7 +73,7 @@ def load_catalogue(
     folder : Path
         The folder `workflow`, with methods, experiments and papers.
     arguments : str, optional
-        Those of the command line; by default all experiments are resolved.
+        Arguments of the command line; by default all experiments are resolved.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Checks of what a run is scored by: samples that exist, and models that somebody trains."""
+"""Checks of what a run is scored by: samples that exist, and models that are trained."""
 
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import evaluated_rounds
@@ -16,7 +16,7 @@ from fedstage.settings.runs import RunLength
 def check_evaluated(
     where: str, recipe: Recipe | LocalRecipe | OneShotRecipe, length: RunLength
 ) -> None:
-    """Refuse samples that the data lacks, clients without a model, and models nobody trains."""
+    """Refuse samples that the data lacks, clients without a model, and untrained models."""
     if length.role == "validation" and not recipe.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
     if length.role == "test_own" and not recipe.data.has_own_test:
@@ -63,15 +63,16 @@ def _check_trained(where: str, recipe: Recipe, length: RunLength) -> None:
 
 
 def _check_present(where: str, recipe: Recipe, length: RunLength) -> None:
-    """Refuse to score the participants' models of a round in which everybody stays away."""
+    """Refuse to score the participants' models of a round in which all are absent."""
     members = getattr(length.evaluate, "members", ())
     if members not in (("clients",), ("split",)):
         return
     for round_ in evaluated_rounds(length.rounds, length.evaluate_every):
         if is_idle(recipe, round_):
             raise FedstageError(
-                f"{where}: evaluate = {length.evaluate.name!r}: nobody is in round {round_} "
-                "with withdraw_stale = true; use global_model, or another evaluate_every"
+                f"{where}: evaluate = {length.evaluate.name!r}: all participants are absent in "
+                f"round {round_} with withdraw_stale = true; use global_model, or another "
+                "evaluate_every"
             )
 
 

@@ -76,7 +76,7 @@ def _written(value: Any) -> Axis:
 
 
 def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
-    """Refuse a table whose axes are not those of the grid, and values that stand there twice.
+    """Refuse a table whose axes are not the grid's, and an axis with the same value twice.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def load_experiments(
     names: Collection[str] | None = None,
     read: Callable[[str], Experiment] | None = None,
 ) -> dict[str, Experiment]:
-    """Return experiments, those of config.yaml and of files in the folder of experiments or papers.
+    """Return experiments of config.yaml and of files in the folders of experiments and papers.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from fedstage.results.at_hand.names import run_name
 
 
 def folder_of(run: Run) -> str:
-    """Return the folder of a run's models and metrics; of a choice, that of its metrics."""
+    """Return the folder of a run's models and metrics; of a choice, the folder of its metrics."""
     if run.candidates:
         return f"{RESULTS}/choices/{choice_id(run)}"
     return main_folder(run.recipe)
@@ -39,7 +39,7 @@ def linked(tables: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path) -> None:
-    """Make the links of experiments and scales anew, below the working folder `root`.
+    """Replace the links of experiments and scales below the working folder `root`.
 
     Runs of which nothing has been made have no link. What else lies in these folders stays.
 

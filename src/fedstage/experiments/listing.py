@@ -51,7 +51,7 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
     what : str
         One of `KINDS`.
     target : str or None
-        Whose runs are meant, by default those of the configured targets.
+        The target whose runs are listed; by default all configured targets.
     config, folder : Path
         The configuration and the folder `workflow`.
 

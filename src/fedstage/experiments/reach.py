@@ -56,7 +56,7 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
     experiment's own file: in the library, or in the experiment that it is `like`. It may be meant
     for an experiment that is `like` this one; so it counts whether a run of these has it. What an
     experiment inherits is never refused, nor are settings of a run's length: methods have them by
-    their nature, as those of one shot have one round.
+    their nature, as one-shot methods have one round.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
 
 
 def bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
-    """Yield the base that an experiment's file has, and that of each of its scales."""
+    """Yield the base that an experiment's file has, and the base of each of its scales."""
     yield None, own.base
     for scale, change in own.scales.items():
         yield scale, (change or Scale()).base

@@ -96,7 +96,7 @@ class _Layers:
         return with_clients(f"{where}, method {method}", settings, self.data_folder)
 
     def _below(self, where: str, point: Point, method: str, *heirs: str) -> Raw:
-        """Return the settings on which those of the grid's axes are laid.
+        """Return the settings on which the values of the grid's axes are laid.
 
         A method that is `like` another starts from all of the other's at this point, its cells
         included; `heirs` are the methods that start from this one.

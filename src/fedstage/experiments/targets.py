@@ -23,7 +23,7 @@ from fedstage.settings.suggestions import suggest
 
 #: The files of a figure: for screens, for print, and its caption.
 FORMATS = ("png", "svg", "pdf", "txt")
-#: The scale whose comparisons are those of a paper's table.
+#: The scale that makes the same comparisons as a paper's table.
 _PAPER = "paper"
 
 

@@ -1,8 +1,8 @@
 """What files of a recipe contain of a client that an aggregator has forgotten.
 
-A natural client is somebody: whoever trains on the same data set has its samples, whatever the
-seed, as do held-out samples and those of the server. A client of another partition is only a share
-of samples that this partition, of one seed, has dealt out.
+A natural client is a person or an institution: every recipe on the same data set may have used its
+samples, whatever the seed, and held-out samples and the server's may be among them. A client of
+another partition is only a share of samples that this partition, of one seed, has dealt out.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Forgotten:
 
     @property
     def natural(self) -> bool:
-        """Whether the data say which samples are its own."""
+        """Whether the data set itself defines which samples are its own."""
         return self.division.partition.name == "natural"
 
     def has(self, recipe: AnyRecipe) -> Has | None:
@@ -141,15 +141,16 @@ def _of_local_models(gone: Forgotten, own: str, recipe: LocalRecipe) -> Iterator
         return
     yield "its model", f"/{own}.safetensors"
     yield "its quantised model", f"/quantised/*/{own}.safetensors"
-    yield "what its model says", f"/logits/*/{own}-*.safetensors"
+    yield "what its model says", f"/logits/*/{own}-*.safetensors"  # prose: ok
     fractions = {"aggregator": recipe.aggregator_fraction, "validation": recipe.validation}
     roles = [role for role, fraction in fractions.items() if fraction]
     for images in _IMAGES if gone.natural else roles:
-        yield "what models say about its samples", f"/logits/*/client_*-{images}.safetensors"
+        files = f"/logits/*/client_*-{images}.safetensors"
+        yield "what models say about its samples", files  # prose: ok
 
 
 def _learns_from_set_aside(recipe: OneShotRecipe) -> bool:
-    """Whether a recipe learns from held-out samples, or from those of the server."""
+    """Whether a recipe learns from held-out samples, or from the server's."""
     training = recipe.aggregator_training
     if training is not None and training.name == "proxy":
         return True

@@ -69,7 +69,7 @@ def _why_unread(key: str, runs: Collection[Laid]) -> str | None:
 
 
 def _teaches(run: Laid, key: str) -> bool:
-    """Whether runs have a student that reads its settings; those of rounds check theirs."""
+    """Whether runs have a student that reads its settings; federated runs check theirs."""
     if _kind(run) == "federated":
         return key in keys(Recipe)
     return run.settings.get("distillation") is not None

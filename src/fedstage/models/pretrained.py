@@ -34,8 +34,8 @@ LAYOUTS = {
     "efficientnet_b0": Layout(("classifier.1.",)),
     # Published files hold the masked-language model.
     "distilbert": Layout(("pre_classifier.", "classifier."), "network.", extra=("vocab_",)),
-    # Beside what BERT was trained on, files may hold the positions' numbers; old ones name norms
-    # as TensorFlow does.
+    # Files have BERT's pretraining heads, and may have the positions' numbers; old files name
+    # norms as TensorFlow does.
     "bert": Layout(
         ("classifier.",),
         "network.",

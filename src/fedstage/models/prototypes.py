@@ -1,4 +1,4 @@
-"""The end of a model that has a prototype a class in place of a linear layer (FAFI).
+"""The end of a model that has one prototype per class in place of a linear layer (FAFI).
 
     logits_c = < f / |f|, p_c >,     f the pooled maps of the body
 

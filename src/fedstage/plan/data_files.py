@@ -56,7 +56,7 @@ def short(data: Data) -> str:
 
 # --- data sets ------------------------------------------------------------------------------------
 
-#: Parts of a data set with files of their own, beside the training samples.
+#: Parts of a data set with files of their own, in addition to the training samples.
 _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
@@ -182,7 +182,7 @@ def division_of(recipe: AnyRecipe) -> Division:
 
 @cache
 def clients_table(recipe: AnyRecipe) -> File:
-    """Return the partition: a row a sample with its client and role."""
+    """Return the partition: one row per sample with its client and role."""
     return PARTITION(division_of(recipe))
 
 
@@ -202,7 +202,7 @@ def label_histogram(recipe: AnyRecipe) -> File:
 
 def core_file(recipe: AnyRecipe) -> File:
     """Return the labelled samples that the server has of its own."""
-    assert recipe.core is not None, "checked by the recipe: who reads a core has one"
+    assert recipe.core is not None, "checked by the recipe: a recipe that reads a core has one"
     whole = recipe.core.samples == "all"
     return data_file(recipe.data, "train") if whole else CORE(division_of(recipe))
 
@@ -266,7 +266,7 @@ def _plan_of(recipe: Recipe) -> Plan:
 
 
 def participation_table(recipe: Recipe, round_: int) -> File:
-    """Return the table of the client in each participant of `round_`."""
+    """Return the table with the client of each participant of `round_`."""
     return PARTICIPATION(_plan_of(recipe), *block_of(round_))
 
 

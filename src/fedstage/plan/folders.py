@@ -34,7 +34,7 @@ def main_folder(recipe: AnyRecipe) -> str:
 def folders_of(recipe: AnyRecipe) -> dict[str, AnyRecipe]:
     """Return the settings of each folder that has models of a run, or what these are made from.
 
-    They are those of training, of clients, aggregators, students, and of what is generated.
+    These are settings of training, clients, aggregators, students, and of what is generated.
     """
     jobs = behind(scored(recipe))
     return {job.folder: job.config for job in jobs if job.stage.folder.recipe}

@@ -124,8 +124,8 @@ class Stage(Command):
     inputs : callable
         From a configuration and the values of a place to the files that are read, by option.
     reads : callable
-        The settings, such as ``server`` or ``aggregation.rule``, on which the files depend beside
-        those of the folder and of the inputs.
+        The settings, such as ``server`` or ``aggregation.rule``, on which the files depend, in
+        addition to the settings of the folder and of the inputs.
     used : callable
         Whether a configuration has such files.
     made : callable, optional

@@ -1,6 +1,6 @@
 """One-shot federated learning: each stage, its files, and what they are made from.
 
-The clients' models are those of `fedstage.plan.unfederated`; `one_shot_folders` declares the
+The clients' models are declared in `fedstage.plan.unfederated`; `one_shot_folders` declares the
 settings behind them for every file that is made from models.
 """
 

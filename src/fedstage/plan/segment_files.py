@@ -104,7 +104,7 @@ def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]
 
 
 def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
-    """Yield the tables that an evaluation reads, and its models or those of its ensemble."""
+    """Yield the tables that an evaluation reads, and its models or its ensemble's."""
     for round_ in evaluated_rounds(length.rounds, length.evaluate_every):
         for group in client_groups(recipe):
             yield participants_table(recipe, round_, group)

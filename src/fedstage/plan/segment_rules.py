@@ -64,7 +64,7 @@ def segment_rules(
     keep : str
         What stays of the files that segments make.
     files : iterable of str
-        Files of rounds that results read beside metrics.
+        Files of rounds that results read in addition to metrics.
     """
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]

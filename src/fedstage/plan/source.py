@@ -27,7 +27,7 @@ from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
-# Imported so that the classes of all choices are known, whoever asks for a fingerprint.
+# Imported so that the classes of all choices are known before any fingerprint is computed.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.exchange import teaches_public
@@ -178,7 +178,7 @@ def stage_fingerprint(
     """Return 12 hexadecimal digits that change with the code that a stage can reach.
 
     `chosen` are the modules of `chosen_modules`, `calls` further stages that the stage calls, and
-    `classes` those of the settings in the job's configuration.
+    `classes` the classes of the settings in the job's configuration.
     """
     digest = hashlib.sha256()
     for module in sorted(reachable(stage, chosen, calls, package)):

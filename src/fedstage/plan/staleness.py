@@ -1,4 +1,4 @@
-"""Staleness: the round whose global model a participant starts from, and who stays away.
+"""Staleness: the round whose global model a participant starts from, and which are absent.
 
 The graph depends on it, so that it needs nothing but settings.
 """
@@ -11,7 +11,7 @@ from fedstage.settings.staleness import Cyclic, Random, Staleness
 
 
 def base_round(recipe: Recipe, round_: int, participant: int) -> int:
-    """Return b: the participant in a participant of round t starts from w*_{b,k}, in step t - 1.
+    """Return b: the participant of round t starts from w*_{b,k}, with b = t - 1 if it is in step.
 
     Where groups are drawn, a participant has the delay that it would have without groups.
     """
@@ -19,7 +19,7 @@ def base_round(recipe: Recipe, round_: int, participant: int) -> int:
 
 
 def base_of(staleness: Staleness, seed: int, round_: int, participant: int) -> int:
-    """Return `base_round`; the participant is one of a round's participants."""
+    """Return `base_round` of a participant i = 0, ..., R - 1."""
     if staleness.name == "never":
         return 0
     return max(0, round_ - 1 - _delay(staleness, seed, round_, participant))
@@ -37,7 +37,7 @@ def _delay(staleness: Staleness, seed: int, round_: int, participant: int) -> in
 
 
 def is_withdrawn(recipe: Recipe, round_: int, participant: int) -> bool:
-    """Whether nobody is in a participant, because it would be stale."""
+    """Whether a participant is absent because it would be stale."""
     return recipe.withdraw_stale and base_round(recipe, round_, participant) < round_ - 1
 
 

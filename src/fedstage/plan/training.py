@@ -10,8 +10,8 @@ model, w*_{t,k} the global model that round t + 1 starts from. A round consists 
 3. logits: the members of the ensemble E_t predict public images;
 4. distillation: E_t teaches students, which gives w*_{t,k}.
 
-In its place, or beside it, the server's model may train on clients' features (FedGKT), and models
-take heads from one another (Fed-ET). `global_model` tells which of these files is w*_{t,k}.
+In its place, or in addition, the server's model may train on clients' features (FedGKT), and models
+take heads from one another (Fed-ET). `global_model` returns the file of w*_{t,k}.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +91,7 @@ _of_rounds = partial(Stage, folder=FOLDER, settled=_settled)
 def _local_training(
     recipe: Recipe, round_: int, group: int, participant: int
 ) -> LocalTrainingInputs[str]:
-    """Return what the participant in a participant of a group trains from."""
+    """Return what a participant of a group trains from."""
     base = base_round(recipe, round_, participant)
     logits = received_logits(recipe, base)
     server = _received_server_model(recipe, base)
@@ -121,8 +121,8 @@ def _received_server_model(recipe: Recipe, round_: int) -> str | None:
 def _states(recipe: Recipe, round_: int, group: int) -> list[File]:
     """Return the states after a round that the participants of the next one read, if any.
 
-    With shared control variates they are those of all groups, because a client may have been in any
-    group before. Participants do not read state of the server alone.
+    With shared control variates these are the states of all groups, because a client may have been
+    in any group before. Participants do not read state of the server alone.
     """
     if not clients_keep_state(recipe) or round_ == 0:
         return []
@@ -140,7 +140,7 @@ def _history(recipe: Recipe, base: int, group: int) -> list[str]:
 def _alike_participant(
     recipe: Recipe, round_: int, group: int, participant: int
 ) -> tuple[int, ...]:
-    """Participants of a round that are in step read the same."""
+    """Return equal keys for participants that read the same: a group's, unless any is stale."""
     return (
         round_,
         group,
@@ -160,7 +160,7 @@ LOCAL_TRAINING = _of_rounds(
 
 
 def updates(recipe: Recipe, round_: int, group: int) -> list[File]:
-    """Return the updates of a group's participants, in the order of their participants."""
+    """Return the updates of a group's participants, in the order of their indices."""
     return [
         LOCAL_TRAINING(recipe, round_, group, participant)
         for participant in group_participants(recipe, group)
@@ -232,9 +232,10 @@ def participants_table(recipe: Recipe, round_: int, group: int) -> File:
 
 
 def _head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[str]:
-    """Return a model, and those whose heads it takes: Fed-ET's transfer up, or down.
+    """Return a model, and the models whose heads it takes: Fed-ET's transfer up, or down.
 
-    The server's model takes those of all participants before it is distilled, the others its own.
+    The server's model takes the heads of all participants before it is distilled; the global models
+    of groups take the server's head afterwards.
     """
     if group in client_groups(recipe):
         return HeadSharingInputs(
@@ -353,7 +354,7 @@ CACHED_LABELS = _of_rounds(
 def cached_labels(recipe: Recipe, round_: int) -> list[File]:
     """Return the labels of public samples that are kept after a round, if there is a cache.
 
-    They follow from the logits of all groups, and lie with those of the last.
+    They follow from the logits of all groups, and are stored with the last group's.
     """
     kept = caches_labels(recipe) and round_ > 0
     return [CACHED_LABELS(recipe, round_, client_groups(recipe)[-1])] if kept else []

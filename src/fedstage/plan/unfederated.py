@@ -141,7 +141,7 @@ def _names(recipe: LocalRecipe) -> list[str]:
 
 
 def local_models(recipe: LocalRecipe) -> list[File]:
-    """Return a model a client, or the one of the pooled data, or of the server's core."""
+    """Return one model per client, or the model of the pooled data, or of the server's core."""
     return [LOCAL_MODEL(recipe, who) for who in _names(recipe)]
 
 

@@ -129,7 +129,7 @@ def _sees_clients(edges: Edges) -> bool:
 def free_share(edges: Edges, round_: int) -> float | None:
     """Return the share of the next round's trainings that wait for no distillation of `round_`.
 
-    `edges` are those of the jobs of both rounds.
+    `edges` connect the jobs of both rounds.
     """
     distillations = set(_distillations(edges, round_))
     if not distillations:

@@ -5,8 +5,8 @@ from statistics import stdev
 
 import pyarrow as pa
 
-#: Columns of a metrics file: a row an evaluated round of a run, which is one method, one seed, one
-#: point of the experiment's grid. Accuracies, areas and their standard deviations (n-1) are in
+#: Columns of a metrics file: one row per evaluated round of a run, which is one method, one seed,
+#: one cell of the experiment's grid. Accuracies, areas and their standard deviations (n-1) are in
 #: percent.
 METRICS_SCHEMA = pa.schema(
     [

@@ -98,7 +98,7 @@ class ExperimentRun(Settings):
 
     @property
     def is_natural(self) -> bool:
-        """Whether the clients are those of the data."""
+        """Whether the data set itself defines the clients."""
         return self.candidates[0].parts[-1].recipe.partition.name == "natural"
 
     @property
@@ -117,7 +117,7 @@ class ExperimentRuns(Settings):
     """An experiment at a scale: its runs, and the axes and metric of its table.
 
     `published` names the paper and table of the runs' published numbers, `memory` and `params`
-    those of what is said of communication; the notes say at which scales both were measured.
+    the sources of published communication costs, whose notes give the scales of measurement.
     `labels` are the names of methods for people.
     """
 

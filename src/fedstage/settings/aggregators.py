@@ -64,7 +64,7 @@ class Confidence(AggregationRule):
 
 
 class LeastUnknown(AggregationRule):
-    """Probabilities, in whose sum a client has less the more a sample is unknown to it (FedOV)."""
+    """Probabilities; a client weighs less the more a sample is unknown to it (FedOV)."""
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["least_unknown"]
@@ -90,7 +90,7 @@ class Linear(TrainedRule):
 
 
 class Simplex(TrainedRule):
-    """Probabilities mixed by a weight a client; none is negative, and they sum to 1 (FedBoost)."""
+    """Probabilities mixed by a weight for each client, none negative, which sum to 1 (FedBoost)."""
 
     trained_by: ClassVar[tuple[str, ...]] = ("mirror_descent",)
     name: Literal["simplex"]
@@ -151,7 +151,7 @@ class Voting(AggregationRule):
 class Moe(TrainedRule):
     """Mixture of experts: a trained network weights the clients by the image.
 
-    It has two blocks of a convolution and 2x2 max-pooling, two linear layers, and one output a
+    It has two blocks of a convolution and 2x2 max-pooling, two linear layers, and one output per
     client. The defaults are LeNet-5's, as in the released code.
     """
 

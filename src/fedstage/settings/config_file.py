@@ -11,7 +11,7 @@ from fedstage.settings.experiments import Experiment
 
 
 class Execution(Settings):
-    """How the work is cut into jobs and who does it; the bytes of results do not depend on it."""
+    """How work is cut into jobs, and where these run; the bytes of results do not depend on it."""
 
     granularity: Literal["participant", "round", "segment"] = "participant"
     """What one job trains: a participant, a round, or a segment of rounds."""

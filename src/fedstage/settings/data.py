@@ -137,7 +137,7 @@ class ParquetData(Sized, ImageSet):
 
 
 class TableData(Sized, TableColumns):
-    """Tables of features, CSV or Parquet, a row a sample.
+    """Tables of features, CSV or Parquet, one row per sample.
 
     Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``. What the
     columns mean: `TableColumns`.
@@ -166,7 +166,7 @@ class HeartDisease(DataSet):
 
     Prepared and split as in FLamby (Ogier du Terrail et al. 2022). The centres are the natural
     partition. Each centre standardises its training rows by their own mean and deviation; test rows
-    are standardised by all training rows, for the role ``test_own`` by those of their centre.
+    are standardised by all training rows, for the role ``test_own`` by their centre's.
     """
 
     samples: ClassVar[str] = "features"
@@ -257,7 +257,7 @@ class AgNews(Sized):
 
     @property
     def known(self) -> Known:
-        """The tokens; the classes are those of the texts."""
+        """The tokens; the classes are found in the texts."""
         return Known((self.length,))
 
 
@@ -265,7 +265,7 @@ class Sent140(DataSet):
     """Sentiment140 as published, tweets of 2 classes.
 
     Users are divided into disjoint groups: of `test`, of `held_out` and `server_validation`, and
-    the others, who are the natural partition. As in Fed-ET (Cho et al. 2022), which leaves `test`
+    the others, which are the natural partition. As in Fed-ET (Cho et al. 2022), which leaves `test`
     open.
     """
 

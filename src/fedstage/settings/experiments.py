@@ -197,7 +197,7 @@ class Experiment(Settings):
 
     def _faults(self) -> Iterator[str]:
         if "costs" in self.results and "communication" not in self.results:
-            yield "results: costs needs communication beside it, whose bytes it shows"
+            yield "results: costs needs communication, too, whose bytes it shows"
         if self.table.metric in SECONDS and (
             "round_times" not in self.results or OF_ANY_RUN & set(self.results)
         ):

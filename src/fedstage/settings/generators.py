@@ -94,7 +94,7 @@ class Adversarial(ImageGenerator):
     needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.EPOCHS)}
     lacks: ClassVar[Lacks] = {
         "name": (
-            "whose student learns beside it, from the models of all clients",
+            "whose student learns with it, from the models of all clients",
             Trait.KEPT,
             Trait.BUFFERED,
             Trait.CHOSEN,
@@ -167,7 +167,7 @@ class FedFtg(Choice):
     }
     lacks: ClassVar[Lacks] = {
         "name": (
-            "whose student learns beside it, in steps of its own",
+            "whose student learns with it, in steps of its own",
             Trait.PRESENT,
             *OF_STUDENTS,
             *UNRECORDED,

@@ -1,4 +1,4 @@
-"""Groups: who trains which global model."""
+"""Groups: which participants train which global model."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class BoundClients(Settings):
 
 
 class Groups(Settings):
-    """Who takes part in a round, and which of the global models each participant trains."""
+    """Which clients participate in a round, and which global model each participant trains."""
 
     needs: ClassVar[Needs] = {"head_sharing": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE)}
     lacks: ClassVar[Lacks] = {
@@ -50,7 +50,7 @@ class Groups(Settings):
     staleness: Staleness = Synchronised(name="none")
     """How many rounds old the models are from which participants start."""
     withdraw_stale: bool = False
-    """Participants that would start from older models stay away."""
+    """Participants that would start from older models are absent."""
     model: Model
     """The main model, which is group 0's."""
     global_models: Positive = 1
@@ -180,8 +180,8 @@ def client_groups(recipe: Groups) -> range:
 def group_participants(recipe: Groups, group: int) -> range:
     """Return the participants of a round that train a group; the server's group has none.
 
-    Where each client has a group of its own, every group has as many participants as there are
-    participants, and most of them stay empty.
+    Where each client has a group of its own, every group has as many participants as the round,
+    and most of them are absent.
     """
     groups = client_groups(recipe)
     if group not in groups:

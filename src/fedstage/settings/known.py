@@ -18,7 +18,7 @@ def check_known(
     models: Sequence[Model],
     client: Client,
 ) -> Iterator[str]:
-    """Yield what cannot be with this data, as far as its settings tell its sizes."""
+    """Yield what cannot be with this data, as far as its sizes follow from settings."""
     yield from _check_division(data, clients, partition, core)
     for model in dict.fromkeys(models):
         yield from _check_model(data, model)
@@ -78,7 +78,7 @@ def _check_model(data: Data, model: Model) -> Iterator[str]:
         sides = "x".join(map(str, shape[1:]))
         yield (
             f"{where}: needs images of at least {model.smallest}x{model.smallest} pixels, and "
-            f"those of data = {data.name} have {sides}"
+            f"the images of data = {data.name} have {sides}"
         )
     if isinstance(model, EfficientNet) and shape[0] != 3:
         yield f"{where}: needs 3 channels, and images of data = {data.name} have {shape[0]}"
@@ -91,6 +91,6 @@ def check_channels(data: DataSet, public: Public) -> Iterator[str]:
     own, other = data.known.shape, public.known.shape
     if own is not None and other is not None and own[0] != other[0]:
         yield (
-            f"public = {public.name}: images of shape {list(other)}, and those of data = "
-            f"{data.name}, which the models are for, have {list(own)}"
+            f"public = {public.name}: images of shape {list(other)}, and the images of "
+            f"data = {data.name}, which the models are for, have {list(own)}"
         )

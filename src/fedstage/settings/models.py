@@ -40,7 +40,7 @@ class Architecture(Choice):
     pools_maps: ClassVar[bool] = False
     more_outputs: Count | Literal["features"] = 0
     """Outputs behind one a class, which votes of one shot may read: so many, or the model's
-    features, with which a prototype a class is compared.
+    features, with which one prototype per class is compared.
     """
 
 

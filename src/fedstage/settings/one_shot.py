@@ -55,7 +55,7 @@ class OneShot(Settings):
     unknown: Unknown | None = None
     """Clients learn an unknown class, with one more output than classes."""
     prototypes: Prototypes | None = None
-    """Clients learn a prototype a class."""
+    """Clients learn one prototype per class."""
     quantisation: Quantisation = NotQuantised(name="none")
     """Precision of the aggregated models."""
     members: Members | None = None

@@ -121,7 +121,7 @@ class Client(Optimiser):
     """What multiplies the learning rate once a round; `schedule` runs within a round."""
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
     """What becomes of the samples that do not fill a batch, or of a single one."""
-    batches: Literal["anew", "continued"] = "anew"
+    batches: Literal["anew", "continued"] = "anew"  # prose: ok
     """Batches are drawn again in every round or, with `steps`, each round resumes the permutation
     of the samples where the previous one stopped.
     """

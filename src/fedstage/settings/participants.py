@@ -1,4 +1,4 @@
-"""Participants of a round: which of them train a group, and which clients can fill them."""
+"""Participants of a round: which of them train a group, and which clients they may be."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

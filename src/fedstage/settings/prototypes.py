@@ -1,4 +1,4 @@
-"""A prototype a class, which clients learn with features that are alike in a class (FAFI)."""
+"""One prototype per class, which clients learn with features that are alike in a class (FAFI)."""
 
 from typing import ClassVar, Literal
 
@@ -7,7 +7,7 @@ from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 
 class Prototypes(Settings):
-    """How clients learn a prototype a class in place of the last layer (FAFI).
+    """How clients learn one prototype per class in place of the last layer (FAFI).
 
     Of each batch a model sees two views.
     """

@@ -105,7 +105,7 @@ class Server(Optimiser):
     sharpening: Rate = 1.0
     """Power to which the teacher's probabilities are first raised."""
     teacher_images: Literal["original", "augmented"] = "original"
-    """The teacher's logits are of the original images, or of those that the student sees by
+    """The teacher's logits are of the original images, or of the student's, after
     `augmentation`.
     """
     labels: NonNegative = 0.0
@@ -178,7 +178,7 @@ ROUND_STUDENTS: Lacks = {
 
 
 def in_round(server: Server, round_: int) -> Server:
-    """Return the settings of a round: those without the buffer in rounds that have none yet."""
+    """Return the settings of a round: without the buffer in rounds that have none yet."""
     if server.buffer is None or round_ > server.buffer.after:
         return server
     return server.model_copy(update={"buffer": None})

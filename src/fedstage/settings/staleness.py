@@ -55,7 +55,7 @@ Staleness = ByName[Synchronised | Cyclic | Never | Random]
 
 
 class Delays(Settings):
-    """The staleness of a plan of participants, and whether those that are stale stay away."""
+    """The staleness of a plan of participants, and whether stale ones are absent."""
 
     staleness: Staleness = Synchronised(name="none")
     withdraw_stale: bool = False

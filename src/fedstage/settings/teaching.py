@@ -54,5 +54,5 @@ def teaching_of(recipe: Teaches[What]) -> What:
 
 def server_of(recipe: Teaches[object]) -> Server:
     """Return the settings with which a recipe's server trains; it must train something."""
-    assert recipe.server is not None, "checked by the recipe: who trains on the server has these"
+    assert recipe.server is not None, "checked by the recipe: training on the server needs these"
     return recipe.server

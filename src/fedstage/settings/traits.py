@@ -38,7 +38,7 @@ class Trait(StrEnum):
     PLAIN_AVERAGE = "the plain average of clients' models"
     ONLY_AVERAGED = "global models that are the old ones with averaged changes"
     STATISTICS = "global models with running statistics"
-    # Of students, and of who teaches them.
+    # Of students, and of their teachers.
     SERVER = "the server's settings"
     ENSEMBLE = "an ensemble that teaches, clients, aggregated or bayesian"
     CLIENTS = "ensemble = clients"

@@ -40,7 +40,7 @@ def validate(settings: type[S], raw: Any, where: str, context: str | None = None
     Raises
     ------
     FedstageError
-        With one line a fault: where, key, value, and what is allowed.
+        With one line per fault: where, key, value, and what is allowed.
     """
     try:
         return settings.model_validate(raw, context=context)

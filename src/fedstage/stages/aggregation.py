@@ -31,7 +31,7 @@ from fedstage.weights import Tensors, renamed, together
 
 _LOGGER = logging.getLogger(__name__)
 
-#: A row a participant of a round and group. Bytes count tensors, not file headers; a compressed
+#: One row per participant of a round and group. Bytes count tensors, not file headers; a compressed
 #: change counts as encoded.
 PARTICIPANTS_SCHEMA = pa.schema(
     [
@@ -70,11 +70,11 @@ def aggregation(
     The papers do not mention the running statistics of batch normalisation. They are, by setting
 
     - ``average``: averaged like the parameters, as in FedDF's code;
-    - ``local``: never averaged. The new model has those of `start`, which are the initial model's
+    - ``local``: never averaged. The new model keeps the statistics of `start`, the initial model's
       (mean 0, variance 1) until a distillation sets them on the public images, so that without one
       only the clients' models are useful. Each client continues from its own, which are in the
       round state: SiloBN (Andreux et al. 2020). FedBN (Li et al. 2021) keeps scales and shifts too;
-    - ``re_estimate``: those of the averaged parameters on the public images, as FedBE's code does
+    - ``re_estimate``: computed with the averaged parameters on public images, as FedBE's code does
       for its student. On clients' data they would cost each client a second message.
     """
     info, received = read_info(read.info), read_updates(read.updates)
@@ -147,7 +147,7 @@ def _logits_sent(
 ) -> tuple[int, Callable[[int | None], int] | None]:
     """Return how many logits a participant sends, and with a cache a function of what it receives.
 
-    It sends those of a round's public samples, or of each sample of its own.
+    It sends the logits of a round's public samples, or of each sample of its own.
     """
     classes = int(info["classes"])
     if exchanges_features(recipe):

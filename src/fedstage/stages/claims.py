@@ -25,7 +25,7 @@ def claims(
     Parameters
     ----------
     csv, parquet : Path
-        The judgements with exact numbers: a row a comparison.
+        The judgements with exact numbers: one row per comparison.
     measurements : list of Path, optional
         Parquet tables with a column for every axis, for `seed` and for further metrics, such as
         seconds; metrics that none of them has are read from the runs' metrics files.

@@ -34,10 +34,10 @@ def communication(
 ) -> None:
     """Add up the bytes that one client sends and receives in each phase of each run.
 
-    `csv` and `parquet` have exact numbers, a row a run and phase, `markdown` and `html` means over
-    seeds, for people. `by_run` has a row for each run, with its value on every axis and its seed,
-    for claims; `figure` draws accuracy over bytes, with a path for each format and
-    for its caption. Where an accuracy to reach is fixed, tables for people begin with the
+    `csv` and `parquet` have exact numbers, one row per run and phase, `markdown` and `html` means
+    over seeds, for people. `by_run` has a row for each run, with its value on every axis and its
+    seed, for claims; `figure` draws accuracy over bytes, with a path for each format and for its
+    caption. Where an accuracy to reach is fixed, tables for people begin with the
     parameters that all participants have moved until then.
     """
     experiment = read_runs_file(runs)

@@ -24,7 +24,7 @@ def comparison(*, runs: Path, figure: list[Path]) -> None:
     except FedstageError as error:
         raise FedstageError(f"{experiment.title}: {error}") from None
     caption = [
-        f"{experiment.title}: measured beside {experiment.published}.",
+        f"{experiment.title}: measured beside {experiment.published}.",  # prose: ok
         describe_comparison(shown),
         *(line.replace("`", "") for line in experiment.notes),
     ]

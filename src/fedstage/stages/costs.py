@@ -33,11 +33,11 @@ def costs(
     communicated : Path
         Bytes and memory of each run, in the order of `runs`: the stage `communication` wrote it.
     csv, parquet : Path
-        Exact numbers, a row a run.
+        Exact numbers, one row per run.
     markdown, html : Path
         Means over seeds, for people, with paired differences.
     figure : list of Path
-        Accuracy against bytes, a point a method: a path for each format and for its caption.
+        Accuracy against bytes, one point per method: a path for each format and for its caption.
     """
     experiment = read_runs_file(runs)
     metric, people = experiment.metric, for_people(experiment)

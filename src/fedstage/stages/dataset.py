@@ -41,7 +41,7 @@ def dataset(
     raw : str, optional
         The digest of the raw files that the plan was made with; by default any.
     folder : Path, optional
-        The data folder; by default that of the environment variable FEDSTAGE_DATA.
+        The data folder; by default the environment variable FEDSTAGE_DATA.
     train, test : Path
         Outputs: `images` uint8 [n, C, H, W], or another kind of
         `fedstage.data.datasets.images.Images`; `labels` int64 [n] and, where the data set has them,

@@ -55,7 +55,7 @@ def evaluation(
     role : str
         ``test``, or ``validation``: the samples of `data` with this role in `clients`.
     rounds, every : int
-        The last round, and that each `every`-th is evaluated, too. In some nobody may take part.
+        The last round, and that each `every`-th is evaluated, too. In some all may be absent.
     """
     device, info = begin(recipe, read.info)
     scored = evaluated_rounds(rounds, every)
@@ -133,7 +133,7 @@ def _one_by_one(
 def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
     """Return the number of participants, and the most bytes that one of them moves.
 
-    Who sends anything sends `counts` bytes more.
+    A participant that sends anything sends `counts` bytes more.
     """
     up = max((row["bytes_up"] for row in rows), default=0)
     down = max((row["bytes_down"] for row in rows), default=0)

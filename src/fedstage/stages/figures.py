@@ -24,7 +24,7 @@ def figures(
     """Draw an experiment's accuracy over rounds, and its partitions for the first seed.
 
     A figure has a path for each format, and one for its caption. `samples` is an output, too:
-    CSV of the numbers in the figure of partitions, a row a client and class, with their names.
+    CSV of the numbers in the figure of partitions, one row per client and class, with their names.
     """
     read, frame = read_runs(runs)
     experiment, frame = for_people(read), frame_for_people(frame, read)

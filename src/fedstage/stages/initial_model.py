@@ -34,7 +34,7 @@ def initial_model(
     group : int
         Number of the global model, from 0; every group starts from its own weights.
     folder : Path, optional
-        The data folder with files of weights; by default that of FEDSTAGE_DATA.
+        The data folder with files of weights; by default the variable FEDSTAGE_DATA.
     """
     checked = validate_json(InitialModel, settings, "--settings")
     dataset_info = load_json(read.info)

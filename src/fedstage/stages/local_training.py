@@ -42,17 +42,17 @@ def local_training(
     participants: list[int],
     outputs: list[Path],
 ) -> Seconds:
-    """Train the clients in `participants` of round `round_`, and write the update of each.
+    """Train the `participants` of round `round_` on their clients' samples; write their updates.
 
-    That of an absent participant has no tensors. All start from the same model, that of the round
-    before unless they are stale.
+    The update of an absent participant has no tensors. All start from the same model, the group's
+    after the round before unless they are stale.
 
     On a GPU up to `execution.clients_per_gpu` of them train side by side, on a CPU each in turn.
 
     Parameters
     ----------
     outputs : list of Path
-        An update a participant, as `train_participant` describes it.
+        One update per participant, as `train_participant` describes it.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def at_a_time(device: torch.device) -> int:
 
 
 def _client_of(participation: Path, round_: int, participant: int) -> tuple[int | None, int]:
-    """Return the client in a participant, None if nobody is, and the round that it starts from."""
+    """Return a participant's client, None if it is absent, and the round that it starts from."""
     columns = ["round", "participant", "client", "base_round"]
     for row in load_table(participation, columns).to_pylist():
         if row["round"] == round_ and row["participant"] == participant:

@@ -57,7 +57,7 @@ def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Pa
 
 
 def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:
-    """Return logits as fp16; those of a member that is about to diverge may exceed its range."""
+    """Return logits as fp16, whose range a member that is about to diverge may exceed."""
     halved = logits.half()
     if not bool(halved.isfinite().all()) and bool(logits.isfinite().all()):
         raise FedstageError(

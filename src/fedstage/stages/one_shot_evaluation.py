@@ -28,7 +28,7 @@ def one_shot_evaluation(
     output: Path,
     over_rounds: Path,
 ) -> None:
-    """Write one row of metrics, of round 1, and those of the aggregator during its training.
+    """Write one row of metrics, of round 1, and the aggregator's metrics during its training.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from fedstage.weights import Weights
 def partition(read: PartitionInputs[Path], *, settings: str, output: Path, histogram: Path) -> None:
     """Write the client and role of each training sample, and the label histogram of each client.
 
-    If the server has a core, it is the last share, after those of the clients.
+    If the server has a core, it is the last share, after the clients'.
 
     Parameters
     ----------

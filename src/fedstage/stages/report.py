@@ -30,8 +30,8 @@ def report(
 ) -> None:
     """Write the report: table, curves, partition, claims, and where each number comes from.
 
-    It needs no network and no other file. Seconds, machines and versions are those of the records
-    beside the logs, so that two reports of the same results may differ.
+    It needs no network and no other file. Seconds, machines and versions are read from the
+    records next to the logs, so that two reports of the same results may differ.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ Judge = Callable[[Labelled], torch.Tensor]
 def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, right: Path) -> None:
     """Write a row of measures for each round; images are not augmented.
 
-    The measures are those of "Edge Bias in Federated Learning and its Solution by Buffered
+    The measures are defined in "Edge Bias in Federated Learning and its Solution by Buffered
     Knowledge Distillation". The paper does not say on which samples methods' new knowledge is
     compared: here on those for testing, which all methods of a seed share.
 

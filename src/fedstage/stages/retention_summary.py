@@ -36,8 +36,9 @@ def retention_summary(
 ) -> None:
     """Average the measures of forgetting of all runs over rounds and seeds.
 
-    `csv` and `parquet` have exact numbers, a row a cell of the table, `markdown` and `html` rounded
-    ones. `by_run` has a row for each run, with its value on every axis and its seed, for claims.
+    `csv` and `parquet` have exact numbers, one row per cell of the table, `markdown` and `html`
+    rounded ones. `by_run` has a row for each run, with its value on every axis and its seed, for
+    claims.
     `overlap` has a row for each pair of methods: how much of their new knowledge is the same.
     `curves` draws measures over rounds, `venn` what is lost, gained and retained;
     both have a path for each format, and one for their caption.

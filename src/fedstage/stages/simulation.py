@@ -29,7 +29,7 @@ from fedstage.results.tables.labels import (
 
 Scheduled = Sequence[tuple[ExperimentRun, Schedule]]
 
-#: A row a job; the run is a place in the table, such as ``method = fedavg``, with a seed.
+#: One row per job; the run is a cell of the table, such as ``method = fedavg``, with a seed.
 JOBS_SCHEMA = pa.schema(
     [
         ("run", pa.string()),

@@ -41,9 +41,9 @@ def synthesised(
         `images` and `labels` of all epochs, as a data set's samples.
     histogram, picture : Path
         Output: the images of each class, of "client" -1; the first of each class in the first
-        epochs, a row an epoch.
+        epochs, one row per epoch.
     student, weights : Path
-        Output: the student that learnt beside them, and the weights [members] of the ensemble.
+        Output: the student trained along with them, and the weights [members] of the ensemble.
     """
     device, info = begin(recipe, read.info)
     generator = recipe.generator

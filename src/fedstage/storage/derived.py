@@ -1,4 +1,4 @@
-"""Which files jobs made from others, as their records say."""
+"""Which files jobs made from others, by the jobs' records."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ _KINDS: dict[str, type[Recipe | LocalRecipe | OneShotRecipe]] = {
     "local_models": LocalRecipe,
 }
 
-#: Stages that take from all samples, and from who has which, those of one client only, or none.
+#: Stages that read all samples, and which client has which, but use one client's or none.
 _OWN = ("local_model", "quantised_model", "core")
 
 
@@ -51,9 +51,9 @@ def stored_recipes(root: Path) -> dict[str, Recipe | LocalRecipe | OneShotRecipe
 def made_from(files: Collection[str], records: Records, forgotten: Collection[int]) -> set[str]:
     """Return the files that were made from `files`, or from one that was, and so on.
 
-    What a job takes only samples of other clients from passes nothing on: a client's model is not
-    made from the samples of all, nor is an aggregator that has `forgotten` the clients made from
-    what others' models say about their samples. Nor does what describes a data set as a whole.
+    A file from which a job takes only samples of other clients passes nothing on: a client's model
+    is not made from the samples of all, nor is an aggregator that has `forgotten` the clients made
+    from other models' predictions on their samples. Nor do files that describe a whole data set.
     """
     found: set[str] = set()
     while True:

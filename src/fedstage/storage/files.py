@@ -67,7 +67,7 @@ def load_json(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the file is missing, damaged, another one than that of this path, or no object.
+        If the file is missing, damaged, not the one of this path, or no object.
     """
     try:
         content = json.loads(read_bytes(path))

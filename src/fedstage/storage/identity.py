@@ -2,7 +2,7 @@
 
 Such a path names recipe, round, group, participant, client and seed. Writers state the path that
 they write to, readers compare it with the path that they open, so that a copy in the place of
-another file is refused by whoever reads it. It is relative: the folder may be moved, renamed,
+another file is refused by its readers. It is relative: the folder may be moved, renamed,
 linked, or copied to another machine. Outside a folder of that name a path
 identifies nothing, and nothing is compared.
 """

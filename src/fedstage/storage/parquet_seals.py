@@ -49,7 +49,7 @@ def verify_footer(raw: memoryview, path: str | Path) -> tuple[pq.FileMetaData, l
     ValueError
         If the footer is not what was written.
     FedstageError
-        If it is that of another file.
+        If it belongs to another file.
     """
     footer = bytes(raw[footer_start(raw) :])
     stated = _FOOTER.findall(footer)

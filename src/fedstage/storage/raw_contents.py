@@ -4,8 +4,8 @@ The rule `dataset` has one of them among its params. It follows from names and b
 it is the same for a copy of the data in another place or on another machine.
 
 Reading the data at every call would take as long as using it. So digests are kept in the user's
-cache, a file a data folder, each with the size and times of the file that was read. A file that has
-just been written is read again: within the resolution of its times it may still change.
+cache, one file per data folder, each with the size and times of the file that was read. A file that
+has just been written is read again: within the resolution of its times it may still change.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ def _digest_of(contents: Contents) -> str:
 
 @contextmanager
 def unchanged(settings: DataSet, folder: Path | None, planned: str | None) -> Iterator[None]:
-    """Read raw files within: those of the `planned` digest, which stay as they are meanwhile.
+    """Check that raw files read within have the `planned` digest, and do not change meanwhile.
 
     Raises
     ------

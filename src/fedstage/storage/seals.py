@@ -27,7 +27,7 @@ def unsealed(content: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the content is not what was sealed, or that of another file.
+        If the content is not what was sealed, or belongs to another file.
     """
     rest = {key: value for key, value in content.items() if key != SEAL}
     seal = content.get(SEAL)

@@ -1,6 +1,6 @@
 """Temporary files that killed writers have left.
 
-Their names say who wrote them: the machine, because another one may share the folder, and the
+Their names identify the writer: the machine, because another one may share the folder, and the
 process there.
 """
 
@@ -40,7 +40,7 @@ def remove_strays(paths: Iterable[Path]) -> list[Path]:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process of this machine exists, be it somebody else's."""
+    """Whether a process of this machine exists, another user's included."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

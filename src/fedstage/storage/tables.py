@@ -58,7 +58,7 @@ def load_table(
     Raises
     ------
     FedstageError
-        If it is missing, damaged, another file than that of this path, or lacks one of `columns`.
+        If it is missing, damaged, not the file of this path, or lacks one of `columns`.
     """
     if not Path(path).is_file():
         raise FedstageError(f"{path}: no such file")

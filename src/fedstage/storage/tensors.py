@@ -122,7 +122,7 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     Raises
     ------
     FedstageError
-        If the file is missing or damaged, or another one than that of this path.
+        If the file is missing or damaged, or not the one of this path.
     """
     from safetensors.torch import load
 
@@ -164,7 +164,7 @@ def verified_spans(path: str | Path) -> list[tuple[int, int]]:
     Raises
     ------
     FedstageError
-        If the file is missing or damaged, or another one than that of this path.
+        If the file is missing or damaged, or not the one of this path.
     """
     try:
         with Path(path).open("rb") as file:

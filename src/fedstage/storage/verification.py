@@ -30,10 +30,10 @@ _READERS: dict[str, Callable[[Path], object]] = {
 def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults:
     """Yield each file below a working folder that is not what a stage wrote, and what is wrong.
 
-    Content and identity are those that a file states in itself. The records of jobs say what was
-    written, and from which content of which files; only files that are `finished` are compared with
-    them, since what is made again may have other inputs by now. A file of a segment has no digest
-    in a record, and no input that is gone is compared: it may have been temporary.
+    Content and identity are compared with what a file states in itself. The records of jobs have
+    what was written, and from which content of which files; only files that are `finished` are
+    compared with them, since what is made again may have other inputs by now. A file of a segment
+    has no digest in a record, and no input that is gone is compared: it may have been temporary.
     """
     read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
     for path, fault in damaged.items():

@@ -173,7 +173,7 @@ def _remedy(artefact: Artefact) -> list[str]:
 
 
 def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield a line a file, of the unchanged ones only the first."""
+    """Yield one line per file, of the unchanged ones only the first."""
     hidden = set([row for row in rows if row[0].endswith(UNCHANGED)][SHOWN:])
     yield from _table((row for row in rows if row not in hidden), indent=4)
     if hidden:
@@ -181,7 +181,7 @@ def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
-    """Return the job's inputs by option; in a segment, those of the stage that made the file."""
+    """Return the job's inputs by option; in a segment, inputs of the stage that made the file."""
     inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
     if own := _job_of_segment(artefact):
         return {option: listed(files) for option, files in own.inputs.items() if files}

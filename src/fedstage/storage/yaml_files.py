@@ -138,7 +138,7 @@ def load_sealed_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the file is missing, altered, or another one than that of this path.
+        If the file is missing, altered, or not the one of this path.
     """
     try:
         return unsealed(load_yaml(path), path)
@@ -152,7 +152,7 @@ def read_recipe(path: Path, kind: type[S]) -> S:
     Raises
     ------
     FedstageError
-        If the file is missing, altered, that of another recipe, or of another schema.
+        If the file is missing, altered, of another recipe, or of another schema.
     """
     content = load_sealed_yaml(path)
     if (found := content.get("schema")) != SCHEMA_VERSION:

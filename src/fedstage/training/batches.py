@@ -14,7 +14,7 @@ def client_batches(
 ) -> list[torch.Tensor]:
     """Return a participant's batches, one a step: `epochs` over its samples, or `steps`.
 
-    The generator draws a permutation an epoch; `skipped` batches of earlier rounds precede `steps`.
+    The generator draws one permutation per epoch; `skipped` batches of earlier rounds come before.
     """
     epochs = _epochs(samples, client.batch_size, client.last_batch, generator)
     if client.steps is not None:
@@ -30,7 +30,7 @@ def all_batches(samples: int, size: int) -> list[torch.Tensor]:
 def public_batches(
     samples: int, batch_size: int, steps: int, generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """Return `steps` full batches of public data, one permutation an epoch.
+    """Return `steps` full batches of public data, one permutation per epoch.
 
     With fewer samples than a batch, every batch is all of them.
     """

@@ -394,13 +394,13 @@ ONE_SHOT_FAULTS = [
             "server": {"steps": None, "epochs": 2},
         },
         "members = random: needs an ensemble that predicts with clients' models, not "
-        "generator = coboosting, whose student learns beside it, from the models of "
+        "generator = coboosting, whose student learns with it, from the models of "
         "all clients",
     ),
     one_shot(
         {"generator": "coboosting", "unknown": {}, "server": {"steps": None, "epochs": 2}},
         "unknown: needs an ensemble that predicts with clients' models, not generator "
-        "= coboosting, whose student learns beside it, from the models of all clients",
+        "= coboosting, whose student learns with it, from the models of all clients",
     ),
     one_shot(
         {
@@ -780,7 +780,7 @@ BAD_CONFIGURATIONS = [
             "staleness": {"cyclic": {"delays": [0, 1]}},
         },
         "evaluate = 'clients'",
-        "nobody is in round 2",
+        "all participants are absent in round 2",
     ),
     at(
         "b:start_of",
@@ -1052,30 +1052,30 @@ BAD_CONFIGURATIONS = [
     method(
         FED_FTG | {"server": {"samples_a_round": 10}},
         "server.samples_a_round = 10: needs rounds of public images, not generator = "
-        "fedftg, whose student learns beside it, in steps of its own",
+        "fedftg, whose student learns with it, in steps of its own",
     ),
     method(
         FED_FTG | {"server": {"swa": {"every": 2}}},
         "server.swa: needs a student of the server, trained by itself, not generator = "
-        "fedftg, whose student learns beside it, in steps of its own",
+        "fedftg, whose student learns with it, in steps of its own",
     ),
     method(
         FED_FTG | {"numerics": {"compile": True}},
         "numerics.compile = true: needs losses with compiled code, not generator = "
-        "fedftg, whose student learns beside it, in steps of its own",
+        "fedftg, whose student learns with it, in steps of its own",
     ),
     method(
         FED_FTG
         | {"model": {"cnn_small": {"norm": "batch"}}, "aggregation": {"batch_norm": "re_estimate"}},
         "aggregation.batch_norm = re_estimate: needs public images that are there "
-        "before students learn, not generator = fedftg, whose student learns beside "
+        "before students learn, not generator = fedftg, whose student learns with "
         "it, in steps of its own",
     ),
     method(
         FED_FTG
         | {"local": "digest", "client_groups": "drawn", "server_model": True, "global_models": 2},
         "local = digest: needs public images that are there before students learn, not "
-        "generator = fedftg, whose student learns beside it, in steps of its own",
+        "generator = fedftg, whose student learns with it, in steps of its own",
     ),
     method({"generator": "dense", "public": "generated"}, "generator = 'dense'", "'fedftg'"),
     one_shot({"generator": "fedftg", "distillation": "kl"}, "generator = 'fedftg'", "'cvae'"),

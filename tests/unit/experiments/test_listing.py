@@ -80,7 +80,7 @@ def test_a_target_that_is_none_is_told_in_one_line(capsys):
         "fedstage list: nothing: no such experiment; see fedstage list experiments\n"
     )
     assert main(["list", "models", "quickstart", *where]) == 1
-    assert "only runs are those of a target" in capsys.readouterr().err
+    assert "only runs are listed by target" in capsys.readouterr().err
 
 
 def test_columns_are_aligned_and_the_last_one_is_not_padded():

@@ -307,9 +307,11 @@ EDITS = [
      each(("distilled_model",), "fedet_os")),
     *((f"{DRAWING}/{name}.py", "from collections.abc import", "from typing import", OF_DRAWN)
       for name in ("draw", "gaussian", "dirichlet")),
-    ("algorithm/local_trainers/fedprox.py", "def gradient_term(\n", "def gradient_term(more,\n",
+    ("algorithm/local_trainers/fedprox.py", "def gradient_term(self,",
+     "def gradient_term(self, more,",
      each(TRAINED, "fedprox")),
-    ("algorithm/local_trainers/scaffold.py", "def gradient_term(\n", "def gradient_term(more,\n",
+    ("algorithm/local_trainers/scaffold.py", "def gradient_term(self,",
+     "def gradient_term(self, more,",
      each(TRAINED, "scaffold")),
     ("algorithm/local_trainers/fednova.py", "effective / mass", "effective * mass",
      each(TRAINED, "fednova")),
@@ -368,7 +370,8 @@ EDITS_OF_STAGES = [
       "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
       "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
       "feature_moments"}, {"resnet20", "features", "fedkd", "dense", "closed"}),
-    ("results/tables/runs.py", "def read_runs(", "RUNS = 1\ndef read_runs(", RESULTS - {"retention_summary"}, None),
+    ("results/tables/runs.py", "def read_runs(", "RUNS = 1\ndef read_runs(",
+     RESULTS - {"retention_summary"}, None),
     ("results/scores.py", "def score(", "def scored(",
      {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None),
 ]  # fmt: skip

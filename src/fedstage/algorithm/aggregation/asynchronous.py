@@ -6,7 +6,7 @@ discount s(d_n), the server's rate eta moves the parameters to
     models     w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{t-1})         FedAsync
     changes    w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{b_n})         FedBuff
 
-FedAsync (Xie et al. 2019, Algorithm 1) has one participant a round, for which the former is
+FedAsync (Xie et al. 2019, Algorithm 1) has one participant per round, for which the former is
 (1 - alpha_t) w_{t-1} + alpha_t w_n with alpha_t = eta s(d_n). FedBuff (Nguyen et al. 2022,
 Algorithm 1) has a buffer of M updates, p_n = 1/M and s(d) = 1 / sqrt(1 + d). Shares sum to 1 before
 the discount, as published, so that a round of stale updates moves the model less.

@@ -211,7 +211,7 @@ def _older_models_sent(recipe: Recipe, update: Update) -> int:
     """Return how many models a participant gets in addition to its start."""
     if not recipe.local.history:
         return 0
-    # The model of round 0 has learnt nothing, so it is none of those that teach.
+    # The model of round 0 has learnt nothing, so it does not teach.
     return recipe.local.models_sent(min(recipe.local.history, update.metadata["base_round"])) - 1
 
 

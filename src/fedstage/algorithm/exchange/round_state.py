@@ -1,6 +1,6 @@
 """Round state: what clients and server keep from one round to the next, besides the model.
 
-One file a round and group, with tensors named after the weights (NAME):
+One file per round and group, with tensors named after the weights (NAME):
 
     server/NAME           c of SCAFFOLD
     client/ID/NAME        c_i of SCAFFOLD, of client ID; or with MOON the model it has ended in
@@ -108,7 +108,7 @@ def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
 
 
 def next_models(state: Tensors, updates: Sequence[Update]) -> Tensors:
-    """Return `state` with the models of `updates` as those that their clients have ended in."""
+    """Return `state` with the models of `updates` as their clients' last models."""
     new = [_named(f"client/{update.metadata['client']}/", update.weights) for update in updates]
     return together(state, *new)
 

@@ -41,7 +41,7 @@ Loss = tuple[str, Tensor]
 
 @dataclass(frozen=True)
 class Classroom:
-    """Who teaches whom, and how it is computed.
+    """The teachers and the student, and how they are computed.
 
     Attributes
     ----------

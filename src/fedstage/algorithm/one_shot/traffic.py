@@ -23,7 +23,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 
 RANGE = 8  # bytes of the least and the greatest value of an activation: float32
 
-#: A row a phase, and a row a round of an aggregator's training.
+#: One row per phase, and one per round of an aggregator's training.
 ROUNDS_SCHEMA = pa.schema(
     [
         # "initial_model", "local_model", "selection", "activation_ranges", "label_counts",

@@ -31,7 +31,7 @@ class _Article(NamedTuple):
 def load(settings: AgNews, folder: Path) -> Dataset:
     """Read the texts below the data folder as tokens int32 [n, length], padded with 0.
 
-    Classes are those of the texts in both files, in the order of their numbers. Their names are
+    Classes are the class numbers that occur in either file, in ascending order. Their names are
     lines of ``classes.txt`` or, where there is no such file, the published names of the published
     texts, and the numbers of others. Without a vocabulary file the vocabulary is built from the
     training texts.

@@ -35,7 +35,7 @@ class Named:
     names: tuple[str, ...]
 
     def of(self, rows: Rows, *, every: bool = False) -> "Named":
-        """Return those of some rows, with the names that occur there, or with `every` name."""
+        """Return the numbers of some rows, with the names that occur there, or `every` name."""
         own = self.numbers[rows]
         if every:
             return Named(own, self.names)
@@ -195,9 +195,9 @@ def _numbers(column: pa.ChunkedArray) -> Values:
 
 
 def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
-    """Return the features of all rows, standardised and one-hot coded by those of `train`.
+    """Return the features of all rows, standardised and one-hot coded by the rows `train`.
 
-    (x - mean) / deviation, the deviation being that of the population; a category is 1 where the
+    (x - mean) / deviation, with the population's deviation (n); a category is 1 where the
     row has it, else 0, and 0 in all where no training row has it. A column whose value is the same
     in all training rows is left out. With `missing` = ``mean`` numbers that are missing become the
     mean of those that are not, and missing texts a category.

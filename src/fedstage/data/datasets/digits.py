@@ -50,7 +50,7 @@ def _find() -> Path:
 
 
 def _read(path: Path) -> NDArray[np.float64]:
-    """Return a row an image: 64 grey levels, and the digit."""
+    """Return one row per image: 64 grey levels, and the digit."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return np.loadtxt(file, delimiter=",")

@@ -8,9 +8,9 @@ from fedstage.errors import FedstageError
 
 
 def read_rows(
-    path: Path, columns: Sequence[str], beside: str
+    path: Path, columns: Sequence[str], samples: str
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line number and cells of each row of a table, which belongs `beside` the samples.
+    """Yield the line number and cells of each row of a table, which lies next to the `samples`.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def read_rows(
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise FedstageError(
-            f"{path}: {error.strerror}; take it from FLamby and put it beside {beside}"
+            f"{path}: {error.strerror}; take it from FLamby and put it next to {samples}"
         ) from None
     reader = csv.DictReader(text.splitlines())
     missing = [name for name in columns if name not in (reader.fieldnames or ())]

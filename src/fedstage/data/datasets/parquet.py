@@ -51,7 +51,7 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     """Read images, labels and, for the training set, clients below the data folder.
 
     Training files are `train*.parquet`; test files `test*.parquet` or, without any,
-    `valid*.parquet`. Images become RGB; only those of the split are decoded. The values of
+    `valid*.parquet`. Images become RGB; only images of the split are decoded. The values of
     `client_column` in the split are numbered 0, 1, ... in sorted order.
 
     Raises
@@ -162,7 +162,7 @@ def _class_names(files: Sequence[_File], label: str) -> tuple[str, ...]:
     stated = _stated_names(files[0], label)
     for file in files:
         if _stated_names(file, label) != stated:
-            raise FedstageError(f"{file.path}: class names differ from those of {files[0].path}")
+            raise FedstageError(f"{file.path}: class names differ from those in {files[0].path}")
     highest = max(int(file.labels.max()) for file in files)
     names = stated or tuple(str(index) for index in range(min(highest + 1, _MOST_CLASSES)))
     for file in files:
@@ -206,7 +206,7 @@ def _metadata(file: _File, key: str) -> Any:
 def _images(
     files: Sequence[_File], rows: Rows, size: int | None, shape: tuple[int, ...] | None
 ) -> torch.Tensor:
-    """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or that of the first one."""
+    """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or the first one's."""
     pixels = np.empty((len(rows), *(shape or ())), np.uint8)
     done = 0
     for file, own in _rows_by_file(files, rows):

@@ -2,7 +2,7 @@
 
 Go, Bhayani and Huang 2009: a CSV file in Latin-1 without a header, of polarity (0 or 4), id, date,
 query, user and text. Users with enough tweets are divided into disjoint groups for training, for
-testing, for the unlabelled public set and for the server, so that nobody is in two of them.
+testing, for the unlabelled public set and for the server, so that no user is in two of them.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Small lossless images, decoded by torchvision without the interpreter's lock.
 
 Pillow needs the lock for most of the work on a small image, so that two threads are slower than
-one. Lossless pixels are the same whoever decodes them.
+one. Lossless images have the same pixels with every decoder.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Tables of features, CSV or Parquet: a row a sample, with a label and, if known, a client."""
+"""Tables of features, CSV or Parquet: one row per sample, with a label and, if known, a client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class _Rows:
 def load(settings: TableData, folder: Path) -> Dataset:
     """Read the tables below the data folder as features float32 [n, F].
 
-    Clients are those of the training rows, numbered in the order of their names, as classes are.
+    Clients occur in training rows. They are numbered in the order of their names, as classes are.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) 
                 f"{path}: column {more[0]!r}: {first} has none; put it in data.drop"
             )
     if not names:
-        raise FedstageError(f"{first}: has no column of features beside {settings.label!r}")
+        raise FedstageError(f"{first}: has no column of features in addition to {settings.label!r}")
     return names
 
 

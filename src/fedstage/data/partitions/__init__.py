@@ -17,10 +17,10 @@ from fedstage.settings.partitions import Partition
 Indices = npt.NDArray[np.int64]
 Assign = Callable[[Partition, Indices, int, np.random.Generator, Indices | None], list[Indices]]
 
-#: One row a training sample: its index in the training set, its client and its role.
+#: One row per training sample: its index in the training set, its client and its role.
 CLIENTS_SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
 
-#: One row a client, role and label that occur, with the number of samples.
+#: One row per client, role and label that occur, with the number of samples.
 HISTOGRAM_SCHEMA = pa.schema(
     {"client": pa.int32(), "role": pa.string(), "label": pa.int32(), "samples": pa.int64()}
 )

@@ -14,7 +14,7 @@ def network(settings: CnnFedEt, shape: tuple[int, ...], classes: int) -> nn.Modu
     """Return two 5x5 convolutions, each with 2x2 max-pooling, and five linear layers.
 
     Images have `shape` [C, H, W], H and W at least 16. The linear layers have 120, 100, 84 and 50
-    units, and one for each class. Kernels and channels are not in the paper: these are those of
+    units, and one for each class. Kernels and channels are not in the paper: these are as in
     McMahan et al. 2017 for CIFAR-10, without padding.
     """
     channels, height, width = shape

@@ -10,7 +10,7 @@ from fedstage.settings.models import LogisticRegression
 
 
 def network(settings: LogisticRegression, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return one linear layer on the flattened sample, with one output a class or one for two."""
+    """Return a linear layer on the flattened sample: one output per class, or one for two."""
     layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
     layers["linear"] = nn.Linear(prod(shape), settings.outputs or classes)
     if settings.outputs == 1:

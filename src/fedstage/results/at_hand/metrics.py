@@ -14,7 +14,7 @@ _WHAT = ("round", "evaluated", "role")
 
 
 def load(target: str, folder: str | Path = ".") -> pd.DataFrame:
-    """Return all metrics of a target, a row a run, evaluated round and measure.
+    """Return all metrics of a target, one row per run, evaluated round and measure.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _on_validation(experiment: ExperimentRuns) -> list[ExperimentRuns]:
 
 
 def validation_metrics(run: ExperimentRun) -> list[str]:
-    """Return a run's metrics on validation samples beside its others, where they have been made."""
+    """Return a run's additional metrics on validation samples, where they have been made."""
     if run.chosen is not None or not run.validation or run.validation[0] == run.metrics:
         return []
     return [path for path in run.validation[:1] if Path(path).is_file()]

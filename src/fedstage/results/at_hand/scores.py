@@ -42,7 +42,7 @@ def by_class(
 ) -> pd.DataFrame:
     """Return the accuracy on each class of what a run is scored by in the end.
 
-    The arguments, and errors, are those of `fedstage.results.model`. The models compute on the CPU;
+    Arguments and errors are as in `fedstage.results.model`. The models compute on the CPU;
     where a run has used a GPU, a prediction may differ.
 
     Returns
@@ -144,7 +144,7 @@ def _final_logits(run: ExperimentRun, part: Part, images: Samples, folder: Path)
 def _ensemble(
     run: ExperimentRun, part: Part, recipe: Recipe, folder: Path
 ) -> tuple[str, torch.Tensor]:
-    """Return the name of an ensemble and its logits, from those of its members."""
+    """Return the name of an ensemble and its logits, from its members' logits."""
     ensemble, role = part.length.evaluate, run.length.role
     assert not isinstance(ensemble, GlobalModel | OneByOne), "of which there are no members"
     paths = member_logits(recipe, part.length.rounds, ensemble, role)
@@ -169,7 +169,7 @@ def _local(
 def _aggregated(
     run: ExperimentRun, recipe: OneShotRecipe, images: Samples, folder: Path
 ) -> torch.Tensor:
-    """Return the logits of a one-shot aggregator, from those of its members."""
+    """Return the logits of a one-shot aggregator, from its members' logits."""
     paths = unfederated.members_logits(recipe, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
     parameters, notes = load_tensors(folder / one_shot.AGGREGATOR(recipe))

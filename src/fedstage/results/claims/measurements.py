@@ -26,7 +26,7 @@ def values_of_runs(frame: pd.DataFrame, metric: str) -> dict[int, float]:
 def values_of_table(
     table: pd.DataFrame, experiment: ExperimentRuns, metric: str
 ) -> dict[int, float]:
-    """Return a metric of each run from a table with a column an axis, `seed` and the metric.
+    """Return a metric of each run from a table with the axes, `seed` and the metric as columns.
 
     Raises
     ------

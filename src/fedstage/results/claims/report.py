@@ -13,8 +13,8 @@ _LEAST = 0.001  # smaller p-values are written as smaller than this
 _COMPARISONS = ["Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", "Verdict"]
 _LEGEND = [
     "**Published numbers**: whether the claim holds in the paper's own means, or in what its text "
-    f"states, over those of the comparisons below that it has numbers for; {NOTHING} where it has "
-    "none.",
+    "states, over those of the comparisons below that it has numbers "  # prose: ok
+    f"for; {NOTHING} where it has none.",
     "**Measured**: `holds` if the effect is as claimed in every comparison, `holds where measured` "
     "if that is all that can be said because others of the paper's comparisons were not made, "
     "`contradicted` if it is not in one, each with p at most 0.05; else `undecided`. One seed "

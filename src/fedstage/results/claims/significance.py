@@ -14,7 +14,7 @@ def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) 
     """Return the p-value of a mean between bounds against one outside, by t-tests of each bound.
 
     Twice the one-sided p-value of the harder bound, so that it is at most 0.05 where the 95 %
-    confidence interval is between the bounds. Fewer than two values say nothing: 1.
+    confidence interval is between the bounds. With fewer than two values it is 1.
     """
     if len(values) < 2:
         return 1.0

@@ -1,4 +1,4 @@
-"""The judgements on claims as exact numbers: a row a comparison."""
+"""The judgements on claims as exact numbers: one row per comparison."""
 
 from collections.abc import Iterable
 from math import isfinite

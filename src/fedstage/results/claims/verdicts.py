@@ -21,7 +21,7 @@ class Effect:
     """A difference, ratio or value that a claim is about.
 
     The cells of one seed share partition, participants and initial weights, so each seed gives one
-    effect. The verdict is that of its own interval, whatever else is compared.
+    effect. The verdict follows from its own interval, whatever else is compared.
     """
 
     label: str  # the compared cells by their keys
@@ -38,7 +38,7 @@ class Effect:
 class Judgement:
     """A claim with its effects, and the verdict on all of them together.
 
-    `p_holds` is that of all comparisons being as claimed, `p_contradicted` that of one not being.
+    `p_holds` is the p-value that all comparisons are as claimed, `p_contradicted` that one is not.
     """
 
     claim: Claim

@@ -6,7 +6,7 @@ import pyarrow as pa
 #: client's own mix of classes, or the test samples of a class.
 VALIDATION, OWN_MIX, CLASS = "validation", "own_mix", "class"
 
-#: A row a client and kind of accuracy, and a row a class.
+#: One row per client and kind of accuracy, and one per class.
 CLIENTS_SCHEMA = pa.schema(
     [
         pa.field("of", pa.string(), nullable=False),

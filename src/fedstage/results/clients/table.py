@@ -60,7 +60,7 @@ def _named(row: Mapping[str, Any], names: Names) -> dict[str, Cell]:
 
 
 def client_table(measured: Sequence[Measured], axes: Sequence[str], names: Names) -> TextTable:
-    """Return a line a client for people: its name, and a column a place and kind of accuracy."""
+    """Return the table of clients for people, with one column per cell and kind of accuracy."""
     cells: Cells = {}
     for of, kind in _HEADS.items():
         for client, place, accuracy in _known(measured, axes, of, "client"):
@@ -71,7 +71,7 @@ def client_table(measured: Sequence[Measured], axes: Sequence[str], names: Names
 
 
 def class_table(measured: Sequence[Measured], axes: Sequence[str], names: Names) -> TextTable:
-    """Return a line a class for people: its name, and a column a place."""
+    """Return the table of classes for people, with one column per cell."""
     cells: Cells = {}
     for label, place, accuracy in _known(measured, axes, CLASS, "label"):
         cells.setdefault(place or "accuracy", {}).setdefault(label, []).append(accuracy)

@@ -1,6 +1,6 @@
 """Accuracy against the bytes that one client has sent and received (FENS, Figures 3 and 8).
 
-Methods with rounds are curves, others points; a facet a point of the other axes.
+Methods with rounds are curves, others points; one facet per combination of the other axes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ def draw_communication(
 def describe_communication(
     runs: Sequence[RunTraffic], rows: Sequence[str], columns: Sequence[str]
 ) -> str:
-    """Return what the caption says of the curves and points of `draw_communication`."""
+    """Return the caption's text on the curves and points of `draw_communication`."""
     frame = frame_of(runs, line_axis(rows), [*rows, *columns])
     curves = bool((frame[_POINTS] > 1).any())
     text = "Curves: rounds. Points: methods that are evaluated once, at the end of training."
@@ -89,7 +89,7 @@ def describe_communication(
 
 
 def frame_of(runs: Sequence[RunTraffic], axis: str, axes: Sequence[str]) -> pd.DataFrame:
-    """Return a row a run and point of its course: line, facet, seed, bytes moved, and score.
+    """Return one row per run and evaluated round: line, facet, seed, bytes moved, and score.
 
     Bytes are means over the seeds of a line and facet. The last point is all there is of runs that
     send nothing.

@@ -1,6 +1,6 @@
 """The table of Fed-ET's C_acc(x): parameters that all participants move until an accuracy.
 
-Cho et al. 2022, Section 4 and Table 3: a row a method, a column a data set.
+Cho et al. 2022, Section 4 and Table 3: one row per method, one column per data set.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ NEVER = "not reached"
 def goal_table(
     runs: Sequence[RunTraffic], rows: Sequence[str], columns: Sequence[str], notes: Sequence[str]
 ) -> TextTable:
-    """Return a line a point of the row axes, with a cell for each point of the column axes.
+    """Return one line per value of the row axes, with one cell per value of the column axes.
 
     A cell is the mean over the seeds that reach the accuracy, with their number unless all do.
     Published numbers stand next to the cells of columns that have any.

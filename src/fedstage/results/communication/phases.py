@@ -1,7 +1,7 @@
 """The bytes that one client sends and receives, phase by phase, from the tables of the stages.
 
 Numbers are of the mean client: the bytes of all participants, divided by the number of clients.
-With full participation each client moves as much. Beside them stand the bytes of all participants.
+With full participation each client moves as much. The bytes of all participants are given as well.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -34,7 +34,7 @@ FEDERATED = "federated_round"
 
 
 class Moved(NamedTuple):
-    """The bytes that one client sends and receives, and those of all participants both ways."""
+    """The bytes that one client sends and receives, and that all participants move both ways."""
 
     up: float
     down: float
@@ -59,7 +59,7 @@ def phases_of(parts: Sequence[Part]) -> list[Phase]:
 
 
 def bytes_by_round(part: Part) -> dict[int, Moved]:
-    """Return the bytes that are moved in each round of a federated recipe, none if nobody comes."""
+    """Return the bytes moved in each round of a federated recipe, none if all are absent."""
     recipe = part.recipe
     assert isinstance(recipe, Recipe), "no other recipe has rounds of this kind"
     moved = {round_: [0, 0] for round_ in range(1, part.length.rounds + 1)}

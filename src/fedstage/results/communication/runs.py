@@ -29,7 +29,7 @@ BYTES = 4  # of a parameter in 32 bits
 class Reached:
     """The score of an evaluated round in percent, and the bytes moved by its end.
 
-    `up` and `down` are a client's, `everyone` those of all participants both ways.
+    `up` and `down` are one client's bytes, `everyone` all participants' in both directions.
     """
 
     round: int

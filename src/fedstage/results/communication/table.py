@@ -1,6 +1,6 @@
 """Tables of what one client sends and receives.
 
-One has a row a phase and rows of sums, the other, by which claims are judged, a row a run.
+One has one row per phase and rows of sums; the other, by which claims are judged, one per run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -160,7 +160,7 @@ def shown_traffic(
     source: str | None = None,
     reach: Reach | None = None,
 ) -> TextTable:
-    """Return a line a place and phase: rounded means over seeds.
+    """Return one line per cell and phase: rounded means over seeds.
 
     Parameters are counted where `reach` fixes the accuracy to reach. Without a published
     counterpart there is no column of published memory.

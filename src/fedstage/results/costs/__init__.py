@@ -1,1 +1,1 @@
-"""What methods reach, beside what they cost in bytes, seconds and memory."""
+"""What methods reach, and what they cost in bytes, seconds and memory."""

@@ -55,7 +55,7 @@ def draw_costs(
 
 
 def describe_costs(runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str]) -> str:
-    """Return what the caption says of the points of `draw_costs`."""
+    """Return the caption's text on the points of `draw_costs`."""
     seeds = explain_seeds(map(len, by_cell(runs, (*rows, *columns)).values()), bands=False)
     silent = any(run["bytes"] == 0 for run in runs)
     text = " Before the scale: methods that send nothing." if silent else ""
@@ -106,7 +106,7 @@ def _start(block: Sequence[float], step: float, low: float, high: float) -> floa
 def _name(
     axes: Axes, points: Mapping[str, Point], looks: Mapping[str, Look], height: float
 ) -> None:
-    """Write the names in a column beside the axes, each with a line to its point."""
+    """Write the names in a column next to the axes, each with a line to its point."""
     low, high = axes.get_ylim()
     step = (high - low) * min(_LINE / height, 1 / max(1, len(points)))
     order = sorted(points, key=lambda name: points[name][1].mean)

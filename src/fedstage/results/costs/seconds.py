@@ -83,7 +83,7 @@ def _behind(root: Path, files: Sequence[str]) -> list[dict[str, Any]]:
             record = latest(identity).get(file)
             if record is None:
                 raise FedstageError(
-                    f"{file}: no record below results/logs tells its seconds: the logs were "
+                    f"{file}: no record below results/logs has its seconds: the logs were "
                     "deleted; delete the file to make it again"
                 )
             found |= dict.fromkeys(by_path(record["outputs"]), record)

@@ -1,4 +1,4 @@
-"""The table of what each method reaches and what that costs, a row a method."""
+"""The table of what each method reaches and what that costs, one row per method."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def _with_interval(differences: Sequence[float]) -> str:
 #: that prediction needs. The difference to the first method is for people only.
 COLUMNS = (
     Column("score", "Score", "after training, mean ± standard deviation (n−1) over seeds."),
-    Column("difference", "Beside the first",
+    Column("difference", "Beside the first",  # prose: ok
         "the difference to the first row of its column, paired over seeds, with the 95 % "
         "interval of each comparison by itself (Student's t).", _with_interval),
     Column("bytes", "Bytes",

@@ -1,4 +1,4 @@
-"""A database that MLflow shows: an experiment a target, a run a run."""
+"""A database that MLflow shows: one of its experiments per target, one of its runs per run."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ _METRICS, _PARAMS = 1000, 100  # that MLflow takes in one call
 
 
 def write(target: str, runs: Sequence[ExportedRun], files: Sequence[Path], folder: Path) -> str:
-    """Write ``FOLDER/mlflow.db`` and artefacts beside it; return what shows them.
+    """Write ``FOLDER/mlflow.db`` and artefacts next to it; return what shows them.
 
     The experiment has the name of the target. A run of this name has all tables and figures as
     artefacts, and below it stands each run with its settings as parameters.

@@ -1,4 +1,4 @@
-"""What is exported of a run, whoever shows it: name, settings and scalars over rounds."""
+"""What is exported of a run to any program: name, settings and scalars over rounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ExportedRun:
 def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
     """Return what is exported of a run.
 
-    Settings are those of `recipe.yaml`, from which defaults are left out, the length of the run,
+    Settings are the content of `recipe.yaml`, which leaves out defaults, the length of the run,
     and its values on the axes of the grid. Scalars are the measures of
     `fedstage.results.metrics.METRICS_SCHEMA`, as ``test/top1_accuracy``, those on validation
     samples where they have been made, and ``training/loss``.
@@ -88,7 +88,7 @@ def scores_in(path: str) -> dict[str, Series]:
 def training_losses(part: Part, folder: Path) -> Series:
     """Return the mean training loss of each round that has tables of participants.
 
-    Of what has no rounds, and of a round to which nobody came, there is none.
+    Of what has no rounds, and of a round without participants, there is none.
     """
     recipe = part.recipe
     if not isinstance(recipe, Recipe):

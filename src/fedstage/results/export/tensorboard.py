@@ -1,4 +1,4 @@
-"""Event files that TensorBoard shows, a folder a run."""
+"""Event files that TensorBoard shows, one folder per run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +12,8 @@ from fedstage.results.export.runs import ExportedRun
 def write(target: str, runs: Sequence[ExportedRun], files: Sequence[Path], folder: Path) -> str:
     """Write ``FOLDER/EXPERIMENT/SCALE/METHOD/seed_N`` for each run; return what shows them.
 
-    Settings are hyperparameters, with the last value of each scalar beside them, and tables in
-    Markdown are texts of a run of their own, ``tables``.
+    Settings are hyperparameters, with the last value of each scalar. Tables in Markdown are
+    texts of a run of their own, ``tables``.
 
     Raises
     ------

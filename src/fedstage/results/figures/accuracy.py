@@ -1,4 +1,4 @@
-"""Accuracy, or another metric, over rounds: a line a method, a facet a point of the other axes.
+"""A metric over rounds: one line per method, one facet per combination of the other axes' values.
 
 Runs that are evaluated once are points at the end, and rows of points where no run has a course.
 """
@@ -35,8 +35,8 @@ def draw_accuracy(
     """Draw top-1 accuracy, or another metric, over rounds.
 
     `frame` are the runs, as `read_runs` returns them. Of the table's axes `line_axis(rows)` has the
-    lines, all others the facets. Beside the curves is the last evaluated round of every method: all
-    there is of a run with a single one (in one shot, say, or trained without federation).
+    lines, all others the facets. A strip next to the curves has the last evaluated round of every
+    method: all there is of a run with a single one (in one shot, say, or without federation).
     """
     axis = line_axis(rows)
     frame = _labelled(frame, axis, [*rows, *columns])
@@ -60,7 +60,7 @@ def draw_accuracy(
 
 
 def describe_accuracy(frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """Return what the caption says of the lines and points of `draw_accuracy`."""
+    """Return the caption's text on the lines and points of `draw_accuracy`."""
     frame = _labelled(frame, line_axis(rows), [*rows, *columns])
     has_curves = bool((frame[_EVALUATIONS] > 1).any())
     counts = frame.groupby([LINE, FACET])[SEED].nunique()

@@ -1,4 +1,4 @@
-"""Measured beside published numbers: a row a method, a facet a point of the other axes."""
+"""Measured and published numbers: one row per method, one facet per value of the other axes."""
 
 from collections.abc import Sequence
 from math import nan
@@ -47,7 +47,7 @@ def draw_comparison(table: pd.DataFrame, rows: Sequence[str], columns: Sequence[
 
 
 def describe_comparison(table: pd.DataFrame) -> str:
-    """Return what the caption says of the points of `draw_comparison`."""
+    """Return the caption's text on the points of `draw_comparison`."""
     seeds = explain_seeds(_compared(table)["seeds"], bands=False)
     return f"Filled: measured. {seeds} Open: published, with the deviation that the paper reports."
 

@@ -1,4 +1,4 @@
-"""Images as a grid: a row a client or an epoch, a column a class.
+"""Images as a grid: one row per client or epoch, one column per class.
 
 It is drawn without the figures' library and style, because the stages that generate images draw it:
 they would run again whenever the look of a figure changed.
@@ -56,7 +56,7 @@ def tiled(
     across: int,
     scale: int = 1,
 ) -> torch.Tensor:
-    """Return uint8 [height, width, 3]: each cell an image, and a gap below and beside it.
+    """Return uint8 [height, width, 3]: each cell an image, and a gap below and next to it.
 
     Only images that are shown are enlarged: there are a few dozen of them, and tens of thousands
     that are not.

@@ -9,7 +9,7 @@ from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.files import load_json
 
 LONGEST = 18  # characters of a name in a figure
-#: The share after those of the clients, where the server has samples of its own.
+#: The share after the clients', where the server has samples of its own.
 CORE = "server"
 
 

@@ -1,4 +1,4 @@
-"""Partitions as in papers: a bubble a client and class, its area the number of samples."""
+"""Partitions as in papers: one bubble per client and class, its area the number of samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ _CELL, _MARGIN = 0.3, 0.06
 _LOW, _STEEPEST = 0.16, 2.0  # the height of a cell, if it is not more than two widths
 _LOWEST, _HIGHEST_ALONE, _HIGHEST = 0.8, 4.5, 2.4
 _PAGE_HEIGHT, _BETWEEN = 8.0, 0.5  # of a page, and between partitions below one another
-_LEFT = 0.4  # inches beside names of classes
-_EM, _LINE = 0.62 / 72, 1.4 / 72  # inches of a character and of a line, a point of its font
+_LEFT = 0.4  # inches left of names of classes
+_EM, _LINE = 0.62 / 72, 1.4 / 72  # inches of a character and of a line, for each point of its font
 _COLOUR = COLOURS[0]
 _POINTS_PER_INCH = 72
 
@@ -112,7 +112,7 @@ def draw_partition(
 
 
 def describe_partition(partitions: int, seed: Axis) -> str:
-    """Return what the caption says of the bubbles of `draw_partition`."""
+    """Return the caption's text on the bubbles of `draw_partition`."""
     text = (
         "Area of a bubble: the number of a client's samples of a class, training and validation "
         f"together, for seed {seed}."
@@ -129,7 +129,7 @@ class _Layout:
     counts: tuple[int, int]  # of clients and classes
     across: int  # partitions side by side
     width: float  # of the figure, in inches
-    left: float  # inches beside the axes
+    left: float  # inches left of the axes
     below: float  # inches below them that turned names take
     size: tuple[float, float]  # of one partition, in inches
     margin: float  # around its bubbles' centres, in inches
@@ -201,7 +201,7 @@ def ticks_of(count: int, most: int) -> range:
 
 
 def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
-    """Show names instead of numbers, those of clients turned if they may not fit."""
+    """Show names instead of numbers; clients' names are turned if they may not fit."""
     for axis, count, known in zip("xy", layout.counts, (names.clients, names.classes), strict=True):
         if known is None or count > _MOST_TICKS:
             continue

@@ -24,7 +24,7 @@ def line_axis(rows: Sequence[str]) -> str:
 
 
 def title_of_lines(axis: str) -> str:
-    """Return the title of a legend of lines: none for methods, whose names say what they are."""
+    """Return the title of a legend of lines: none for methods, whose names suffice."""
     return "" if axis in (METHOD, axis_label(METHOD)) else axis
 
 

@@ -1,4 +1,4 @@
-"""Points in rows: a row a method, with its name beside it, so that nothing lies over another."""
+"""Points in rows: one row per method, with its name next to it, so that nothing overlaps."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

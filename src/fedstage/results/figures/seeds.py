@@ -54,7 +54,7 @@ def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
 def draw_dot(
     axes: Axes, at: float, spread: Spread, look: Look, *, across: bool = False, hollow: bool = False
 ) -> None:
-    """Draw the mean with a bar of one deviation, or two seeds as small points beside it.
+    """Draw the mean with a bar of one deviation, or two seeds as small points next to it.
 
     `at` is x, or y where the values lie `across`.
     """
@@ -86,7 +86,7 @@ def draw_curve(
     axes : Axes
         Where to draw.
     runs : pandas.DataFrame
-        A row a seed and point, with the columns `x`, `y` and `seed`.
+        One row per seed and point, with the columns `x`, `y` and `seed`.
     x, y : str
         The columns to draw.
     look : Look
@@ -116,9 +116,9 @@ def _markers(points: int, position: int, lines: int) -> tuple[int, int]:
 
 
 def explain_seeds(counts: Iterable[int], bands: bool) -> str:
-    """Return what a caption says of the seeds of all lines or points, by their numbers of seeds.
+    """Return a caption's text on the seeds of all lines or points, by their numbers of seeds.
 
-    `bands` says whether there are any: curves.
+    `bands` is whether there are bands, as of curves.
     """
     seeds = sorted(set(counts))
     if seeds == [1]:

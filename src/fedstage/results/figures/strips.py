@@ -1,4 +1,4 @@
-"""A strip beside curves, in which every line has a place for a point with its interval.
+"""A strip next to curves, in which every line has a place for a point with its interval.
 
 Runs that are evaluated once have only that; and curves that end at the same height do not hide one
 another there.
@@ -49,7 +49,7 @@ class Strip:
 
 
 def strip_beside(first: float, last: float, names: Sequence[str], width: float) -> Strip:
-    """Return the strip beside rounds from `first` to `last` on axes some inches wide."""
+    """Return the strip next to rounds from `first` to `last` on axes some inches wide."""
     inches = min(max(_LEAST, _PLACE * (len(names) + 1)), _SHARE * width)
     span = max(last - first, 1)
     a_inch = 1.06 * span / (width - inches)  # rounds, with a margin on both sides

@@ -22,7 +22,7 @@ TEXT, SMALL = 8.0, 7.0  # points: of labels, and of ticks and legends
 _DPI = 300
 _EM = 0.62 / 72  # inches a character takes on average, for each point of its font
 _LINE = 1.45 / 72  # inches a line of text takes, for each point of its font
-_HANDLE = 0.42  # inches of a legend's entry beside its text
+_HANDLE = 0.42  # inches of a legend's entry next to its text
 _LEFT = 0.55  # inches that the label and ticks of the y axis take
 #: Neither a date nor the version of the drawing library goes into a file.
 _METADATA: dict[str, dict[str, None]] = {
@@ -91,7 +91,7 @@ class Facets:
     share_x : bool
         Whether all axes have the same x scale.
     share_y : bool or str
-        Whether all axes have the same y scale, or those of a column or row.
+        Whether all axes have the same y scale, or all in one column or row.
     more : float
         Inches below axes that turned labels of ticks take.
     handle : float
@@ -152,7 +152,7 @@ class Facets:
         return "\n".join(fill(line, most) for line in text.split("\n"))
 
     def _entries(self, handles: Sequence[Line2D]) -> int:
-        """Return how many entries of the legend fit beside one another."""
+        """Return how many entries of the legend fit side by side."""
         longest = max((len(str(handle.get_label())) for handle in handles), default=1)
         fit = int(self.width / (_HANDLE + longest * SMALL * _EM))
         rows = -(-len(handles) // max(1, fit))

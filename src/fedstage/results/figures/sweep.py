@@ -63,7 +63,7 @@ def draw_sweep(
 
 
 def describe_sweep(table: pd.DataFrame) -> str:
-    """Return what the caption says of the points of `draw_sweep`."""
+    """Return the caption's text on the points of `draw_sweep`."""
     seeds = explain_seeds(table["seeds"], bands=False)
     reported = " Open: published, with the deviation that the paper reports." * _is_published(table)
     return f"Last evaluated round. {seeds}{reported}"

@@ -52,12 +52,12 @@ def _models(run: Run) -> tuple[Model, ...]:
 
 
 def data_name(data: Data) -> str:
-    """Return the name of a data set; of Parquet files it is that of their folder."""
+    """Return the name of a data set; of Parquet files it is their folder's."""
     return data.folder if isinstance(data, ParquetData) else data.name
 
 
 def other_setting(scale: str, shared: str) -> str:
-    """Return the mark of published numbers beside those of a scale that is not the paper's.
+    """Return the mark of published numbers at a scale that is not the paper's.
 
     `shared` is what it has in common with the paper's: ``data``, or more.
     """

@@ -78,7 +78,7 @@ def curves_spec(
 def last_spec(
     frame: pd.DataFrame, axes: Sequence[str], metric: Metric, lines: Sequence[str]
 ) -> Spec:
-    """Return the last evaluated round of each run: a dot a seed, a bar at the mean."""
+    """Return the last evaluated round of each run: one dot per seed, a bar at the mean."""
     frame = placed(last_rounds(frame), line_axis(lines), axes)
     values = [*_means(frame, metric), *_seeds(frame, metric)]
     layers = [
@@ -104,7 +104,7 @@ def last_spec(
 
 
 def partition_spec(histograms: Mapping[str, pd.DataFrame], names: Names) -> Spec:
-    """Return partitions over clients: a bubble a client and class, by the partition's label.
+    """Return partitions over clients: one bubble per client and class, by the partition's label.
 
     `histograms` are as `fedstage.results.figures.partition.read_histogram` returns them.
     """

@@ -52,17 +52,18 @@ def draw_curves(
 
 
 def describe_curves(runs: Sequence[RunRetention]) -> str:
-    """Return what the caption says of the lines of `draw_curves`."""
+    """Return the caption's text on the lines of `draw_curves`."""
     seeds = len({run.settings[SEED] for run in runs})
     return (
         "Accuracy after a round on the training samples of its participants (current), and of "
-        "those of the round before (previous). The forget score is the difference, in percentage "
-        f"points; lower is better. {explain_seeds([seeds], bands=True)}"
+        "those of the round before (previous). "  # prose: ok
+        "The forget score is the difference, in percentage points; lower is better. "
+        f"{explain_seeds([seeds], bands=True)}"
     )
 
 
 def frame_of(runs: Sequence[RunRetention], line: str, axes: Sequence[str]) -> pd.DataFrame:
-    """Return a row a run and round: its line, facet and seed, and the measures as numbers."""
+    """Return one row per run and round: its line, facet and seed, and the measures as numbers."""
     rows = [
         {axis: run.settings[axis] for axis in (*axes, SEED)}
         | {name: row[name] for name in ("round", *_MEASURES)}

@@ -10,10 +10,10 @@ import torch
 
 _PERCENT = 100.0
 
-#: A row a round t from 1, about the main model w*_{t,0} and the one before it, w*_{t-1,0}. E_t are
-#: the training samples of the round's participants, and E those of the last earlier round that had
-#: any, which is E_{t-1} unless nobody took part. Null is what has no samples: without participants
-#: only the test accuracy is known, in the first round nothing that is about E.
+#: One row per round t from 1, about the main model w*_{t,0} and the one before it, w*_{t-1,0}. E_t
+#: are the training samples of the round's participants, and E is E_s of the last round s < t that
+#: had participants: E_{t-1} unless all were absent. Null is what has no samples: without
+#: participants only the test accuracy is known, in the first round nothing that is about E.
 RETENTION_SCHEMA = pa.schema(
     [
         ("round", pa.int32()),
@@ -57,7 +57,7 @@ def forgetting(
     Parameters
     ----------
     now : Tensor, optional
-        Which samples of E_t the model is right about, bool; None if nobody took part.
+        Which samples of E_t the model is right about, bool; None if all were absent.
     before, after : Tensor, optional
         Which samples of E the model before the round, and after it, is right about.
     """

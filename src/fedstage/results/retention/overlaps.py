@@ -29,7 +29,7 @@ Methods = Mapping[Axis, RunRetention]
 
 
 def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict[str, Cell]]:
-    """Return a row a pair of methods and cell: the mean overlap over seeds, and its deviation.
+    """Return one row per pair of methods and cell: the mean overlap over seeds, and its deviation.
 
     Methods are compared where they agree on the seed and on all other axes. Pairs without any new
     knowledge in any seed have no row.

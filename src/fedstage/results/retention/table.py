@@ -26,7 +26,8 @@ MEASURES = (
         "percentage points; lower is better."),
     Column("current", "Current (%)", "accuracy on training samples of the round's participants."),
     Column("previous", "Previous (%)",
-        "accuracy on those of the participants of the last round before that had any."),
+        "accuracy on those of the participants of the last "  # prose: ok
+        "round before that had any."),
     Column("lost", "Lost",
         "previous samples that were right before the round and are wrong after it.",
         with_deviation(1)),
@@ -59,7 +60,7 @@ def run_rows(runs: Iterable[RunRetention]) -> list[dict[str, Cell]]:
 
 
 def table_rows(runs: Iterable[RunRetention], axes: Sequence[str]) -> list[dict[str, Cell]]:
-    """Return a row a cell: its axes, the mean and deviation over seeds of each measure, seeds."""
+    """Return one row per cell: axes, mean and deviation over seeds of each measure, and seeds."""
     cells = by_cell(run_rows(runs), axes).items()
     return [dict(zip(axes, place, strict=True)) | averaged(same, MEASURES) for place, same in cells]
 

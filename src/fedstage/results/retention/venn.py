@@ -1,4 +1,4 @@
-"""Venn diagrams of what is lost, retained and gained, two circles a method drawn to scale.
+"""Venn diagrams of what is lost, retained and gained, two circles per method, drawn to scale.
 
 Figure 6 of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge Distillation".
 """
@@ -27,10 +27,10 @@ _BEFORE, _AFTER = "right before the round", "right after it"
 #: Colour and line of each circle.
 _LOOKS = {_BEFORE: (to_rgb(COLOURS[0]), "-"), _AFTER: (to_rgb(COLOURS[1]), "--")}
 _HEIGHT = 1.3  # of axes, in inches
-_BESIDE = 0.5  # inches beside circles, for a number
+_BESIDE = 0.5  # inches next to circles, for a number
 _MOST_ACROSS = 4
-_GAP = 0.05  # inches between circles and a number beside
-#: Inches that a part must have, or else its number is beside it.
+_GAP = 0.05  # inches between circles and a number next to them
+#: Inches that a part must have, or else its number is next to the circles.
 _WIDE = {"lost": 0.45, "gained": 0.5, "retained": 0.6}
 
 #: Values on the axes of a table.
@@ -133,7 +133,7 @@ def _in_order(places: Sequence[Place]) -> list[Place]:
 
 
 def _across(places: Sequence[Place]) -> int | None:
-    """Return how many circles are side by side, None for any number: those of a group, if few."""
+    """Return how many circles are side by side, None for any number: one group's, if few."""
     groups = {place[:-1] for place in places}
     names = {place[-1] for place in places}
     full = len(groups) > 1 and len(places) == len(groups) * len(names)
@@ -148,7 +148,7 @@ def _labels(places: Sequence[Place], axes: Sequence[str]) -> list[str]:
 
 
 def _extent(pairs: Iterable[Circles], inches: float) -> tuple[float, float]:
-    """Return the width and height of axes that hold the largest circles, and numbers beside.
+    """Return the width and height of axes that hold the largest circles, and numbers next to them.
 
     The axes are some inches wide.
     """
@@ -186,7 +186,7 @@ class _Text(NamedTuple):
 
 
 def _beside(part: str, pair: Circles, gap: float) -> _Text:
-    """Return the place beside both circles, whose middle is at 0, of what does not fit into one."""
+    """Return the place next to both circles, centred at 0, of what does not fit into one."""
     half = (pair.right - pair.left) / 2
     if part == "lost":
         return _Text(-half - gap, 0, "right", "center")
@@ -204,7 +204,7 @@ def _handles() -> list[Line2D]:
 
 
 def describe_venn(runs: Sequence[RunRetention]) -> str:
-    """Return what the caption says of the circles of `draw_venn`."""
+    """Return the caption's text on the circles of `draw_venn`."""
     seeds = len({run.settings[SEED] for run in runs})
     over = "rounds" if seeds == 1 else f"rounds and {seeds} seeds"
     return (

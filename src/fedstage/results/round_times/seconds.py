@@ -1,8 +1,8 @@
 """Seconds of the jobs of a run's rounds, from the records that the jobs themselves wrote.
 
 The `compute_s` of a record are the seconds inside the stage function, with reading and writing but
-without start-up; where one job did the work of several, its `parts` are those of each. They depend
-on the machine and the day, unlike everything else in `results`.
+without start-up; where one job did the work of several, its `parts` are the seconds of each. They
+depend on the machine and the day, unlike everything else in `results`.
 """
 
 from collections import defaultdict
@@ -59,7 +59,7 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, Timed]:
 def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
     """Return the seconds of each file that a job made, of its parts if it has several.
 
-    Earlier versions did not tell those of several participants.
+    Earlier versions did not record the seconds of each of several participants.
     """
     outputs = record["outputs"]
     single = len(outputs.get("outputs", {})) <= 1
@@ -68,14 +68,14 @@ def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _unread(job: Job, last: int) -> bool:
-    """Whether nobody reads what a job makes: in the last round all students but the main model."""
+    """Whether no job reads what a job makes: in the last round all students but the main model."""
     return job.stage in ("distillation", "head_sharing") and job.round == last and job.group > 0
 
 
 def _known(latest: Mapping[str, Timed], job: Job) -> Timed:
     if job.file not in latest:
         raise FedstageError(
-            f"{job.file}: no record below results/logs tells its seconds: logs were deleted, or "
+            f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
             "are of an earlier version; delete the file to make it again"
         )
     return latest[job.file]

@@ -17,8 +17,8 @@ from fedstage.results.simulation.availability import Calendar, Window
 
 T = TypeVar("T")
 
-#: Places beside the clients: the server's workers, for logits and distillations, and aggregations,
-#: which are small sums and wait for no worker.
+#: Places in addition to the clients: the server's workers, for logits and distillations, and
+#: aggregations, which are small sums and wait for no worker.
 SERVER, AGGREGATOR = -1, -2
 
 
@@ -75,7 +75,7 @@ def simulate(
             heappush(state[places[job]].ready, job)
     spans: dict[Job, Span] = {}
     ends: list[tuple[float, Job]] = []
-    # Times at which a place may begin jobs, beside those at which one of its jobs ends.
+    # Times at which a place may begin jobs, other than the ends of its own jobs.
     wakes = [(0.0, place) for place in sorted(state)]
     touched: set[int] = set()
     while ends or wakes:

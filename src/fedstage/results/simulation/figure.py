@@ -110,7 +110,7 @@ def _draw_away(axes: Axes, panel: Panel, servers: int) -> None:
 
 
 def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
-    """Label the server and clients, as many of them as labels fit beside their lanes."""
+    """Label the server and clients, as many of them as labels fit next to their lanes."""
     fit = 1 if clients <= _MOST_LANES else 5
     high, server = SMALL * 1.2 / 72, (servers - 1) / 2
     while fit * lane < high:

@@ -95,8 +95,8 @@ def _clients(recipe: Recipe, edges: Edges, rounds: int) -> dict[Job, int]:
         )
     if groups_drawn(recipe):
         raise FedstageError(
-            "simulation: client_groups = 'drawn': must be 'by_index', because most members of "
-            "groups that are drawn stay empty"
+            "simulation: client_groups = 'drawn': must be 'by_index', because most participants "
+            "of groups that are drawn are absent"
         )
     numbers = (recipe.clients, recipe.participants, recipe.seed)
     turns = recipe.participation == "in_turn"

@@ -34,7 +34,7 @@ def harmless(cell: Any) -> Any:
 def write_csv(
     path: Path, rows: Sequence[Mapping[str, Cell]], columns: Sequence[str] | None = None
 ) -> None:
-    """Write exact numbers, None as an empty cell; `columns` are by default those of the rows."""
+    """Write exact numbers, None as an empty cell; `columns` are by default the rows' keys."""
     columns = columns or list(rows[0])
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")

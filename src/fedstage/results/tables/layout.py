@@ -138,7 +138,7 @@ def describe_source(
     return f"Experiment `{experiment}` at scale `{scale}`: {name} on {roles} after {after}."
 
 
-# --- a column a measured value --------------------------------------------------------------------
+# --- one column per measured value ----------------------------------------------------------------
 
 
 def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[Key], list[TextColumn]]:
@@ -183,7 +183,7 @@ def _long_legend(columns: Iterable[TextColumn], source: str | None) -> list[str]
     ]
 
 
-# --- a column a combination of the column axes' values --------------------------------------------
+# --- one column per combination of the column axes' values ----------------------------------------
 
 
 def _pivot(
@@ -261,7 +261,7 @@ def _pairs(table: pd.DataFrame, mean: str, std: str) -> list[str]:
 
 
 def _means(table: pd.DataFrame, mean: str, std: str, seeds: str) -> list[Mean]:
-    """Return what ranks the rows of a table; nothing does those of no federated method."""
+    """Return what ranks the rows of a table; only rows of federated methods are ranked."""
     ranked = table[FEDERATED] if FEDERATED in table else [True] * len(table)
     columns = zip(table[mean], table[std], table[seeds], ranked, strict=True)
     return [

@@ -1,4 +1,4 @@
-"""The runs of an experiment as one tidy frame: a row a run and evaluated round."""
+"""The runs of an experiment as one tidy frame: one row per run and evaluated round."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read
 from fedstage.settings.scores import SECONDS, Axis, Metric
 from fedstage.storage.tables import frame_of, load_table
 
-#: Columns of the frame beside settings and measurements: the run's position in the runs file (runs
-#: may share a metrics file), and its files.
+#: Columns of the frame in addition to settings and measurements: the run's position in the runs
+#: file (runs may share a metrics file), and its files.
 RUN, METRICS_FILE, PARTITION_FILE = "run", "metrics_file", "partition_file"
 #: Columns of an experiment with a published counterpart: mean, deviation and number of seeds.
 PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
@@ -49,8 +49,8 @@ def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
     experiment : ExperimentRuns
         The content of the runs file.
     frame : pandas.DataFrame
-        A row a run and evaluated round, in the order of the file: a column for every setting (as a
-        nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
+        One row per run and evaluated round, in the order of the file: a column for every setting
+        (as a nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
         `partition_file`, the columns of `METRICS_SCHEMA`, for an experiment with a published
         counterpart `published`, `published_std` and `published_seeds`, and for one with the
         maximum `as_released`, the highest value of a run that is evaluated more than once.
@@ -169,7 +169,7 @@ def _check_unique(experiment: ExperimentRuns, path: str | Path) -> None:
 
 
 def _settings_frame(runs: Sequence[ExperimentRun]) -> pd.DataFrame:
-    """Return a row a run: its settings in typed columns, its position and its files."""
+    """Return one row per run: its settings in typed columns, its position and its files."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     columns = {name: _typed([run.settings.get(name) for run in runs]) for name in names}
     files = {
@@ -206,7 +206,7 @@ def _join(settings: pd.DataFrame, metrics: Sequence[pd.DataFrame]) -> pd.DataFra
 
 
 def _check_one_role(frame: pd.DataFrame, axes: Sequence[str]) -> None:
-    """Refuse test beside validation scores, unless an axis of the table tells them apart."""
+    """Refuse both test and validation scores, unless an axis of the table distinguishes them."""
     files = frame.drop_duplicates("role")
     if len(files) > 1 and "role" not in axes:
         which = ", ".join(

@@ -68,9 +68,9 @@ def summarise(
 ) -> pd.DataFrame:
     """Average the last evaluated round of each run over seeds.
 
-    `frame` are the runs, as `read_runs` returns them. The table has a row a combination of `axes`,
-    in the order of first appearance, and the columns of `table_schema`. An axis called ``rounds``
-    replaces the column of that name.
+    `frame` are the runs, as `read_runs` returns them. The table has one row per combination of
+    `axes`, in the order of first appearance, and the columns of `table_schema`. An axis called
+    ``rounds`` replaces the column of that name.
 
     Raises
     ------

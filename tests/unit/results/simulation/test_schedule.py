@@ -243,9 +243,8 @@ def test_groups_that_are_drawn_are_not_simulated():
     with pytest.raises(FedstageError) as caught:
         made("fedavg", {}, **FEDET, client_groups="drawn")
     assert str(caught.value) == (
-        "simulation: client_groups = 'drawn': must be 'by_index', because most members of groups "
-        "that "
-        "are drawn stay empty"
+        "simulation: client_groups = 'drawn': must be 'by_index', because most participants of "
+        "groups that are drawn are absent"
     )
 
 

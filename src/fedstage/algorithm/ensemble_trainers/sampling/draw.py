@@ -2,9 +2,9 @@
 
 The ensemble has these models, the clients' and their average, and all weigh the same. Only
 parameters are drawn. The running statistics of batch normalisation, which the paper does not
-mention, are not, since a variance must not become negative: a model of a Gaussian has those of the
-averaged model, and one of a Dirichlet distribution combines the clients' as it combines their
-parameters.
+mention, are not, since a variance must not become negative: a model drawn from a Gaussian has the
+averaged model's, and one drawn from a Dirichlet distribution combines the clients' statistics as it
+combines their parameters.
 """
 
 from collections.abc import Collection, Sequence

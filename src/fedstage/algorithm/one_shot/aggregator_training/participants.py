@@ -1,4 +1,4 @@
-"""Who takes part in a round of an aggregator's training."""
+"""Participants of a round of an aggregator's training."""
 
 from fedstage.randomness import numpy_generator
 from fedstage.settings.aggregators import FederatedRounds, MirrorDescent

@@ -14,7 +14,7 @@ from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.weights import Weights
 
 PERCENT = 100.0
-KEPT_EVERY = 5  # rounds: those at which FENS's released code scores the aggregator
+KEPT_EVERY = 5  # rounds, after which FENS's released code scores the aggregator
 
 #: After a round (or step): lambda, the number of participants and their mean loss.
 Progress = tuple[Weights, int, torch.Tensor]

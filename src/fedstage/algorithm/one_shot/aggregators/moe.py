@@ -1,9 +1,9 @@
 """Mixture of experts: f(z, x) = sum_i G(x)_i z_i(x); only the gate G is trained (FENS, B.4).
 
 The gate is a small network on the image: two blocks of convolution, ReLU and 2x2 max-pooling, two
-linear layers with ReLU, and an output a client. The paper gives no widths, and G(x) in [0, 1]^M: a
-softmax is the natural reading, and the released code's. Its widths are LeNet-5's (62,856
-numbers for 20 clients and colour images of 32x32 pixels).
+linear layers with ReLU, and one output per client. The paper gives no widths, and G(x) in
+[0, 1]^M: a softmax is the natural reading, and the released code's. Its widths are LeNet-5's
+(62,856 numbers for 20 clients and colour images of 32x32 pixels).
 """
 
 from math import prod, sqrt

@@ -75,8 +75,8 @@ def of_clients(settings: ImageGenerator) -> ClientGenerator:
 def shares(samples: list[int], images: int) -> list[int]:
     """Divide a number of images over clients in proportion to their samples.
 
-    Shares are rounded down, and the rest goes, one each, to those who lose most; of equals to the
-    first.
+    Shares are rounded down, and the rest goes, one each, to the clients that lose most; of equals
+    to the first.
     """
     every = sum(samples)
     whole = [images * own // every for own in samples]

@@ -7,18 +7,11 @@ After every c-th step after step s,
 and the student becomes w_bar.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import torch
 from torch import nn
 
-from fedstage.data.bags import Samples
-from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import WeightAverage
-from fedstage.training.batch_norm import re_estimate
 from fedstage.training.loop import AfterStep
-from fedstage.training.passes import PLAIN
 
 
 def weight_average(
@@ -43,21 +36,3 @@ def weight_average(
         return False
 
     return after_step, averages
-
-
-@torch.no_grad()
-def take(
-    model: nn.Module,
-    averages: Sequence[torch.Tensor],
-    images: Samples,
-    info: Mapping[str, Any],
-    numerics: Numerics = PLAIN,
-) -> None:
-    """Replace the model's parameters by the averages.
-
-    Running statistics are not averaged but estimated on the images, as FedBE does on its unlabelled
-    ones.
-    """
-    for parameter, average in zip(model.parameters(), averages, strict=True):
-        parameter.copy_(average)
-    re_estimate(model, images, info, numerics)

@@ -14,7 +14,7 @@ from fedstage.results.cells import names_of
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.measurements import cells_of, values_of_runs
 from fedstage.results.claims.report import p_text
-from fedstage.results.claims.significance import LEVEL, holm, p_outside
+from fedstage.results.claims.significance import LEVEL, holm, p_outside, paired
 from fedstage.results.intervals import confidence_interval
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import NOTHING, join_for_people, signed
@@ -95,8 +95,7 @@ def _is_named(axes: Mapping[str, Axis], rows: Sequence[str], name: str) -> bool:
 
 
 def _compared(cell: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, object]:
-    seeds = [seed for seed in cell.values if seed in other.values]
-    differences = [cell.values[seed] - other.values[seed] for seed in seeds]
+    differences = paired(cell.values, other.values)
     interval = confidence_interval(differences)
     return {
         "row": _row(cell, experiment),

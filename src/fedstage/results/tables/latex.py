@@ -1,7 +1,8 @@
 r"""The result table in LaTeX, for papers: booktabs rules, the best federated method bold.
 
 Each column is ranked by itself, within a block: the lines that share all row axes but the last,
-such as the methods of one model. What Welch's test cannot tell from the best has a star.
+such as the methods of one model. A star marks what does not differ from the best by the test of
+`fedstage compare`: paired over seeds, with Holm's correction over the comparisons of the column.
 """
 
 import re
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import isnan
 
-from fedstage.results.intervals import welch_interval
-from fedstage.results.tables.layout import Layout, Mean, TextColumn
+from fedstage.results.claims.significance import LEVEL, holm, p_outside, paired
+from fedstage.results.tables.layout import Layout, TextColumn
 
 _ESCAPED = str.maketrans(
     {
@@ -43,8 +44,8 @@ _NOTE = (
     "pooled data, or by each client alone, are not ranked. "
 )
 _TESTED = (
-    "A star: not told apart from it, because the 95 % confidence interval of the difference "
-    "(Welch's t-test over seeds) has 0 in it."
+    "A star: not distinguished from it by the paired t-test over seeds (p > 0.05, with Holm's "
+    "correction over the comparisons in the column); published numbers are not tested."
 )
 _UNTESTED = "With a single seed no test tells others apart from it."
 
@@ -112,14 +113,14 @@ def _groups(layout: Layout) -> Iterator[str]:
 def _body(layout: Layout) -> Iterator[str]:
     """Yield the lines, with rules between blocks; only the first line of a block shows its key."""
     blocks = _blocks(layout.keys)
+    columns = [_marked(column, blocks) for column in layout.columns]
     for block in blocks:
         if block is not blocks[0] and len(blocks) < len(layout.keys):
             yield r"    \midrule"
-        columns = [_marked(column, block) for column in layout.columns]
         for number, line in enumerate(block):
             key = layout.keys[line]
             shown = [*("" if number else text for text in key[:-1]), key[-1]]
-            yield _line(shown, [column[number] for column in columns])
+            yield _line(shown, [cells[line] for cells in columns])
 
 
 def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
@@ -135,27 +136,28 @@ def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
     return f"    {' & '.join([*map(escape, texts), *cells])} \\\\"
 
 
-def _marked(column: TextColumn, block: Sequence[int]) -> list[str]:
-    """Return the cells of a block, the highest bold, a star at those not told apart from it."""
-    cells = [escape(column.texts[line]) for line in block]
-    means = [column.means[line] for line in block] if column.means else []
-    ranked = [mean for mean in means if not isnan(mean.value)]
-    if len({mean.value for mean in ranked}) < 2:
-        return cells
-    best = max(ranked, key=lambda mean: mean.value)
-    return [_shown(cell, mean, best) for cell, mean in zip(cells, means, strict=True)]
-
-
-def _shown(cell: str, mean: Mean, best: Mean) -> str:
-    """Mark a cell as the best of its block, or as one that may be as good."""
-    if mean.value == best.value:
-        return rf"\textbf{{{cell}}}"
-    low, high = welch_interval(best, mean)
-    return rf"{cell}$^{{*}}$" if low <= 0 <= high else cell
+def _marked(column: TextColumn, blocks: Sequence[Sequence[int]]) -> list[str]:
+    """Return the cells of a column: the best of a block bold, a star at what may be as good."""
+    cells = [escape(text) for text in column.texts]
+    p_values: dict[int, float] = {}
+    for block in blocks if column.means else []:
+        ranked = {line: column.means[line] for line in block if not isnan(column.means[line].value)}
+        if len({mean.value for mean in ranked.values()}) < 2:
+            continue
+        best = max(ranked.values(), key=lambda mean: mean.value)
+        for line, mean in ranked.items():
+            differences = paired(best.by_seed, mean.by_seed)
+            if mean.value == best.value:
+                cells[line] = rf"\textbf{{{cells[line]}}}"
+            elif len(differences) > 1:
+                p_values[line] = p_outside(differences, 0.0, 0.0)
+    for line, p_value in zip(p_values, holm(list(p_values.values())), strict=True):
+        cells[line] += "$^{*}$" * (p_value > LEVEL)
+    return cells
 
 
 def _notes(layout: Layout) -> list[str]:
     """Return what the marks mean, where there are any."""
     means = [mean for column in layout.columns for mean in column.means if not isnan(mean.value)]
-    tested = any(mean.seeds > 1 and not isnan(mean.std) for mean in means)
+    tested = any(len(mean.by_seed) > 1 for mean in means)
     return [_NOTE + (_TESTED if tested else _UNTESTED)] if means else []

@@ -52,25 +52,46 @@ _UNTESTED = "With a single seed no test tells others apart from it."
 
 def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
     r"""Return a result table as a LaTeX float for ``\input``; its label is ``tab:`` and `label`."""
-    left, right = len(layout.rows), len(layout.columns)
+    head = [*layout.rows, *(column.head for column in layout.columns)]
+    return render_float(
+        f"{escape(title)}. {inline(source)}",
+        label,
+        "l" * len(layout.rows) + "r" * len(layout.columns),
+        [*_groups(layout), line(head)],
+        list(_body(layout)),
+        [*layout.legend, *_notes(layout)],
+    )
+
+
+def render_float(
+    caption: str,
+    label: str,
+    alignment: str,
+    heads: Sequence[str],
+    body: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    """Return a float with a table and notes below it.
+
+    The caption, and the lines of heads and body, are LaTeX; the notes are Markdown.
+    """
     return "\n".join(
         [
             r"% Needs \usepackage{booktabs}.",
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{escape(title)}. {inline(source)}}}",
+            rf"  \caption{{{caption}}}",
             rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9_-]', '-', label)}}}",
-            rf"  \begin{{tabular}}{{{'l' * left}{'r' * right}}}",
+            rf"  \begin{{tabular}}{{{alignment}}}",
             r"    \toprule",
-            *_groups(layout),
-            _line([*layout.rows, *(column.head for column in layout.columns)]),
+            *heads,
             r"    \midrule",
-            *_body(layout),
+            *body,
             r"    \bottomrule",
             r"  \end{tabular}",
             r"  \par\medskip",
             r"  \begin{minipage}{\linewidth}\footnotesize",
-            *(rf"    {inline(line)}\par" for line in [*layout.legend, *_notes(layout)]),
+            *(rf"    {inline(note)}\par" for note in notes),
             r"  \end{minipage}",
             r"\end{table}",
             "",
@@ -117,10 +138,10 @@ def _body(layout: Layout) -> Iterator[str]:
     for block in blocks:
         if block is not blocks[0] and len(blocks) < len(layout.keys):
             yield r"    \midrule"
-        for number, line in enumerate(block):
-            key = layout.keys[line]
+        for number, place in enumerate(block):
+            key = layout.keys[place]
             shown = [*("" if number else text for text in key[:-1]), key[-1]]
-            yield _line(shown, [cells[line] for cells in columns])
+            yield line(shown, [cells[place] for cells in columns])
 
 
 def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
@@ -131,7 +152,7 @@ def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
     return list(blocks.values())
 
 
-def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
+def line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
     """Write a line of plain texts, then of cells that are LaTeX."""
     return f"    {' & '.join([*map(escape, texts), *cells])} \\\\"
 
@@ -139,20 +160,22 @@ def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
 def _marked(column: TextColumn, blocks: Sequence[Sequence[int]]) -> list[str]:
     """Return the cells of a column: the best of a block bold, a star at what may be as good."""
     cells = [escape(text) for text in column.texts]
-    p_values: dict[int, float] = {}
+    others: dict[int, list[float]] = {}
     for block in blocks if column.means else []:
-        ranked = {line: column.means[line] for line in block if not isnan(column.means[line].value)}
+        means = {place: column.means[place] for place in block}
+        ranked = {place: mean for place, mean in means.items() if not isnan(mean.value)}
         if len({mean.value for mean in ranked.values()}) < 2:
             continue
         best = max(ranked.values(), key=lambda mean: mean.value)
-        for line, mean in ranked.items():
-            differences = paired(best.by_seed, mean.by_seed)
+        for place, mean in ranked.items():
             if mean.value == best.value:
-                cells[line] = rf"\textbf{{{cells[line]}}}"
-            elif len(differences) > 1:
-                p_values[line] = p_outside(differences, 0.0, 0.0)
-    for line, p_value in zip(p_values, holm(list(p_values.values())), strict=True):
-        cells[line] += "$^{*}$" * (p_value > LEVEL)
+                cells[place] = rf"\textbf{{{cells[place]}}}"
+            else:
+                others[place] = paired(best.by_seed, mean.by_seed)
+    p_values = holm([p_outside(differences, 0.0, 0.0) for differences in others.values()])
+    for (place, differences), p_value in zip(others.items(), p_values, strict=True):
+        if len(differences) > 1 and p_value > LEVEL:
+            cells[place] += "$^{*}$"
     return cells
 
 

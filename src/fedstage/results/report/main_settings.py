@@ -74,4 +74,5 @@ def _choice(chosen: Choice) -> str:
     """Write a choice with its settings, without defaults: ``dirichlet alpha 0.1``."""
     settings = flatten(canonical(chosen))
     name = settings.pop("name")
-    return " ".join([name, *(f"{key} {value}" for key, value in settings.items())])
+    words = (key if value == "{}" else f"{key} {value}" for key, value in settings.items())
+    return " ".join([name, *words])

@@ -62,12 +62,15 @@ def test_what_all_runs_have_in_common_is_told_with_its_defaults():
 def test_values_that_differ_are_told_with_their_methods():
     client = {"steps": 50, "batch_size": 16, "learning_rate": 0.1}
     partition = {"dirichlet": {"alpha": 0.1, "min_samples": 5}}
-    models = {"architectures": ["cnn_small", {"mlp": {"hidden": [5, 6]}}], "global_models": 2}
+    models = {
+        "architectures": ["cnn_small", {"mlp": {"hidden": [5, 6], "head": {}}}],
+        "global_models": 2,
+    }
     told = main_settings(two_methods(client=client, partition=partition, **models))
     assert told["local training"] == "1 epoch (FedAvg), 50 steps (feddf)"
     assert told["learning rate"] == "0.05 (FedAvg), 0.1 (feddf)"
     assert told["partition"] == "iid (FedAvg), dirichlet alpha 0.1 min_samples 5 (feddf)"
-    assert told["model"] == "cnn_small (FedAvg), cnn_small and mlp hidden [5, 6] (feddf)"
+    assert told["model"] == "cnn_small (FedAvg), cnn_small and mlp head hidden [5, 6] (feddf)"
 
 
 def test_what_varies_within_a_method_is_told_without_methods():

@@ -28,6 +28,9 @@ def test_a_report_has_all_that_is_known_of_its_cells(copy):
         for known in ("by stage evaluation", "start-up", "seed: 0", "models"):
             assert known in inside or known in text.partition('<h2 id="settings">')[2]
     assert "unchanged" in folds[0][1]
+    settings = text.partition('<h2 id="settings">')[2]
+    for name in ("rounds", "clients", "participants of a round", "local training", "seeds"):
+        assert f"<dt>{name}</dt>" in settings
 
 
 def test_deleted_logs_are_told_and_are_no_fault(copy):

@@ -93,10 +93,13 @@ def _list(kind: str, target: str | None, config: Path, workflow: Path) -> str:
     return write(*listing(kind, target, config, workflow))
 
 
-def _compare(target: str, rows: Sequence[str], metric: str | None) -> str:
-    from fedstage.results.at_hand.differences import compare, write
+def _compare(
+    target: str, rows: Sequence[str], baseline: str | None, metric: str | None, to: Path | None
+) -> str:
+    from fedstage.results.at_hand.differences import compare, save, write
 
-    return write(compare(target, rows, metric=metric))
+    differences = compare(target, rows, baseline=baseline, metric=metric)
+    return write(differences) if to is None else save(differences, to, target, metric=metric)
 
 
 def _completion(shell: str) -> str:
@@ -180,11 +183,13 @@ COMMANDS = {
     "compare": Command(
         "print which rows of a target's table differ, by paired t-tests over seeds, with p-values "
         "corrected for all comparisons shown (Holm)",
-        "TARGET [--rows ROW ...]",
+        "TARGET [--rows ROW ...] [--baseline ROW] [--to FILE.tex|FILE.csv]",
         [
             _TARGET,
             _option("--rows", nargs="+", default=[], metavar="ROW", help="by default all"),
+            _option("--baseline", metavar="ROW", help="compare the others with this one only"),
             _option("--metric", help="a column of the metrics, by default the table's"),
+            _option("--to", type=Path, metavar="FILE", help="write a file: .tex or .csv"),
         ],
         _compare,
     ),

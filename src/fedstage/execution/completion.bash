@@ -8,6 +8,8 @@ _fedstage() {
         mapfile -t COMPREPLY < <(compgen -W "KINDS" -- "$word")
     elif [[ $command == completion ]]; then
         mapfile -t COMPREPLY < <(compgen -W "bash zsh" -- "$word")
+    elif [[ $command == compare && ${COMP_WORDS[COMP_CWORD - 1]} == --to ]]; then
+        return  # a file
     elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == --to ]]; then
         mapfile -t COMPREPLY < <(compgen -W "PROGRAMS" -- "$word")
     elif [[ $command == compare || $command == export || $command == list || $command == missing ]]; then

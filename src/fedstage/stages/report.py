@@ -49,7 +49,7 @@ def report(
         partition_section(experiment),
         *([claims_section(judged)] if judged else []),
         runs_section(experiment, frame, origins),
-        settings_section(origins),
+        settings_section(experiment, origins),
     ]
     about = circumstances(experiment.experiment, experiment.scale, output, origins)
     save_text(output, render_page(experiment.title, [facts(about)], sections))

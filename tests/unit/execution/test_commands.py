@@ -54,4 +54,5 @@ def test_kinds_targets_and_shells_are_offered(complete):
     assert complete("list", "runs", "q") == ["quickstart/default"]
     assert complete("compare", "") == ["quickstart/default"]
     assert complete("compare", "x") == []
+    assert complete("compare", "quickstart", "--to", "") == []  # a file
     assert complete("completion", "b") == ["bash"]

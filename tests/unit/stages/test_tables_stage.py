@@ -202,3 +202,8 @@ def test_latex_marks_the_best_of_each_column(runs):
     text = make(runs)["latex"].read_text(encoding="utf-8")
     assert r"scaffold & \textbf{71.20 $\pm$ 1.56 (n = 2)} & \textbf{59.45" in text
     assert r"\label{tab:quickstart-default}" in text
+    assert r"fedavg & 66.60 (n = 1) & 52.70 $\pm$ 1.70 (n = 2)$^{*}$ \\" in text  # 9.2, 4.3 less
+    write_metrics(runs.parent / "fedavg_0.1_1.parquet", [9.0, 49.1])
+    text = make(runs)["latex"].read_text(encoding="utf-8")
+    assert r"fedavg & 66.60 (n = 1) & 50.30 $\pm$ 1.70 (n = 2) \\" in text  # 9.2, 9.1 less
+    assert "paired t-test over seeds" in text

@@ -14,13 +14,17 @@ from fedstage.results.cells import names_of
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.measurements import cells_of, values_of_runs
 from fedstage.results.claims.report import p_text
-from fedstage.results.claims.significance import LEVEL, holm, p_outside
+from fedstage.results.claims.significance import LEVEL, holm, p_outside, paired
 from fedstage.results.intervals import confidence_interval
 from fedstage.results.runs_file import ExperimentRuns
-from fedstage.results.tables.labels import NOTHING, join_for_people, signed
+from fedstage.results.tables import latex
+from fedstage.results.tables.exact import frame_as_csv
+from fedstage.results.tables.labels import METRICS, NOTHING, join_for_people, signed
 from fedstage.results.tables.runs import frame_of_runs
-from fedstage.settings.scores import SECONDS, Axis
+from fedstage.settings.scores import SECONDS
+from fedstage.storage.files import save_text
 
+_LEFT = ("row", "than", "column", "verdict")
 HIGHER, LOWER, UNDECIDED = "higher", "lower", "undecided"
 
 
@@ -28,10 +32,11 @@ def compare(
     target: str,
     rows: Collection[str] = (),
     *,
+    baseline: str | None = None,
     metric: str | None = None,
     folder: str | Path = ".",
 ) -> pd.DataFrame:
-    """Return the differences between all rows of a target's table, in the same columns.
+    """Return the differences between rows of a target's table, in the same columns.
 
     Runs of one seed share partition, participants and initial weights, so that each seed gives one
     difference; their mean is judged by the paired t-test (`fedstage.results.intervals`), as claims
@@ -43,6 +48,9 @@ def compare(
         As for `load`.
     rows : collection of str
         Values of the rows to compare, such as methods; by default all rows.
+    baseline : str, optional
+        A value, such as a method, whose rows alone the others are compared with: each with the row
+        that agrees with it on all further axes. By default all pairs of rows are compared.
     metric : str, optional
         A column of the metrics; by default the table's.
 
@@ -64,7 +72,14 @@ def compare(
         raise FedstageError(f"{target}: metric = {experiment.metric!r}: name another metric")
     values = values_of_runs(frame_of_runs(experiment, target), metric or experiment.metric)
     cells = cells_of(experiment, values, published=False)
-    compared = [_compared(*pair, experiment) for pair in _pairs(target, cells, rows, experiment)]
+    axes = experiment.rows
+    for row in rows:
+        _check_row(f"{target}: rows", cells, axes, row)
+    if baseline is not None:
+        _check_row(f"{target}: baseline", cells, axes, baseline)
+    wanted = [c for c in cells if not rows or any(_axes_named(c, axes, name) for name in rows)]
+    pairs = _pairs(wanted, axes) if baseline is None else _with(baseline, wanted, cells, axes)
+    compared = [_compared(*pair, experiment) for pair in pairs]
     if not compared:
         raise FedstageError(f"{target}: there are no two rows to compare")
     frame = pd.DataFrame(compared)
@@ -75,28 +90,41 @@ def compare(
     return frame
 
 
-def _pairs(
-    target: str, cells: Sequence[Cell], rows: Collection[str], experiment: ExperimentRuns
-) -> Iterator[tuple[Cell, Cell]]:
+def _check_row(where: str, cells: Sequence[Cell], axes: Sequence[str], name: str) -> None:
+    """Refuse a name that no row has."""
+    if not any(_axes_named(cell, axes, name) for cell in cells):
+        known = dict.fromkeys(str(cell.axes[axis]) for cell in cells for axis in axes)
+        raise FedstageError(f"{where}: {name!r}: no such row; use {', '.join(known)}")
+
+
+def _pairs(cells: Sequence[Cell], axes: Sequence[str]) -> Iterator[tuple[Cell, Cell]]:
     """Yield the pairs of cells of one column, in the order of the table."""
-    axes = experiment.rows
-    for name in rows:
-        if not any(_is_named(cell.axes, axes, name) for cell in cells):
-            known = dict.fromkeys(str(cell.axes[axis]) for cell in cells for axis in axes)
-            raise FedstageError(f"{target}: rows: {name!r}: no such row; use {', '.join(known)}")
-    wanted = [c for c in cells if not rows or any(_is_named(c.axes, axes, n) for n in rows)]
-    for cell, other in combinations(wanted, 2):
-        if all(cell.axes[axis] == other.axes[axis] for axis in cell.axes if axis not in axes):
-            yield cell, other
+    return (pair for pair in combinations(cells, 2) if _agree(*pair, axes))
 
 
-def _is_named(axes: Mapping[str, Axis], rows: Sequence[str], name: str) -> bool:
-    return any(name in (str(axes[axis]), *names_of(axis, axes[axis])) for axis in rows)
+def _with(
+    baseline: str, wanted: Sequence[Cell], cells: Sequence[Cell], axes: Sequence[str]
+) -> Iterator[tuple[Cell, Cell]]:
+    """Yield each cell with that of the baseline which differs in the axes it is named by only."""
+    bases = [(cell, named) for cell in cells if (named := _axes_named(cell, axes, baseline))]
+    others = [cell for cell in wanted if not _axes_named(cell, axes, baseline)]
+    return ((cell, base) for cell in others for base, named in bases if _agree(cell, base, named))
+
+
+def _axes_named(cell: Cell, axes: Sequence[str], name: str) -> list[str]:
+    """Return the row axes of which a name is a cell's value."""
+    return [
+        axis for axis in axes if name in (str(cell.axes[axis]), *names_of(axis, cell.axes[axis]))
+    ]
+
+
+def _agree(cell: Cell, other: Cell, but: Sequence[str]) -> bool:
+    """Whether cells have the same values on all axes but some."""
+    return all(cell.axes[axis] == other.axes[axis] for axis in cell.axes if axis not in but)
 
 
 def _compared(cell: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, object]:
-    seeds = [seed for seed in cell.values if seed in other.values]
-    differences = [cell.values[seed] - other.values[seed] for seed in seeds]
+    differences = paired(cell.values, other.values)
     interval = confidence_interval(differences)
     return {
         "row": _row(cell, experiment),
@@ -124,10 +152,65 @@ def _verdict(p: float, difference: float) -> str:
 
 def write(differences: pd.DataFrame) -> str:
     """Return the frame of `compare` as a table for a terminal."""
+    heads, lines = _texts(differences)
+    return str(tabulate(lines, headers=heads, tablefmt="simple", disable_numparse=True))
+
+
+def save(
+    differences: pd.DataFrame,
+    path: Path,
+    target: str,
+    *,
+    metric: str | None = None,
+    folder: str | Path = ".",
+) -> str:
+    """Write the frame of `compare` as a file, and return a line about it.
+
+    ``.csv`` has the exact numbers, ``.tex`` is a table for papers; `target`, `metric` and `folder`
+    are those of `compare`.
+
+    Raises
+    ------
+    FedstageError
+        If the path ends otherwise.
+    """
+    if path.suffix == ".csv":
+        save_text(path, frame_as_csv(differences))
+    elif path.suffix == ".tex":
+        save_text(path, _latex(differences, target, read_target(target, Path(folder)), metric))
+    else:
+        raise FedstageError(f"--to = {path}: must end in .tex or .csv")
+    return f"{len(differences)} comparisons are in {path}"
+
+
+def _latex(
+    differences: pd.DataFrame, target: str, experiment: ExperimentRuns, metric: str | None
+) -> str:
+    heads, lines = _texts(differences)
+    measure = metric or experiment.metric
+    name = f"{METRICS[measure]} (%)" if measure in METRICS else measure
+    source = f"Differences of {name} between rows of `{target}`, in the last evaluated round."
+    return latex.render_float(
+        f"{latex.escape(experiment.title)}. {latex.inline(source)}",
+        f"{target}-differences",
+        "".join("l" if head in _LEFT else "r" for head in heads),
+        [latex.line(heads)],
+        [latex.line(texts) for texts in lines],
+        [
+            "**difference**: row minus than, paired over seeds: the mean of the seeds that both "
+            "have.",
+            "**95 % interval**: its own confidence interval (Student's t), without correction.",
+            f"**p (Holm)**: of the paired t-test, corrected for the {len(lines)} comparisons of "
+            "this table (Holm 1979); **verdict**: `undecided` above 0.05.",
+        ],
+    )
+
+
+def _texts(differences: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and lines of differences for people, without columns that are empty."""
     lines = [_written(row) for row in differences.to_dict("records")]
     shown = [name for name in lines[0] if any(line[name] for line in lines)]
-    texts = [[line[name] for name in shown] for line in lines]
-    return str(tabulate(texts, headers=shown, tablefmt="simple", disable_numparse=True))
+    return shown, [[line[name] for name in shown] for line in lines]
 
 
 def _written(row: Mapping[Hashable, Any]) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """How surprising the measurements would be if a claim were not true, or true: p-values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isinf, sqrt
 from statistics import fmean, stdev
 
 from fedstage.results.intervals import central_probability
+from fedstage.settings.scores import Axis
 
 #: The error that is allowed to all verdicts of a report together.
 LEVEL = 0.05
@@ -29,6 +30,11 @@ def p_outside(values: Sequence[float], low: float, high: float) -> float:
         _p_above([-value for value in values], -low, closed=False),
         _p_above(values, high, closed=False),
     )
+
+
+def paired(left: Mapping[Axis, float], right: Mapping[Axis, float]) -> list[float]:
+    """Return the difference left - right of each seed that both have."""
+    return [value - right[seed] for seed, value in left.items() if seed in right]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -211,7 +211,8 @@ def save_figure(figure: Figure, paths: Sequence[Path], caption: str = "") -> Non
             raise FedstageError(f"{path}: suffix = {path.suffix!r}: {allowed}")
     for path, kind in zip(paths, kinds, strict=True):
         if kind == _CAPTION:
-            save_text(path, f"{caption}\n")
+            # In a line of its own, part of a title could be a directive of the report's captions.
+            save_text(path, f"{' '.join(caption.split())}\n")
         else:
             _draw_file(figure, path, kind)
 

@@ -9,6 +9,7 @@ from fedstage.results.claims.report import report_parts
 from fedstage.results.figures.names import read_names
 from fedstage.results.figures.partition import MOST_PARTITIONS, find_partitions, read_histogram
 from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+from fedstage.results.report.main_settings import main_settings
 from fedstage.results.report.origins import Origin, shared_settings
 from fedstage.results.report.page import (
     Section,
@@ -107,12 +108,14 @@ def runs_section(
     return Section("runs", "Where the numbers come from", [html.paragraph(intro), *parts])
 
 
-def settings_section(origins: Sequence[Origin]) -> Section:
-    """Return the settings that all runs share."""
+def settings_section(experiment: ExperimentRuns, origins: Sequence[Origin]) -> Section:
+    """Return the settings that people look for, and all those of recipes that all runs share."""
     shared = shared_settings(origins)
     lines = [f"{key}: {value}" for key, value in shared.items()]
     body = preformatted(lines) if lines else html.paragraph("None.")
-    return Section("settings", "Settings that all runs share", [body])
+    parts = [facts(main_settings(experiment)), html.heading("Settings that all runs share")]
+    parts.append(html.paragraph("As their recipes have them, without defaults:"))
+    return Section("settings", "Settings", [*parts, body])
 
 
 def _run(

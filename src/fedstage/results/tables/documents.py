@@ -18,7 +18,7 @@ def write_document(
     html: Path | None = None,
 ) -> None:
     """Write tables and their notes; `source` is a sentence about the numbers in them."""
-    parts = [source]
+    parts = [markdown_writer.paragraph(source)]
     for table in tables:
         parts += [_grid(table), markdown_writer.items(table.notes)]
     save_text(markdown, markdown_writer.page(title, parts))

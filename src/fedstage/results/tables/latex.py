@@ -1,7 +1,8 @@
 r"""The result table in LaTeX, for papers: booktabs rules, the best federated method bold.
 
 Each column is ranked by itself, within a block: the lines that share all row axes but the last,
-such as the methods of one model. What Welch's test cannot tell from the best has a star.
+such as the methods of one model. A star marks what does not differ from the best by the test of
+`fedstage compare`: paired over seeds, with Holm's correction over the comparisons of the column.
 """
 
 import re
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import isnan
 
-from fedstage.results.intervals import welch_interval
-from fedstage.results.tables.layout import Layout, Mean, TextColumn
+from fedstage.results.claims.significance import LEVEL, holm, p_outside, paired
+from fedstage.results.tables.layout import Layout, TextColumn
 
 _ESCAPED = str.maketrans(
     {
@@ -43,33 +44,54 @@ _NOTE = (
     "pooled data, or by each client alone, are not ranked. "
 )
 _TESTED = (
-    "A star: not told apart from it, because the 95 % confidence interval of the difference "
-    "(Welch's t-test over seeds) has 0 in it."
+    "A star: not distinguished from it by the paired t-test over seeds (p > 0.05, with Holm's "
+    "correction over the comparisons in the column); published numbers are not tested."
 )
 _UNTESTED = "With a single seed no test tells others apart from it."
 
 
 def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
     r"""Return a result table as a LaTeX float for ``\input``; its label is ``tab:`` and `label`."""
-    left, right = len(layout.rows), len(layout.columns)
+    head = [*layout.rows, *(column.head for column in layout.columns)]
+    return render_float(
+        f"{escape(title)}. {inline(source)}",
+        label,
+        "l" * len(layout.rows) + "r" * len(layout.columns),
+        [*_groups(layout), line(head)],
+        list(_body(layout)),
+        [*layout.legend, *_notes(layout)],
+    )
+
+
+def render_float(
+    caption: str,
+    label: str,
+    alignment: str,
+    heads: Sequence[str],
+    body: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    """Return a float with a table and notes below it.
+
+    The caption, and the lines of heads and body, are LaTeX; the notes are Markdown.
+    """
     return "\n".join(
         [
             r"% Needs \usepackage{booktabs}.",
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{escape(title)}. {inline(source)}}}",
+            rf"  \caption{{{caption}}}",
             rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9_-]', '-', label)}}}",
-            rf"  \begin{{tabular}}{{{'l' * left}{'r' * right}}}",
+            rf"  \begin{{tabular}}{{{alignment}}}",
             r"    \toprule",
-            *_groups(layout),
-            _line([*layout.rows, *(column.head for column in layout.columns)]),
+            *heads,
             r"    \midrule",
-            *_body(layout),
+            *body,
             r"    \bottomrule",
             r"  \end{tabular}",
             r"  \par\medskip",
             r"  \begin{minipage}{\linewidth}\footnotesize",
-            *(rf"    {inline(line)}\par" for line in [*layout.legend, *_notes(layout)]),
+            *(rf"    {inline(note)}\par" for note in notes),
             r"  \end{minipage}",
             r"\end{table}",
             "",
@@ -112,14 +134,14 @@ def _groups(layout: Layout) -> Iterator[str]:
 def _body(layout: Layout) -> Iterator[str]:
     """Yield the lines, with rules between blocks; only the first line of a block shows its key."""
     blocks = _blocks(layout.keys)
+    columns = [_marked(column, blocks) for column in layout.columns]
     for block in blocks:
         if block is not blocks[0] and len(blocks) < len(layout.keys):
             yield r"    \midrule"
-        columns = [_marked(column, block) for column in layout.columns]
-        for number, line in enumerate(block):
-            key = layout.keys[line]
+        for number, place in enumerate(block):
+            key = layout.keys[place]
             shown = [*("" if number else text for text in key[:-1]), key[-1]]
-            yield _line(shown, [column[number] for column in columns])
+            yield line(shown, [cells[place] for cells in columns])
 
 
 def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
@@ -130,32 +152,35 @@ def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
     return list(blocks.values())
 
 
-def _line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
+def line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
     """Write a line of plain texts, then of cells that are LaTeX."""
     return f"    {' & '.join([*map(escape, texts), *cells])} \\\\"
 
 
-def _marked(column: TextColumn, block: Sequence[int]) -> list[str]:
-    """Return the cells of a block, the highest bold, a star at those not told apart from it."""
-    cells = [escape(column.texts[line]) for line in block]
-    means = [column.means[line] for line in block] if column.means else []
-    ranked = [mean for mean in means if not isnan(mean.value)]
-    if len({mean.value for mean in ranked}) < 2:
-        return cells
-    best = max(ranked, key=lambda mean: mean.value)
-    return [_shown(cell, mean, best) for cell, mean in zip(cells, means, strict=True)]
-
-
-def _shown(cell: str, mean: Mean, best: Mean) -> str:
-    """Mark a cell as the best of its block, or as one that may be as good."""
-    if mean.value == best.value:
-        return rf"\textbf{{{cell}}}"
-    low, high = welch_interval(best, mean)
-    return rf"{cell}$^{{*}}$" if low <= 0 <= high else cell
+def _marked(column: TextColumn, blocks: Sequence[Sequence[int]]) -> list[str]:
+    """Return the cells of a column: the best of a block bold, a star at what may be as good."""
+    cells = [escape(text) for text in column.texts]
+    others: dict[int, list[float]] = {}
+    for block in blocks if column.means else []:
+        means = {place: column.means[place] for place in block}
+        ranked = {place: mean for place, mean in means.items() if not isnan(mean.value)}
+        if len({mean.value for mean in ranked.values()}) < 2:
+            continue
+        best = max(ranked.values(), key=lambda mean: mean.value)
+        for place, mean in ranked.items():
+            if mean.value == best.value:
+                cells[place] = rf"\textbf{{{cells[place]}}}"
+            else:
+                others[place] = paired(best.by_seed, mean.by_seed)
+    p_values = holm([p_outside(differences, 0.0, 0.0) for differences in others.values()])
+    for (place, differences), p_value in zip(others.items(), p_values, strict=True):
+        if len(differences) > 1 and p_value > LEVEL:
+            cells[place] += "$^{*}$"
+    return cells
 
 
 def _notes(layout: Layout) -> list[str]:
     """Return what the marks mean, where there are any."""
     means = [mean for column in layout.columns for mean in column.means if not isnan(mean.value)]
-    tested = any(mean.seeds > 1 and not isnan(mean.std) for mean in means)
+    tested = any(len(mean.by_seed) > 1 for mean in means)
     return [_NOTE + (_TESTED if tested else _UNTESTED)] if means else []

@@ -1,6 +1,6 @@
 """The cells of a result table as texts, which Markdown, HTML and LaTeX draw."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Any, NamedTuple
@@ -23,15 +23,14 @@ from fedstage.results.tables.runs import (
     DIFFERENCE_HIGH,
     DIFFERENCE_LOW,
     PUBLISHED,
-    PUBLISHED_SEEDS,
     PUBLISHED_STD,
 )
 from fedstage.results.tables.summary import is_compared, is_released, metric_of
-from fedstage.settings.scores import Metric
+from fedstage.settings.scores import Axis, Metric
 
-#: The column of a table that says which rows are of federated methods; by default all are.
-FEDERATED = "_federated"
-_OF_PAPER = (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)
+#: Further columns of a table: whether a row is of a federated method, by default all are, and its
+#: measured values by seed.
+FEDERATED, BY_SEED = "_federated", "_by_seed"
 _PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
 _RELEASED = "as_released: highest round, no result (%)"
 
@@ -69,11 +68,13 @@ Key = tuple[str, ...]
 
 
 class Mean(NamedTuple):
-    """A mean over seeds, nan where there is none or nothing to rank it with, and its deviation."""
+    """A mean over seeds, nan where there is none or nothing to rank it with, and each seed's value.
+
+    Published means have no values.
+    """
 
     value: float = nan
-    std: float = nan
-    seeds: int = 1
+    by_seed: Mapping[Axis, float] = {}
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[Key], list[Tex
         TextColumn(
             head_of(metric),
             _pairs(table, metric, "std"),
-            means=_means(table, metric, "std", "seeds"),
+            means=_means(table, metric, BY_SEED),
             places=range(len(table)),
         ),
         *_further_columns(table, _PUBLISHED, _DIFFERENCE),
@@ -170,7 +171,7 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
     columns = []
     if is_compared(table):
         numbers = _pairs(table, PUBLISHED, PUBLISHED_STD)
-        columns.append(TextColumn(published, numbers, means=_means(table, *_OF_PAPER)))
+        columns.append(TextColumn(published, numbers, means=_means(table, PUBLISHED)))
         columns.append(TextColumn(difference, _differences(table)))
     if is_released(table):
         columns.append(TextColumn(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
@@ -196,7 +197,7 @@ def _pivot(
     cells = TextColumn(
         "measured",
         _measured(table, [*rows, *columns]),
-        means=_means(table, metric_of(table), "std", "seeds"),
+        means=_means(table, metric_of(table), BY_SEED),
         places=range(len(table)),
     )
     every = [cells, *_further_columns(table, "published", "difference")]
@@ -260,14 +261,14 @@ def _pairs(table: pd.DataFrame, mean: str, std: str) -> list[str]:
     return [mean_and_std(m, s) for m, s in zip(table[mean], table[std], strict=True)]
 
 
-def _means(table: pd.DataFrame, mean: str, std: str, seeds: str) -> list[Mean]:
+def _means(table: pd.DataFrame, mean: str, by_seed: str = "") -> list[Mean]:
     """Return what ranks the rows of a table; only rows of federated methods are ranked."""
     ranked = table[FEDERATED] if FEDERATED in table else [True] * len(table)
-    columns = zip(table[mean], table[std], table[seeds], ranked, strict=True)
-    return [
-        Mean(m, s, 1 if pd.isna(n) else int(n)) if federated else Mean()
-        for m, s, n, federated in columns
-    ]
+    seeds: Iterable[Mapping[Axis, float]] = (
+        table[by_seed] if by_seed in table else [{}] * len(table)
+    )
+    columns = zip(table[mean], seeds, ranked, strict=True)
+    return [Mean(m, values) if federated else Mean() for m, values, federated in columns]
 
 
 def _differences(table: pd.DataFrame) -> list[str]:

@@ -1,5 +1,9 @@
-"""Documents in Markdown: pages, tables and lists; `html` has functions of the same names."""
+"""Documents in Markdown: pages, tables and lists; `html` has functions of the same names.
 
+No text of a document is HTML: a `<` that would begin a tag is written as `&lt;`.
+"""
+
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,18 +22,24 @@ def render(layout: "Layout", title: str, source: str) -> str:
 
 def page(title: str, parts: Sequence[str]) -> str:
     """Return a document with a title and the given parts."""
-    text = "\n\n".join([f"# {one_line(title)}", *parts])
+    text = "\n\n".join([f"# {one_line(without_tags(title))}", *parts])
     return text if text.endswith("\n") else f"{text}\n"
 
 
 def heading(text: str) -> str:
     """Return the heading of a section."""
-    return f"## {text}"
+    return f"## {without_tags(text)}"
 
 
 def paragraph(text: str) -> str:
     """Return text as a paragraph."""
-    return text
+    return without_tags(text)
+
+
+def without_tags(text: str) -> str:
+    """Return text in which nothing is a tag, a comment or a character reference of HTML."""
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    return re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", text)
 
 
 def one_line(text: str) -> str:
@@ -39,7 +49,7 @@ def one_line(text: str) -> str:
 
 def items(texts: Sequence[str]) -> str:
     """Return texts as a list."""
-    return "\n".join(f"- {one_line(text)}" for text in texts)
+    return "\n".join(f"- {one_line(without_tags(text))}" for text in texts)
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
@@ -72,5 +82,5 @@ def _heads(columns: Sequence["TextColumn"]) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """Return text that stays in its cell, and is no formula."""
-    return one_line(text).replace("|", "\\|").replace("$", "\\$")
+    """Return text that stays in its cell, and is no formula or tag."""
+    return one_line(without_tags(text)).replace("|", "\\|").replace("$", "\\$")

@@ -1,14 +1,16 @@
 """The table of an experiment for people: labels, notes, and what it is a table of."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.dropped import note_dropped
 from fedstage.results.tables.labels import for_people, frame_for_people
-from fedstage.results.tables.layout import FEDERATED, Layout, describe_source, lay_out
+from fedstage.results.tables.layout import BY_SEED, FEDERATED, Layout, describe_source, lay_out
 from fedstage.results.tables.runs import last_rounds
+from fedstage.results.tables.summary import values_by_seed
 
 
 def present(
@@ -23,7 +25,9 @@ def present(
     `counts` the updates that `count_dropped` counts.
     """
     people, shown = for_people(experiment), frame_for_people(table, experiment)
-    shown = shown.assign(**{FEDERATED: experiment.federated()})
+    measured = values_by_seed(frame, experiment.axes, experiment.metric)
+    ranking: dict[str, Any] = {FEDERATED: experiment.federated(), BY_SEED: measured}
+    shown = shown.assign(**ranking)
     notes = [*note_dropped(experiment, counts), *experiment.notes]
     layout = lay_out(shown, people.rows, people.columns, experiment.published, notes)
     last = last_rounds(frame)

@@ -1,6 +1,6 @@
 """The result table: the last evaluated round of each run, averaged over seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
 
@@ -23,7 +23,7 @@ from fedstage.results.tables.runs import (
     PUBLISHED_STD,
     last_rounds,
 )
-from fedstage.settings.scores import Metric
+from fedstage.settings.scores import Axis, Metric
 
 #: The measured columns of a table after its metric, which is a mean over seeds. Metrics and
 #: deviations are in percent.
@@ -77,16 +77,30 @@ def summarise(
     FedstageError
         If the seeds of one row ended in different rounds.
     """
-    cells = last_rounds(frame).groupby(list(axes), sort=False, dropna=False)
     rows = [
         dict(zip(axes, key, strict=True)) | _average(cell, join_labels(axes, key), metric)
-        for key, cell in cells
+        for key, cell in _cells(frame, axes)
     ]
     table = pd.DataFrame(rows, columns=table_schema(frame, axes, metric).names)
     types = {axis: frame[axis].dtype for axis in axes}
     if is_compared(frame):
         types |= {name: frame[name].dtype for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
     return table.astype({metric: "float64", "client_std": "float64", **types})
+
+
+def values_by_seed(
+    frame: pd.DataFrame, axes: Sequence[str], metric: Metric = "top1_accuracy"
+) -> list[dict[Axis, float]]:
+    """Return what each row of `summarise` is the mean of, by seed."""
+    cells = _cells(frame, axes)
+    return [dict(zip(cell[SEED], cell[metric], strict=True)) for _, cell in cells]
+
+
+def _cells(
+    frame: pd.DataFrame, axes: Sequence[str]
+) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield the values on axes of each row of the table, and the last rounds of its seeds."""
+    yield from last_rounds(frame).groupby(list(axes), sort=False, dropna=False)
 
 
 def is_compared(frame: pd.DataFrame) -> bool:

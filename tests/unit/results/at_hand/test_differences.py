@@ -3,12 +3,14 @@
 from itertools import product
 from statistics import fmean
 
+import pandas as pd
 import pytest
 from scipy.stats import ttest_rel
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.results import compare
+from fedstage.storage.files import load_json, save_json
 
 ACCURACIES = {
     "fedsdd": [70.0, 72.0, 71.0],
@@ -51,6 +53,31 @@ def test_fewer_rows_are_corrected_less(folder):
     assert few["p"].min() == pytest.approx(every["p"].min() / 3)
 
 
+def test_a_baseline_is_compared_with_every_other_row_and_nothing_else(folder):
+    frame = compare("tiny/mini", baseline="fedavg", folder=folder)
+    assert list(zip(frame["row"], frame["than"], frame["column"], strict=True)) == [
+        (row, "FedAvg", column) for column in ("α = 0.1", "α = 1") for row in ("FedSDD", "fedprox")
+    ]
+    plain = ttest_rel(ACCURACIES["fedsdd"], ACCURACIES["fedavg"])
+    assert frame["p"].min() == pytest.approx(4 * plain.pvalue)  # Holm: the smallest of four
+    assert (frame["difference"].iloc[0], frame["verdict"].iloc[0]) == (
+        pytest.approx(71 - 182.5 / 3), "higher",
+    )  # fmt: skip
+    one = compare("tiny/mini", ["fedsdd"], baseline="fedavg", folder=folder)
+    assert list(one["row"]) == ["FedSDD", "FedSDD"]
+
+
+def test_a_baseline_is_that_of_the_same_values_on_the_other_row_axes(folder):
+    path = folder / "results/descriptions/tiny/mini.runs.json"
+    save_json(path, load_json(path) | {"rows": ["partition.alpha", "method"], "columns": []})
+    frame = compare("tiny/mini", baseline="fedavg", folder=folder)
+    assert list(zip(frame["row"], frame["than"], strict=True)) == [
+        (f"α = {alpha}, Method = {row}", f"α = {alpha}, Method = FedAvg")
+        for alpha in (0.1, 1)
+        for row in ("FedSDD", "fedprox")
+    ]
+
+
 def test_another_metric(folder):
     frame = compare("tiny/mini", metric="loss", folder=folder)
     assert set(frame["difference"]) == {0.0}
@@ -62,6 +89,8 @@ def test_another_metric(folder):
         ({"rows": ["feddf"]}, "rows: 'feddf': no such row; use fedsdd, fedavg, fedprox"),
         ({"rows": ["fedavg"]}, "there are no two rows to compare"),
         ({"metric": "speed"}, "metric = 'speed': not measured; use one of"),
+        ({"baseline": "feddf"}, "baseline: 'feddf': no such row; use fedsdd, fedavg, fedprox"),
+        ({"rows": ["fedavg"], "baseline": "fedavg"}, "there are no two rows to compare"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(folder, options, message):
@@ -80,3 +109,23 @@ def test_the_command_prints_a_table(folder, monkeypatch, capsys):
         assert text in where
     assert main(["compare", "nothing"]) == 1
     assert capsys.readouterr().err.startswith("fedstage compare: nothing: no results")
+
+
+def test_the_command_writes_a_table_for_papers_or_programs(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    command = ["compare", "tiny/mini", "--baseline", "fedavg", "--to"]
+    assert main([*command, "d.csv"]) == 0
+    exact = pd.read_csv("d.csv")
+    pd.testing.assert_frame_equal(exact, compare("tiny/mini", baseline="fedavg"))
+    assert capsys.readouterr().out == "4 comparisons are in d.csv\n"
+    assert main([*command, "d.tex"]) == 0
+    text = (folder / "d.tex").read_text(encoding="utf-8")
+    assert r"\begin{tabular}{lllrrrrl}" in text
+    assert r"FedSDD & FedAvg & $\alpha$ = 0.1 & 3 & +10.17 & " in text
+    assert "paired over seeds" in text
+    assert "for the 4 comparisons of this table (Holm 1979)" in text
+    assert r"\caption{Tiny. Differences of top-1 accuracy (\%)" in text
+    assert main([*command, "d.tex", "--metric", "loss"]) == 0
+    assert "Differences of loss between" in (folder / "d.tex").read_text(encoding="utf-8")
+    assert main([*command, "d.md"]) == 1
+    assert "--to = d.md: must end in .tex or .csv" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_comparisons_have_their_interval_and_verdict():
 def test_the_report_says_what_was_claimed_and_measured():
     text = report()
     assert text.startswith("# The claims\n\nOf `e`.\n\n| Claim")
-    assert "- **above**: A is <above> B." in text
+    assert "- **above**: A is &lt;above> B." in text
     assert text.endswith("- Measured at scale `mini`.\n")
 
 

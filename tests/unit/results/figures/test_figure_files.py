@@ -30,6 +30,12 @@ def test_a_figure_is_for_screens_and_print_with_its_caption_beside_it(tmp_path):
     assert "Mean" not in svg.decode()
 
 
+def test_a_caption_is_one_line_so_that_no_title_begins_a_block_of_the_report(tmp_path):
+    path = tmp_path / "a.txt"
+    save_figure(drawn(), [path], "A\n\n.. raw:: html\n\n   <script>b</script>\u2028. Mean.")
+    assert path.read_text() == "A .. raw:: html <script>b</script> . Mean.\n"
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files_are_the_same_byte_for_byte_and_carry_no_date_or_version(tmp_path, monkeypatch, kind):
     one, other = tmp_path / f"one.{kind}", tmp_path / f"other.{kind}"

@@ -1,7 +1,11 @@
+import re
+
 import pytest
 
+from fedstage.results.tables import html, markdown
 from fedstage.results.tables.columns import Column, text_table
 from fedstage.results.tables.documents import write_document
+from fedstage.results.tables.layout import Layout, TextColumn
 
 
 def write(folder, head, legend, lines, **changes):
@@ -29,6 +33,8 @@ def test_keys_are_on_the_left_and_numbers_on_the_right(tmp_path):
 #: Names as a method's label, a class or a client may have, and their cells.
 HOSTILE = [
     ("=1+1", "=1+1"), ("a\nb", "a b"), ("a\r\nb\u2028c", "a b c"), ("$a$", "\\$a\\$"),
+    ("<script>1 < 2</script>", "&lt;script>1 < 2&lt;/script>"), ("&lt;b>", "&amp;lt;b>"),
+    ("`<!-- `", "`&lt;!-- `"), ("AT&T; R & D", "AT&amp;T; R & D"),
 ]  # fmt: skip
 
 
@@ -38,3 +44,18 @@ def test_no_name_breaks_a_table_of_markdown(tmp_path, name, in_markdown):
     *_, head, _, row, _, note, end = markdown.split("\n")
     assert (head, row) == (f"| Method | {in_markdown} |", f"| {in_markdown} | – |")
     assert (note.startswith("- "), end) == (True, "")
+
+
+@pytest.mark.parametrize("writer", [markdown, html])
+def test_no_part_of_a_document_lets_a_tag_pass(writer):
+    text = "the <script>alert(1)</script> of `<b>`"
+    layout = Layout([text], [(text,)], [TextColumn(text, [text], text)], [text])
+    pages = [
+        writer.page(text, [writer.heading(text), writer.paragraph(text), writer.items([text])]),
+        writer.grid([text], [[text]], 1),
+        markdown.compact_grid([text], [[text]], 1),
+        markdown.render(layout, text, text),
+    ]
+    for page in pages:
+        assert "&lt;script" in page
+        assert not re.search("<script|<b>", page)

@@ -1,7 +1,9 @@
 import math
 import re
+from statistics import fmean
 
 import pytest
+from scipy.stats import ttest_rel
 
 from fedstage.results.tables.latex import escape, inline, render_latex
 from fedstage.results.tables.layout import Layout, Mean, TextColumn
@@ -58,12 +60,36 @@ def test_cells_that_are_equal_share_their_mark():
     assert [r"\textbf" in line for line in marked] == [True, False, True, False, False]
 
 
-def test_what_is_not_told_apart_from_the_best_has_a_star():
-    """61 ± 1 may be as good as 62 ± 1 (three seeds), 40 ± 1 is not, and of 61.9 nobody knows."""
-    means = [Mean(62.0, 1.0, 3), Mean(61.0, 1.0, 3), Mean(40.0, 1.0, 3), Mean(61.9, NAN, 1)]
-    assert one_axis(means) == [
-        r"m0 & \textbf{62.0}", r"m1 & 61.0$^{*}$", r"m2 & 40.0", r"m3 & 61.9"
+def seeds(*scores):
+    return Mean(fmean(scores), dict(enumerate(scores)))
+
+
+#: Seeds differ by far more than methods; `WORSE` is worse with each, p = 0.0011 unpaired 0.9.
+BEST, WORSE, AS_GOOD = (60.0, 70.0, 80.0), (59.0, 69.1, 79.0), (61.0, 69.0, 79.9)
+
+
+def test_methods_are_paired_over_seeds_as_fedstage_compare_does():
+    means = [seeds(*BEST), seeds(*WORSE), seeds(*AS_GOOD), Mean(69.9), seeds(69.9)]
+    assert [line.split(" & ")[1] for line in one_axis(means)] == [
+        r"\textbf{70.0}", "69.0", "70.0$^{*}$", "69.9", "69.9"
     ]  # fmt: skip
+
+
+def test_only_seeds_that_both_have_are_compared():
+    other = Mean(69.0, {0: 59.0, 1: 69.1, 2: 79.0, 7: 95.0})
+    assert one_axis([seeds(*BEST), other])[1] == "m1 & 69.0"
+
+
+def test_stars_are_corrected_for_all_comparisons_of_a_column():
+    """One method with p = 0.03 has no star by itself, but two have one, also in two blocks."""
+    less = seeds(59.0, 68.8, 79.4)
+    assert 0.025 < ttest_rel(BEST, list(less.by_seed.values())).pvalue < 0.05
+    assert "*" not in "".join(one_axis([seeds(*BEST), less]))
+    assert "".join(one_axis([seeds(*BEST), less, less])).count("$^{*}$") == 2
+    keys = [(model, method) for model in "ab" for method in "mn"]
+    blocks = [column([seeds(*BEST), less] * 2), column([seeds(*BEST), less, Mean(), less])]
+    text = drawn(layout(keys, blocks, rows=("model", "method")))
+    assert [line.count("$^{*}$") for line in body(text)] == [0, 1, 0, 0, 1]
 
 
 def test_a_bound_is_not_ranked():
@@ -73,11 +99,14 @@ def test_a_bound_is_not_ranked():
 
 
 def test_the_note_says_whether_there_is_a_test():
-    one, several = (drawn(layout([("a",), ("b",)], [column(means)])) for means in (
-        [1.0, 2.0], [Mean(1.0, 0.1, 2), Mean(2.0, 0.1, 2)],
-    ))  # fmt: skip
+    one, several = (
+        drawn(layout([("a",), ("b",)], [column(means)]))
+        for means in ([1.0, 2.0], [seeds(1.0, 1.1), seeds(2.0, 2.2)])
+    )
     assert "With a single seed no test" in one
-    assert "Welch's t-test over seeds" in several
+    assert "paired t-test over seeds" in several
+    assert "Holm's correction over the comparisons in the column" in several
+    assert "Welch" not in several
 
 
 def test_exact_numbers_are_ranked_and_not_their_texts():

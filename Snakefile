@@ -5,14 +5,16 @@ snakemake --cores all EXPERIMENT/SCALE                    any experiment
 snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
 """
 
+import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
 
-from fedstage.execution.faults import explained
+from fedstage.execution.faults import explain_interrupt, explained
 from fedstage.storage.yaml_files import load_yaml
 
 min_version("9.0")
+sys.excepthook = explain_interrupt
 
 # Snakemake does not say where in it a fault is.
 if Path("config.yaml").is_file():
@@ -66,6 +68,7 @@ onstart:
     lift_rate_limit(workflow.scheduler)
     stop_in_a_thread(workflow.scheduler)
     stop_at_bad_data(workflow.scheduler)
+    note_interrupts(workflow.scheduler)
     show_size()
 
 

@@ -53,7 +53,8 @@ def _at_terminal() -> int:
     """Run the command of this process's arguments; return its exit code.
 
     Names and texts are UTF-8, also where the locale is none. Output may be closed, or be a pipe
-    whose reader has seen enough, after which the code is that of other programs, 128 + SIGPIPE.
+    whose reader has seen enough, after which the code is that of other programs, 128 + SIGPIPE; so
+    it is after Ctrl-C.
     """
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])
@@ -63,6 +64,8 @@ def _at_terminal() -> int:
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)  # else the end of the process would flush again

@@ -1,4 +1,4 @@
-"""The three internals of Snakemake that are replaced, all of its scheduler, and why.
+"""The four internals of Snakemake that are replaced, all of its scheduler, and why.
 
 What an option can do stands in `workflow/profiles/default`, what a plugin can do in `terminal_log`.
 `tests/unit/execution/test_internals.py` fails when Snakemake changes what is relied upon here.
@@ -48,3 +48,22 @@ def stop_at_bad_data(scheduler: Any) -> None:
             scheduler.keepgoing = False
 
     scheduler._handle_error = handled
+
+
+def note_interrupts(scheduler: Any) -> None:
+    """Let the scheduler keep of Ctrl-C, as it does of SIGTERM, that the user has ended the run.
+
+    It then cancels what its executor runs, which nothing else does before a run that has failed.
+    """
+    cancel = scheduler._executor.cancel
+
+    def cancelled() -> None:
+        scheduler._user_kill = "interrupt"
+        cancel()
+
+    scheduler._executor.cancel = cancelled
+
+
+def was_interrupted(scheduler: Any) -> bool:
+    """Whether the user has ended the run, by Ctrl-C or SIGTERM."""
+    return scheduler._user_kill is not None

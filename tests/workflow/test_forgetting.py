@@ -1,7 +1,9 @@
 """A natural client is forgotten, and what still contains it deleted: a real run."""
 
+import gzip
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +11,10 @@ import pandas as pd
 import pytest
 import yaml
 
+from fedstage.execution import forget as command
 from fedstage.execution.cli import main
 from fedstage.storage.provenance import content_digest
+from fedstage.storage.strays import machine
 
 pytestmark = pytest.mark.workflow
 
@@ -97,9 +101,7 @@ def test_nothing_of_the_client_is_left_and_all_else_stays(made, capsys):
     assert digests(made) == before
     assert forget("--delete") == 0
     after = digests(made)
-    report = json.loads(
-        (made.path / "results/forgetting/patients/default.deleted.json").read_text()
-    )
+    report = report_of(made)
     assert report["clients"] == [1]
     assert report["left"] == {}
     removed = {one["file"]: one["digest"] for one in report["removed"]}
@@ -127,11 +129,68 @@ def outputs(record):
     return [file for files in record["outputs"].values() for file in files]
 
 
-def test_a_copy_is_found_by_its_content(made, capsys):
+def test_copies_are_found_by_their_content_whatever_they_are_called(made, capsys):
     (model,) = made.path.glob("results/local_models/table*seed0*/client_1.safetensors")
-    shutil.copy(model, made.path / "results/backup.safetensors")
+    table = made.path / "results/tables/patients/default.csv"
+    text, results = model.read_bytes(), made.path / "results"
+    copies = {
+        "backup.safetensors": text,
+        "tables/model.bak": text,
+        "model.gz": gzip.compress(text),
+        "logs/tables/default.csv.gz": gzip.compress(table.read_bytes()),
+        f".{model.name}.elsewhere.1.tmp": text,
+        "cut.tmp": text[:-1],
+    }
+    for name, content in copies.items():
+        (results / name).write_bytes(content)
+    for _ in range(2):  # also when all that was deleted is known from the report alone
+        assert forget("--delete") == 1
+        told = capsys.readouterr().err
+        for name in copies:
+            assert f"results/{name}: left, a copy of a deleted file" in told
+    for name in copies:
+        (results / name).unlink()
+    with zipfile.ZipFile(results / "all.zip", "w") as archive:
+        archive.writestr("model", text)
+    assert forget("--delete") == 0
+    *closed, told = capsys.readouterr().out.splitlines()
+    assert closed == ["results/all.zip: an archive, or damaged: not looked into"]
+    assert "archives, files outside results, and the raw data may remain" in told
+
+
+def test_what_killed_and_failed_jobs_have_left_is_deleted(made, capsys):
+    (model,) = made.path.glob("results/local_models/table*seed0*/client_1.safetensors")
+    stray = model.with_name(f".{model.name}.{machine()}.{2**30}.tmp")
+    stray.write_bytes(b"half of it")
+    writing = model.with_name(f".{model.name}.elsewhere.7.tmp")
+    logs, recipe = made.path / "results/logs", model.parent.name
+    (trained,) = made.path.glob("results/training/table*")
+    failed = [
+        logs / f"quantised_model/{recipe}/client_1.log",
+        logs / f"segment/{trained.name}/segment_0002_0002_groups_0.log",
+        logs / f"recipe/training/{trained.name}.log",
+    ]
+    others = [
+        logs / f"quantised_model/{recipe}/client_0.log",
+        logs / "description/patients/default.runs.log",
+    ]
+    for log in (*failed, *others):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("fedstage: failed")
+    failed[2].with_suffix(".record.json").unlink()
+    foreign = made.path / "results/by_method/patients/default/mine"
+    foreign.symlink_to("/nowhere")
+    assert forget("--delete") == 0
+    links = [path for path in (made.path / "results").rglob("*") if path.is_symlink()]
+    assert [path for path in links if not path.exists()] == [foreign]
+    assert foreign in links
+    assert not any(path.exists() for path in (stray, *failed))
+    assert all(path.exists() for path in others)
+    removed = {row["file"]: row["contains"] for row in report_of(made)["removed"]}
+    assert removed[str(stray.relative_to(made.path))] == "of a killed job"
+    writing.write_bytes(b"half of it")
     assert forget("--delete") == 1
-    assert "results/backup.safetensors: left, a copy of a deleted file" in capsys.readouterr().err
+    assert "left, a process is writing a deleted file" in capsys.readouterr().err
 
 
 def test_recipes_that_are_not_configured_any_more_are_deleted_too(made):
@@ -145,15 +204,27 @@ def test_recipes_that_are_not_configured_any_more_are_deleted_too(made):
     assert not (made.path / "results/tables/later/default.csv").exists()
 
 
-def test_a_deletion_that_was_stopped_goes_on(made):
+def test_a_deletion_that_was_stopped_goes_on(made, monkeypatch, capsys):
+    def stopped(*arguments):
+        delete(*arguments)
+        raise KeyboardInterrupt
+
+    delete = command.delete_files
     for path in made.path.glob("results/data/table*/*"):
         path.unlink()
-    assert forget("--delete") == 0
-    report = json.loads(
-        (made.path / "results/forgetting/patients/default.deleted.json").read_text()
-    )
-    assert any(one["file"].endswith("/train.safetensors") for one in report["removed"])
+    (model,) = made.path.glob("results/local_models/table*seed0*/client_1.safetensors")
+    copy = made.path / "results/copy.bak"
+    shutil.copy(model, copy)
+    monkeypatch.setattr(command, "delete_files", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        forget("--delete")
+    monkeypatch.setattr(command, "delete_files", delete)
+    assert any(row["file"].endswith("/train.safetensors") for row in report_of(made)["removed"])
+    assert forget("--delete") == 1
+    assert "copy.bak: left, a copy" in capsys.readouterr().err
+    copy.unlink()
     assert forget("--delete") == 0  # nothing is there any more
+    assert report_of(made)["left"] == {}
 
 
 @pytest.mark.parametrize(

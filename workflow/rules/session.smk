@@ -1,4 +1,4 @@
-"""What is done at the beginning and the end of a run, beside its jobs."""
+"""What is done at the beginning and the end of a run, apart from its jobs."""
 
 import atexit
 import time
@@ -6,7 +6,13 @@ import time
 from snakemake.logging import logger
 
 from fedstage.execution.faults import faults
-from fedstage.execution.internals import lift_rate_limit, stop_at_bad_data, stop_in_a_thread
+from fedstage.execution.internals import (
+    lift_rate_limit,
+    note_interrupts,
+    stop_at_bad_data,
+    stop_in_a_thread,
+    was_interrupted,
+)
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.shown import shown_runs, shown_tables
@@ -14,6 +20,7 @@ from fedstage.experiments.targets import explain_unknown
 from fedstage.experiments.unread import unread_settings
 
 STARTED = time.time()
+CTRL_C = note_interrupts()
 
 
 def wanted():
@@ -43,7 +50,7 @@ def tell_faults():
     """Print the faults of failed jobs once more, at the end: Snakemake has more to say first."""
     failed = [job for one in workflow.scheduler.failed for job in getattr(one, "jobs", [one])]
     logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in failed]
-    if lines := faults(logs, STARTED):
+    if lines := faults(logs, STARTED, was_interrupted(workflow.scheduler, CTRL_C)):
         atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
 
 

@@ -53,7 +53,8 @@ def _at_terminal() -> int:
     """Run the command of this process's arguments; return its exit code.
 
     Names and texts are UTF-8, also where the locale is none. Output may be closed, or be a pipe
-    whose reader has seen enough, after which the code is 128 + SIGPIPE, as in other programs.
+    whose reader has seen enough, after which the code is 128 + SIGPIPE, as in other programs;
+    after Ctrl-C it is 128 + SIGINT.
     """
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])
@@ -63,6 +64,8 @@ def _at_terminal() -> int:
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)  # else the end of the process would flush again

@@ -15,6 +15,7 @@ The environment configures the client, and the pool that it starts:
     CUDA_VISIBLE_DEVICES      the GPUs that the pool gives to its workers; by default all
 """
 
+import _signal as signal  # type: ignore[import-not-found]  # `signal` imports enum, which takes long
 import _socket as socket
 import array
 import fcntl
@@ -294,6 +295,7 @@ def process_status(pid: str) -> list[str]:
 
 if __name__ == "__main__":
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # see workflow/bin/fedstage
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -4,9 +4,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from fedstage.errors import FedstageError
+
+#: The line of a run that Ctrl-C or SIGTERM has ended.
+INTERRUPTED = "fedstage: interrupted; the same command goes on"
 
 _FAULT = re.compile(r"fedstage \w+: ")
 _MOST = 5
@@ -23,7 +27,19 @@ def explained(function: Callable[..., Any], *arguments: Any) -> Any:
         sys.exit(f"fedstage: {error}")
 
 
-def faults(failed: Iterable[tuple[str, Path | None]], since: float) -> list[str]:
+def explain_interrupt(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print one line in place of the traceback of Ctrl-C; in the place of `sys.excepthook`."""
+    if issubclass(kind, KeyboardInterrupt):
+        print(INTERRUPTED, file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+def faults(
+    failed: Iterable[tuple[str, Path | None]], since: float, interrupted: bool = False
+) -> list[str]:
     """Return one line for each different fault of failed jobs.
 
     Parameters
@@ -32,10 +48,15 @@ def faults(failed: Iterable[tuple[str, Path | None]], since: float) -> list[str]
         The rule and the log of each job.
     since : float
         When the run began; a log that is older tells of another run.
+    interrupted : bool
+        Whether the run was, which ends jobs without a message: they are no faults.
     """
     told = sorted({line for rule, log in failed for line in _told(rule, log, since)})
+    if interrupted:
+        told = [line for line in told if _FAULT.match(line)]
     rest = len(told) - _MOST
-    return [*told[:_MOST], *([f"and {rest} more faults, see above"] if rest > 0 else [])]
+    more = [f"and {rest} more faults, see above"] if rest > 0 else []
+    return [*told[:_MOST], *more, *([INTERRUPTED] if interrupted else [])]
 
 
 def _told(rule: str, log: Path | None, since: float) -> list[str]:

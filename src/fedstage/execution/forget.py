@@ -1,7 +1,8 @@
 """``fedstage forget``: delete what still contains clients that an aggregator has forgotten."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from fedstage.experiments.library import experiment_names
 from fedstage.experiments.unlearning import forgets, is_among, traces_of
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
+from fedstage.plan.stages import RECIPES
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
+from fedstage.storage.contents import content_of
 from fedstage.storage.derived import Records, made_from, stored_recipes, stored_records
-from fedstage.storage.files import save_json
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import SUFFIX, content_digest
 from fedstage.storage.records import by_path
+from fedstage.storage.strays import remove_strays, written_for
 from fedstage.storage.yaml_files import load_yaml
 
 Traces = Sequence[Mapping[str, Any]]
@@ -44,18 +48,52 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
     if not delete:
         rows = [f"{path}: {contains}" for path, contains in found.items()]
         return "\n".join([*rows, f"{len(rows)} files; fedstage forget --delete deletes them"])
-    digests = _digests(root, found, records)
-    logs = delete_files(root, found, records)
-    left = what_is_left(root, traces, digests, clients)
     report = root / RESULTS / "forgetting" / f"{'/'.join(place)}.deleted.json"
-    removed = [{"file": path, "contains": found[path], "digest": digests[path]} for path in found]
-    if removed or left or not report.exists():
-        save_json(report, {"clients": clients, "removed": removed, "logs": logs, "left": left})
-    if left:
-        raise FedstageError("\n".join(f"{path}: left, {why}" for path, why in left.items()))
+    return _delete(root, report, traces, found, records, clients)
+
+
+def _delete(
+    root: Path,
+    report: Path,
+    traces: Traces,
+    found: Mapping[str, str],
+    records: Records,
+    clients: Sequence[int],
+) -> str:
+    """Delete files, look whether anything is left, write the report, and return the message."""
+    before: dict[str, Any] = {"clients": clients, "removed": [], "logs": [], "left": {}}
+    if report.exists():
+        before = load_json(report)
+    strays = remove_strays(sorted((root / RESULTS).rglob(".*.tmp")))
+    swept = dict.fromkeys((str(path.relative_to(root)) for path in strays), "of a killed job")
+    digests = _digests(root, found, records)
+    removed = [
+        {"file": path, "contains": contains, "digest": digests.get(path)}
+        for path, contains in {**found, **swept}.items()
+    ]
+    # With what was removed before: by these digests copies are found, now and later. They are
+    # written first, because a command that is killed may have deleted the records.
+    known = [*(row for row in before["removed"] if row not in removed), *removed]
+    content = before | {"clients": clients, "removed": known}
+    if removed or not report.exists():
+        save_json(report, content)
+    logs = delete_files(root, found, records)
+    gone = {row["digest"] for row in known} - {None}
+    rest = what_is_left(root, traces, {row["file"] for row in known}, gone, clients)
+    if logs or rest.left != before["left"]:
+        logs_of_all = list(dict.fromkeys((*before["logs"], *logs)))
+        save_json(report, content | {"logs": logs_of_all, "left": rest.left})
+    if rest.left:
+        raise FedstageError("\n".join(f"{path}: left, {why}" for path, why in rest.left.items()))
+    closed = [f"{path}: an archive, or damaged: not looked into" for path in rest.closed]
+    return "\n".join([*closed, _deleted(len(removed), len(logs), report)])
+
+
+def _deleted(files: int, logs: int, report: Path) -> str:
     return (
-        f"{len(found)} files and {len(logs)} logs deleted; no file below {RESULTS} has the content "
-        f"of one of these, or was made from one: {report}"
+        f"{files} files and {logs} logs deleted; no file below {RESULTS} has the content of one of "
+        "these, as it was or in gzip, or was made from one by the records. Parts of them, other "
+        f"archives, files outside {RESULTS}, and the raw data may remain: {report}"
     )
 
 
@@ -97,19 +135,74 @@ def _named(files: Iterable[str], traces: Traces) -> dict[str, str]:
 
 
 def delete_files(root: Path, found: Mapping[str, str], records: Records) -> list[str]:
-    """Delete files, then the logs and records of the jobs that made them; return these."""
+    """Delete files, then the logs and records of the jobs that made them; return these.
+
+    The record of a job that has also made other files stays with these. Links that lead to nothing
+    any more, and logs of failed jobs, which have no record, go too.
+    """
     for path in found:
         (root / path).unlink(missing_ok=True)
-    logs = []
+    folders = sorted({parent for path in found for parent in Path(path).parents}, reverse=True)
+    for folder in folders:
+        _remove_empty(root, root / folder)
+    _remove_links(root, {*found, *map(str, folders)})
+    logs = _failed_logs(root, found, folders, records)
     for record, job in records.items():
         made = by_path(job["outputs"])
-        if (made and found.keys() >= made.keys()) or _of_deleted_recipe(job, found):
-            for log in (record, record.with_name(record.name.removesuffix(SUFFIX) + ".log")):
-                log.unlink(missing_ok=True)
-                logs.append(str(log.relative_to(root)))
-    for folder in sorted({parent for path in found for parent in Path(path).parents}, reverse=True):
-        if len(folder.parts) > 1 and (root / folder).is_dir() and not os.listdir(root / folder):
-            (root / folder).rmdir()
+        if not (found.keys() & made.keys() or _of_deleted_recipe(job, found)):
+            continue
+        if found.keys() >= made.keys():
+            logs.append(record)
+        logs.append(_log_of(record))
+    for log in logs:
+        log.unlink(missing_ok=True)
+    return [str(log.relative_to(root)) for log in logs]
+
+
+def _log_of(record: Path) -> Path:
+    return record.with_name(record.name.removesuffix(SUFFIX) + ".log")
+
+
+def _remove_links(root: Path, gone: Collection[str]) -> None:
+    """Remove the links to deleted files and folders, and folders of links that are left empty."""
+    for place, folders, files in os.walk(root / RESULTS, topdown=False):
+        links = [path for name in (*folders, *files) if (path := Path(place, name)).is_symlink()]
+        for link in links:
+            target = os.path.relpath(os.path.join(place, link.readlink()), root)
+            if target in gone and not link.exists():
+                link.unlink()
+                for folder in link.parents:
+                    _remove_empty(root, folder)
+
+
+def _remove_empty(root: Path, folder: Path) -> None:
+    """Remove an empty folder below results."""
+    if root / RESULTS in folder.parents and folder.is_dir() and not os.listdir(folder):
+        folder.rmdir()
+
+
+def _failed_logs(
+    root: Path, found: Collection[str], folders: Iterable[Path], records: Records
+) -> list[Path]:
+    """Return the logs without a record with the path of a deleted file, or of a folder.
+
+    A log has the path of a file that its job makes, or of a folder above, below the name of the
+    stage, and of a recipe below that of the recipe's kind.
+    """
+    known = {_log_of(record) for record in records}
+    files = {Path(*Path(path).with_suffix("").parts[2:]) for path in found}
+    recipes = {
+        Path(*folder.parts[2:])
+        for folder in folders
+        if len(folder.parts) == 3 and folder.parts[1] in RECIPES and not (root / folder).is_dir()
+    }
+    named = files | {parent for path in files for parent in path.parents if parent.parts}
+    logs = []
+    for log in sorted((root / RESULTS / "logs").rglob("*.log")):
+        parts = log.with_name(log.name.removesuffix(".log")).relative_to(root).parts[3:]
+        path = Path(*parts[1:] if parts[:1] and parts[0] in RECIPES else parts)
+        if log not in known and (path in named or recipes & {path, *path.parents}):
+            logs.append(log)
     return logs
 
 
@@ -119,29 +212,47 @@ def _of_deleted_recipe(job: Mapping[str, Any], found: Mapping[str, str]) -> bool
     return not job["outputs"] and bool(recipes) and all(path in found for path in recipes)
 
 
+@dataclass
+class Rest:
+    """What is still there after deleting."""
+
+    left: dict[str, str] = field(default_factory=dict)  # that should not be, with the reason
+    closed: list[str] = field(default_factory=list)  # that no copy could be found in
+
+
 def what_is_left(
-    root: Path, traces: Traces, digests: Mapping[str, str | None], clients: Sequence[int]
-) -> dict[str, str]:
-    """Return the files that should not be there any more, by all that is known, with the reason.
+    root: Path,
+    traces: Traces,
+    deleted: Collection[str],
+    digests: Collection[str],
+    clients: Sequence[int],
+) -> Rest:
+    """Return what should not be there any more, by all that is known of `deleted` files.
 
     Files and records are read again: a file is left if a trace names it, if by the record of its
-    job it was made from what was deleted, or if it has the content of what was deleted and
-    no other job has made it, as a copy has.
+    job it was made from what was deleted, if it is written under such a name, or if it has the
+    content of what was deleted, whatever its name, and no other job has made it, as a copy has.
     """
     records = stored_records(root)
     made = {path for job in records.values() for path in by_path(job["outputs"])}
-    derived = made_from(digests, records, clients)
-    gone = {digest for digest in digests.values() if digest}
+    derived = made_from(deleted, records, clients)
     named = _named(_files(root), traces)
-    left = {}
+    rest = Rest()
     for path in _files(root):
+        target = written_for(Path(path))
         if path in named:
-            left[path] = "the table names it"
+            rest.left[path] = "the table names it"
         elif path in derived:
-            left[path] = "made from a deleted file"
-        elif path not in made and content_digest(root / path) in gone:
-            left[path] = "a copy of a deleted file"
-    return left
+            rest.left[path] = "made from a deleted file"
+        elif target is not None and (str(target) in deleted or _named([str(target)], traces)):
+            rest.left[path] = "a process is writing a deleted file"
+        elif path not in made:
+            content = content_of(root / path)
+            if content.digests.intersection(digests):
+                rest.left[path] = "a copy of a deleted file"
+            elif not content.whole:
+                rest.closed.append(path)
+    return rest
 
 
 def _digests(root: Path, found: Mapping[str, str], records: Records) -> dict[str, str | None]:
@@ -153,8 +264,7 @@ def _digests(root: Path, found: Mapping[str, str], records: Records) -> dict[str
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Yield all files of results, relative to the working folder, but no logs."""
+    """Yield all files of results, relative to the working folder."""
     for path in sorted((root / RESULTS).rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if path.is_file() and not name.startswith(f"{RESULTS}/logs/"):
-            yield name
+        if path.is_file():
+            yield path.relative_to(root).as_posix()

@@ -61,6 +61,8 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     stage = STAGES.get(arguments[0]) if arguments else None
     if recipe is None or stage is None or stage.on_device is never:
         return "cpu"
+    if not (folder / recipe).is_file():  # a pipe would be waited for
+        return "cpu"
     from fedstage.settings.numerics import Numerics  # slow to import: the pool listens before that
     from fedstage.storage.yaml_files import load_yaml
 

@@ -6,6 +6,8 @@ What an option can do stands in `workflow/profiles/default`, what a plugin can d
 
 import signal
 from _thread import start_new_thread
+from threading import Event, current_thread, main_thread
+from types import FrameType
 from typing import Any
 
 #: Rules that read users' data, and come before any training.
@@ -48,3 +50,26 @@ def stop_at_bad_data(scheduler: Any) -> None:
             scheduler.keepgoing = False
 
     scheduler._handle_error = handled
+
+
+def note_interrupts() -> Event:
+    """Return an event that Ctrl-C sets from now on; of SIGTERM the scheduler itself keeps a note.
+
+    Where SIGINT is ignored, as in background jobs of a shell, or where Snakemake is called in
+    another thread, nothing is changed.
+    """
+    pressed = Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        pressed.set()
+        signal.default_int_handler(number, frame)
+
+    handled = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    if handled and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, handle)
+    return pressed
+
+
+def was_interrupted(scheduler: Any, pressed: Event) -> bool:
+    """Whether the user has ended the run, by Ctrl-C or SIGTERM."""
+    return pressed.is_set() or scheduler._user_kill is not None

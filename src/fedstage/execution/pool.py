@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedstage.execution.arrivals import Arrival, close_files, drop, read_request
 from fedstage.execution.client import LISTENER, RETIRED, alive, peer_uid
 from fedstage.execution.gpus import Place, device_of, places
 from fedstage.execution.supervision import (
@@ -27,19 +28,18 @@ from fedstage.execution.supervision import (
     attend,
     begin,
     client_has_gone,
-    close_files,
     end,
     end_hung,
     fork_worker,
 )
-from fedstage.execution.worker import parse_request, receive_request
+from fedstage.execution.worker import Request
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
 from fedstage.training.freed_memory import keep_freed
 
 IDLE_SECONDS = 300.0
 TICK_SECONDS = 0.5
-REQUEST_SECONDS = 10.0  # for a client's request: the pool waits for one at a time
+REQUEST_SECONDS = 10.0  # for the whole of a client's request
 DEFAULT_TIMEOUT = 24 * 3600.0
 
 
@@ -59,6 +59,9 @@ def main(path: str, listener: socket.socket) -> None:
         serve(pool)
     finally:
         retire(pool)
+        for arrival in list(pool.arriving):
+            leave(pool, arrival)
+            drop(arrival)
         for worker in pool.workers:
             worker.control.close()
             os.kill(worker.pid, signal.SIGKILL)
@@ -90,8 +93,11 @@ def serve(pool: Pool) -> None:
         for key, _ in pool.selector.select(TICK_SECONDS):
             if key.fileobj is pool.listener:
                 accept(pool)
+            elif isinstance(key.data, Arrival):
+                receive(pool, key.data)
             elif key.data in pool.workers:  # not ended a moment ago
                 attend(pool, key.data)
+        drop_slow(pool)
         end_hung(pool)
         hand_out(pool)
 
@@ -114,27 +120,62 @@ def retire(pool: Pool) -> None:
 
 
 def accept(pool: Pool) -> None:
-    """Accept a connection of the same user, and queue its request."""
-    client, _ = pool.listener.accept()
+    """Accept a connection of the same user, whose request is then read as it comes."""
+    try:
+        client, _ = pool.listener.accept()
+    except OSError:  # the client has gone, or this process may open no more files for now
+        time.sleep(TICK_SECONDS)
+        return
     if peer_uid(client) != os.getuid():
         client.close()
         return
-    client.settimeout(REQUEST_SECONDS)
+    client.setblocking(False)
+    arrival = Arrival(client)
+    pool.arriving.append(arrival)
+    pool.selector.register(client, selectors.EVENT_READ, arrival)
+
+
+def receive(pool: Pool, arrival: Arrival) -> None:
+    """Read more of a request, and queue it once it is whole; drop a client that sends none."""
     try:
-        payload, files = receive_request(client)
-        request = parse_request(payload)
-    except (OSError, ValueError):
-        client.close()
+        request = read_request(arrival)
+    except BlockingIOError:
         return
-    client.settimeout(None)
+    except (OSError, ValueError):
+        leave(pool, arrival)
+        drop(arrival)
+        return
+    if request is not None:
+        leave(pool, arrival)
+        arrival.client.setblocking(True)
+        queue(pool, arrival, request)
+
+
+def leave(pool: Pool, arrival: Arrival) -> None:
+    """Read no more of an arrival."""
+    pool.arriving.remove(arrival)
+    pool.selector.unregister(arrival.client)
+
+
+def drop_slow(pool: Pool) -> None:
+    """Drop the clients whose requests have not come whole in time."""
+    for arrival in list(pool.arriving):
+        if time.monotonic() - arrival.since > REQUEST_SECONDS:
+            leave(pool, arrival)
+            drop(arrival)
+
+
+def queue(pool: Pool, arrival: Arrival, request: Request) -> None:
+    """Let a request wait for a worker; one for other source ends this pool's service."""
     if request.source != pool.source:
         retire(pool)
-        close_files(files)
-        answer(client, RETIRED)
+        close_files(arrival.files)
+        answer(arrival.client, RETIRED)
         return
     device = device_of(Path(request.folder), request.arguments)
     where = places(device, () if device == "cpu" else pool.gpus)
-    pool.waiting.append(Job(client, payload, files, "".join(request.arguments[:1]), where))
+    stage = "".join(request.arguments[:1])
+    pool.waiting.append(Job(arrival.client, arrival.payload, arrival.files, stage, where))
 
 
 def hand_out(pool: Pool) -> None:

@@ -10,12 +10,13 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from fedstage.execution.arrivals import Arrival, close_files, drop
 from fedstage.execution.client import LENGTH, alive
 from fedstage.execution.gpus import Place, visible_gpus
 from fedstage.execution.worker import work
@@ -46,7 +47,7 @@ class Worker:
 
 @dataclass
 class Pool:
-    """The state of a pool: its settings, its workers and the jobs that wait."""
+    """The state of a pool: its settings, its workers, the jobs that wait and those that arrive."""
 
     path: Path
     listener: socket.socket
@@ -57,6 +58,7 @@ class Pool:
     source: str
     workers: list[Worker] = field(default_factory=list)
     waiting: list[Job] = field(default_factory=list)
+    arriving: list[Arrival] = field(default_factory=list)
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     last_work: float = field(default_factory=time.monotonic)
     retired: bool = False
@@ -72,11 +74,15 @@ def fork_worker(pool: Pool, place: Place) -> Worker:
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        ours.close()
-        leave_pool(pool)
-        os.environ["CUDA_VISIBLE_DEVICES"] = place.visible
-        work(theirs)
-        os._exit(0)
+        code = 1
+        try:
+            ours.close()
+            leave_pool(pool)
+            os.environ["CUDA_VISIBLE_DEVICES"] = place.visible
+            work(theirs)
+            code = 0
+        finally:  # whatever goes wrong, this is not another pool, which would end all workers
+            os._exit(code)
     theirs.close()
     worker = Worker(pid, ours, place)
     pool.workers.append(worker)
@@ -91,16 +97,12 @@ def leave_pool(pool: Pool) -> None:
     for job in pool.waiting:
         job.client.close()
         close_files(job.files)
+    for arrival in pool.arriving:
+        drop(arrival)
     for worker in pool.workers:
         worker.control.close()
         if worker.client is not None:
             worker.client.close()
-
-
-def close_files(files: Iterable[int]) -> None:
-    """Close a client's standard output and error."""
-    for file in files:
-        os.close(file)
 
 
 def begin(pool: Pool, worker: Worker, job: Job) -> None:
@@ -133,13 +135,14 @@ def attend(pool: Pool, worker: Worker) -> None:
 
 
 def client_has_gone(client: socket.socket) -> bool:
-    """Whether the other end is closed: a client sends nothing after its request."""
+    """Whether the other end is closed, or sends more: after its request no client does."""
     try:
-        return client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        client.recv(1, socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
     except OSError:
         return True
+    return True
 
 
 def end_hung(pool: Pool) -> None:

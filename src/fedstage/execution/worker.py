@@ -10,6 +10,8 @@ from fedstage.execution import cli
 from fedstage.execution.client import LENGTH, receive_exactly
 from fedstage.training.freed_memory import give_back
 
+ALL_BITS = 0o777  # of a umask
+
 
 @dataclass(frozen=True)
 class Request:
@@ -24,7 +26,7 @@ class Request:
 
 
 def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
-    """Read a block and the files passed with it; raise ValueError if the connection ends."""
+    """Read a block of the pool and the files passed with it; ValueError if the pool has ended."""
     header, files, _, _ = socket.recv_fds(connection, LENGTH, 2)
     if len(header) != LENGTH:
         raise ValueError("no request")
@@ -35,8 +37,10 @@ def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def parse_request(payload: bytes) -> Request:
-    """Read the block that the client sent."""
+    """Read the block that the client sent; raise ValueError if it is none."""
     source, started, folder, data_folder, mask, *arguments = os.fsdecode(payload).split("\0")
+    if int(mask) not in range(ALL_BITS + 1):
+        raise ValueError(f"umask {mask}")
     return Request(source, float(started), folder, data_folder, int(mask), tuple(arguments))
 
 
@@ -60,13 +64,13 @@ def run(request: Request, stdout: int, stderr: int) -> int:
     """
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
-    os.chdir(request.folder)
-    os.umask(request.mask)
     if request.data_folder:
         os.environ["FEDSTAGE_DATA"] = request.data_folder
     else:
         os.environ.pop("FEDSTAGE_DATA", None)
     try:
+        os.umask(request.mask)
+        os.chdir(request.folder)
         return cli.main(request.arguments, started=request.started)
     except SystemExit as stop:  # argparse, after printing its usage
         return stop.code if isinstance(stop.code, int) else 1

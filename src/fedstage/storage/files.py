@@ -1,9 +1,11 @@
 """Writing files whole, and reading small ones.
 
 Every file is written under a temporary name in its folder and then renamed, so that a killed job
-never leaves half a file under the real name. JSON is sealed (`fedstage.storage.seals`).
+never leaves half a file under the real name. What a run reports is forced to disk first, so that a
+machine that loses power keeps it. JSON is sealed (`fedstage.storage.seals`).
 """
 
+import errno
 import glob
 import json
 import os
@@ -13,15 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.plan.results import RESULTS
+from fedstage.storage.identity import identity_of
 from fedstage.storage.seals import sealed, unsealed
 from fedstage.storage.strays import remove_strays, temporary_name
+
+#: Folders below `results` whose files are forced to disk.
+_REPORTED = ("tables", "claims", "choices")
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path to write to; rename it to `path` if the block succeeds.
 
-    What killed writers of the same file have left is removed.
+    What killed writers of the same file have left is removed. Tables, claims, choices, metrics and
+    recipes are on the disk when they get their name, and the name is when the block has ended.
 
     Raises
     ------
@@ -34,12 +42,45 @@ def replacing(path: str | Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_strays(path.parent.glob(f".{glob.escape(path.name)}.*.tmp"))
         yield temporary
+        reported = _is_reported(path)
+        if reported:
+            _sync(temporary)
         os.replace(temporary, path)
+        if reported:
+            _sync_folders(path)
     except OSError as error:
         raise FedstageError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def _is_reported(path: Path) -> bool:
+    """Whether a file is a result that is not made again as a matter of course."""
+    identity = identity_of(path)
+    folders = Path(identity).parts[:-1] if identity else ()
+    if not folders or folders[0] == "logs":
+        return False
+    return folders[0] in _REPORTED or "metrics" in folders or path.name == "recipe.yaml"
+
+
+def _sync_folders(path: Path) -> None:
+    """Force the names of a file and of the folders above to disk, up to `results`."""
+    for folder in path.parents:
+        _sync(folder)
+        if folder.name == RESULTS:
+            return
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as error:  # EINVAL: file systems that cannot sync folders, and need not
+        if error.errno != errno.EINVAL or not path.is_dir():
+            raise
+    finally:
+        os.close(file)
 
 
 def read_bytes(path: str | Path) -> bytes:

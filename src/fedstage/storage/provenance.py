@@ -25,7 +25,7 @@ SUFFIX = ".record.json"
 #: What a record calls the seconds of the parts of a job, by the file that each made.
 PARTS = "parts"
 
-_DIGITS = 16
+DIGITS = 16  # hexadecimal, of a SHA-256 in a record
 
 
 def write_record(
@@ -111,9 +111,9 @@ def content_digest(path: Path) -> str | None:
         return None
     with path.open("rb") as file:
         if path.suffix == ".safetensors" and (stated := _stated_checksum(file)):
-            return stated[:_DIGITS]
+            return stated[:DIGITS]
         file.seek(0)
-        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
 
 
 def _files(value: Any) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_NAME = re.compile(r"\..+\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
+_NAME = re.compile(r"\.(?P<name>.+)\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
 
 
 def temporary_name(name: str) -> str:
@@ -22,6 +22,12 @@ def temporary_name(name: str) -> str:
 def machine() -> str:
     """Return the name of this machine, without dots."""
     return socket.gethostname().replace(".", "-") or "machine"
+
+
+def written_for(path: Path) -> Path | None:
+    """Return the file that is written under a temporary name, None for any other name."""
+    match = _NAME.fullmatch(path.name)
+    return None if match is None else path.with_name(match["name"])
 
 
 def is_stray(path: Path) -> bool:

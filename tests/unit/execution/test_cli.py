@@ -14,6 +14,7 @@ import yaml
 
 from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
+from fedstage.execution import cli
 from fedstage.execution.cli import main, stage_parser
 from fedstage.plan.graph import Command
 from fedstage.plan.stages import STAGES
@@ -239,6 +240,15 @@ def test_bugs_keep_their_traceback(fake_stage, capsys):
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main(["fake", "--name", "bug"])
     assert capsys.readouterr().err == ""
+
+
+def test_an_interrupt_has_no_traceback(monkeypatch):
+    def interrupted(command, arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["fedstage", "list"])
+    monkeypatch.setattr(cli, "run_command", interrupted)
+    assert main() == 130
 
 
 # --- the process ----------------------------------------------------------------------------------

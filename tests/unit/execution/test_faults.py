@@ -1,6 +1,6 @@
 import os
 
-from fedstage.execution.faults import faults
+from fedstage.execution.faults import INTERRUPTED, explain_interrupt, faults
 
 
 def write(path, text):
@@ -36,3 +36,24 @@ def test_of_many_faults_some_are_told(tmp_path):
     *told, last = faults([("partition", log) for log in logs], since=50)
     assert len(told) == 5
     assert last == "and 3 more faults, see above"
+
+
+def test_jobs_that_an_interrupt_has_ended_are_no_faults(tmp_path):
+    fault = "fedstage partition: clients = 9: at most 8"
+    failed = [
+        ("segment_1", None),
+        ("partition", write(tmp_path / "a.log", f"{fault}\n")),
+        ("tables", write(tmp_path / "b.log", "Traceback (most recent call last):\n")),
+    ]
+    assert faults(failed, since=50, interrupted=True) == [fault, INTERRUPTED]
+    assert faults([], since=50, interrupted=True) == [INTERRUPTED]
+    assert faults([], since=50) == []
+
+
+def test_only_an_interrupt_loses_its_traceback(capsys):
+    for error, told in [
+        (KeyboardInterrupt(), f"{INTERRUPTED}\n"),
+        (KeyError("a"), "KeyError: 'a'\n"),
+    ]:
+        explain_interrupt(type(error), error, None)
+        assert capsys.readouterr().err == told

@@ -4,13 +4,20 @@ import inspect
 import os
 import signal
 import threading
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
 from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
 from snakemake.settings.types import MaxJobsPerTimespan
 
-from fedstage.execution.internals import lift_rate_limit, stop_at_bad_data, stop_in_a_thread
+from fedstage.execution.internals import (
+    lift_rate_limit,
+    note_interrupts,
+    stop_at_bad_data,
+    stop_in_a_thread,
+    was_interrupted,
+)
 
 
 def test_the_attributes_that_are_relied_upon_are_snakemakes():
@@ -25,6 +32,10 @@ def test_the_attributes_that_are_relied_upon_are_snakemakes():
         "postprocess_job",
     ]
     assert "_handle_error" in JobScheduler._error_jobs.__code__.co_names
+    # At Ctrl-C it cancels; what has ended the run is kept at SIGTERM only.
+    assert {"_executor", "cancel", "_user_kill", "KeyboardInterrupt"} <= set(looks.co_names)
+    assert "_user_kill" in made.co_names
+    assert "_user_kill" in JobScheduler.exit_gracefully.__code__.co_names
 
 
 def test_sigterm_still_waits_for_the_lock_in_the_main_thread():
@@ -105,3 +116,27 @@ def test_bad_data_stops_a_run(rule):
 def test_a_training_that_fails_stops_no_other_nor_does_data_that_is_tried_again():
     assert going_on(job("local_training"))
     assert going_on(job("dataset"), retried=True)
+
+
+@pytest.fixture
+def handler():
+    """Restore the handler of SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_is_noted_and_raised_as_before(handler):
+    scheduler, pressed = SimpleNamespace(_user_kill=None), note_interrupts()
+    assert not was_interrupted(scheduler, pressed)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert was_interrupted(scheduler, pressed)
+    assert was_interrupted(SimpleNamespace(_user_kill="graceful"), Event())
+
+
+def test_an_ignored_interrupt_stays_ignored(handler):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pressed = note_interrupts()
+    signal.raise_signal(signal.SIGINT)
+    assert not pressed.is_set()

@@ -5,10 +5,12 @@ import re
 import selectors
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,107 @@ def test_a_pool_started_for_other_source_says_so(served, tmp_path, monkeypatch):
 def test_a_connection_without_request_is_dropped(served, tmp_path):
     client.connect(served).close()
     assert client.main(recipe(tmp_path / "recipe.yaml")) == 0
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def until(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+def block(*fields):
+    """A request of these fields."""
+    payload = "\0".join(fields).encode()
+    return len(payload).to_bytes(client.LENGTH, "little") + payload
+
+
+def send(path, data, files=(1, 2)):
+    """Send data and open files to a pool; return the connection."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(10)
+    connection.connect(path)
+    socket.send_fds(connection, [data], files)
+    return connection
+
+
+def all_of(connection):
+    """What comes until the end of a connection, which is broken if the pool has not read all."""
+    try:
+        return b"".join(iter(lambda: connection.recv(100), b""))
+    except ConnectionResetError:
+        return b""
+
+
+def test_malformed_requests_are_dropped_and_leave_no_open_file(served, tmp_path):
+    assert client.main(recipe(tmp_path / "first.yaml")) == 0
+    before = open_files()
+    folder, words = str(tmp_path), ["recipe", "--settings", SETTINGS]
+    good = block("this", "0.5", folder, "", "18", *words)
+    malformed = {
+        "an endless one": ((2**40).to_bytes(8, "little") + b"this", (1, 2)),
+        "too few fields": (block("this", "0.5", folder), (1, 2)),
+        "no bytes": (block(), (1, 2)),
+        "no umask": (block("this", "0.5", folder, "", "-rw-", *words), (1, 2)),
+        "a umask that is too large": (block("this", "0.5", folder, "", str(2**40), *words), (1, 2)),
+        "a negative umask": (block("this", "0.5", folder, "", "-1", *words), (1, 2)),
+        "no start": (block("this", "noon", folder, "", "18", *words), (1, 2)),
+        "no files": (good, ()),
+        "one file": (good, (1,)),
+        "three files": (good, (0, 1, 2)),
+    }
+    for what, (data, files) in malformed.items():
+        with send(served, data, files) as connection:
+            assert all_of(connection) == b"", what
+    with send(served, good[:10]) as connection:  # more files with the rest
+        socket.send_fds(connection, [good[10:20]], (1, 2))
+        assert all_of(connection) == b""
+    send(served, good[:10]).close()  # it goes away halfway
+    assert client.main(recipe(tmp_path / "second.yaml")) == 0
+    until(lambda: open_files() <= before)
+
+
+def test_a_slow_client_is_dropped_after_a_total_time_and_others_do_not_wait(
+    served, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(pool, "REQUEST_SECONDS", 2.0)
+    assert client.main(recipe(tmp_path / "first.yaml")) == 0
+    before = open_files()
+    connection = send(served, (1000).to_bytes(8, "little"))
+    started = time.monotonic()
+    assert client.main(recipe(tmp_path / "second.yaml")) == 0
+    assert time.monotonic() - started < 1.5
+    with suppress(BrokenPipeError):
+        while time.monotonic() - started < 8:
+            connection.send(b"x")
+            time.sleep(0.1)
+    assert time.monotonic() - started < 8
+    connection.close()
+    until(lambda: open_files() <= before)
+
+
+def test_a_client_that_goes_on_sending_is_dropped(served, tmp_path):
+    """Else its bytes would wake the pool again and again for as long as its job takes."""
+    fields = ("this", "0.5", str(tmp_path), "", "18", "recipe", "--settings", SETTINGS)
+    with send(served, block(*fields, "--output", "a.yaml") + b"more") as connection:
+        answer = all_of(connection)
+    assert answer == b"" or b"was killed" in answer
+    assert client.main(recipe(tmp_path / "b.yaml")) == 0
+
+
+def test_a_folder_that_has_gone_is_the_fault_of_the_job(served, tmp_path, capfd):
+    """The worker and its pool live on: it must not end as if it were the pool."""
+    fields = ("this", "0.5", str(tmp_path / "none"), "", "18", "recipe")
+    with send(served, block(*fields)) as connection:
+        (length,) = struct.unpack("<Q", connection.recv(8))
+        assert connection.recv(length) == b"1"
+    assert Path(served).exists()
+    assert "No such file or directory" in capfd.readouterr().err
+    assert client.main(recipe(tmp_path / "b.yaml")) == 0
 
 
 def test_the_socket_is_private(served):

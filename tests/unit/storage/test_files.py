@@ -1,12 +1,15 @@
+import errno
+import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.storage.files import load_json, read_bytes, replacing, save_json
+from fedstage.storage.files import load_json, read_bytes, replacing, save_json, save_text
 
 
 def names(folder):
@@ -53,6 +56,67 @@ def test_failing_writer_leaves_the_old_file_as_it_was(tmp_path):
         fail()
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file.txt"]
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is synced and renamed, in order, by names; what is synced is read at that time."""
+    made, fsync, replace = [], os.fsync, os.replace
+
+    def synced(file):
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        made.append(("sync", path.name if path.is_dir() else path.read_text()))
+        fsync(file)
+
+    def replaced(source, target):
+        made.append(("replace", Path(target).name))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    return made
+
+
+def test_what_a_run_reports_is_on_the_disk_before_it_has_its_name(tmp_path, calls):
+    for path in (
+        "results/tables/paper/mini.csv",
+        "results/claims/paper/mini.csv",
+        "results/choices/paper/metrics.parquet",
+        "results/training/recipe/metrics/model-test/rounds_0001.parquet",
+        "results/aggregators/recipe/recipe.yaml",
+    ):
+        calls.clear()
+        with replacing(tmp_path / path) as temporary:
+            temporary.write_text("whole")
+        *folders, name = Path(path).parts
+        in_folders = [("sync", folder) for folder in reversed(folders)]
+        assert calls == [("sync", "whole"), ("replace", name), *in_folders]
+
+
+def test_what_can_be_made_again_is_not_waited_for(tmp_path, calls):
+    for path in (
+        "results/training/recipe/round_0001/group_0/model.safetensors",
+        "results/data/digits/train.safetensors",
+        "results/logs/tables/paper/mini.log",
+        "results/logs/evaluation/recipe/metrics/test.record.json",
+        "tables/mini.csv",
+    ):
+        with replacing(tmp_path / path) as temporary:
+            temporary.write_text("whole")
+    assert [kind for kind, _ in calls] == ["replace"] * 5
+
+
+def test_a_disk_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    def broken(file):
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = tmp_path / "results/tables/mini.csv"
+    save_text(path, "old")
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(FedstageError, match=r"mini.csv: cannot be written: Input/output error"):
+        save_text(path, "new")
+    assert path.read_text() == "old"
+    assert names(path.parent) == ["mini.csv"]
 
 
 @pytest.mark.parametrize("old", [None, "old"], ids=["new file", "existing file"])

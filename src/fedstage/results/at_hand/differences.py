@@ -167,7 +167,7 @@ def save(
     """Write the frame of `compare` as a file, and return a line about it.
 
     ``.csv`` has the exact numbers, ``.tex`` is a table for papers; `target`, `metric` and `folder`
-    are those of `compare`.
+    are as in `compare`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The settings that people look for first: those of the resolved runs, also where defaults."""
+"""The settings that people look for first, from the resolved runs, with their defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -66,7 +66,7 @@ def _duration(client: Client) -> str:
 
 
 def _models(recipe: Recipe | OneShotRecipe | LocalRecipe) -> list[Model]:
-    """Return the main model, and those of groups or clients."""
+    """Return the main model, and the models of groups or clients."""
     return [recipe.model, *recipe.architectures]
 
 

@@ -109,7 +109,7 @@ def runs_section(
 
 
 def settings_section(experiment: ExperimentRuns, origins: Sequence[Origin]) -> Section:
-    """Return the settings that people look for, and all those of recipes that all runs share."""
+    """Return the settings that people look for, and all settings of recipes that all runs share."""
     shared = shared_settings(origins)
     lines = [f"{key}: {value}" for key, value in shared.items()]
     body = preformatted(lines) if lines else html.paragraph("None.")

@@ -1,0 +1,74 @@
+"""Ctrl-C and SIGTERM: one line, the last, and the same command goes on."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from .conftest import environment
+
+pytestmark = pytest.mark.workflow
+
+LINE = "fedstage: interrupted; the same command goes on"
+
+
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Give SIGINT its handler back: a shell's background jobs, and their children, ignore it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(project, number, *, group):
+    """Send a signal once a training has begun, to snakemake or to its group."""
+    process = subprocess.Popen(
+        project.command(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env=environment(), start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not project.files("results/training/*/round_0001") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    (os.killpg if group else os.kill)(process.pid, number)
+    output, _ = process.communicate(timeout=120)
+    return process.returncode, output
+
+
+@pytest.mark.parametrize("group", [True, False], ids=["from a terminal", "by its number"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_no_fault(project, number, group):
+    project.configure(methods=["fedavg"], rounds=6)
+    code, output = interrupted(project, number, group=group)
+    assert code == 1
+    assert [line for line in output.splitlines() if line.startswith("fedstage")] == [LINE]
+    assert output.splitlines()[-1] == LINE
+    assert "Traceback" not in output
+    project.make()
+
+
+#: Python runs it at the start of a process, which then interrupts itself as it opens a file.
+AT_A_FILE = """
+import os, signal, sys
+
+def _at_a_file(event, arguments):
+    if event == "open" and str(arguments[0]).endswith({name!r}) and "snakemake" in sys.argv[0]:
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(_at_a_file)
+"""
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "methods.yaml", "results.smk", ".lock"])
+def test_an_interrupted_plan_is_one_line(project, tmp_path, name):
+    """While the Snakefile, the configuration or the library is read, and while jobs are planned."""
+    python = tmp_path / "python"
+    python.mkdir()
+    (python / "sitecustomize.py").write_text(AT_A_FILE.format(name=name))
+    run = project.call(PYTHONPATH=str(python))
+    assert run.code != 0
+    assert run.output.splitlines()[-1] == LINE
+    assert "Traceback" not in run.output

@@ -83,10 +83,10 @@ def test_a_local_trainer_makes_its_own_recipes_anew(edited, finished):
 
 def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project, edit):
     project.configure(methods=["fedavg", "feddf_buffered"]).make()
-    what = "Return the settings of a round: those without the buffer"
+    what = "Return the settings of a round: without the buffer in rounds"
     edit("settings/server.py", what, "Return settings without the buffer")
     assert project.plan().jobs == {}
-    edit("settings/server.py", "round_ > server.buffer.after", "round >= server.buffer.after")
+    edit("settings/server.py", "round_ > server.buffer.after", "round_ >= server.buffer.after")
     plan = project.plan()
     taught = project.recipe(method="fedavg-basic").name
     # Round 1 trains from initial models, and so belongs to the recipe that is not taught.

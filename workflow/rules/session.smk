@@ -6,13 +6,8 @@ import time
 from snakemake.logging import logger
 
 from fedstage.execution.faults import faults
-from fedstage.execution.internals import (
-    lift_rate_limit,
-    note_interrupts,
-    stop_at_bad_data,
-    stop_in_a_thread,
-    was_interrupted,
-)
+from fedstage.execution.internals import lift_rate_limit, note_interrupts
+from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.shown import shown_runs, shown_tables

@@ -7,8 +7,7 @@ The environment configures the client, and the pool that it starts:
 
     FEDSTAGE_WARM     0 runs everything in-process, as the option --no-warm does
     FEDSTAGE_OWNER    the process that the pool ends with; without one, nothing is warm
-    FEDSTAGE_SOURCE   fingerprint of the source when the workflow was read; a pool that was started
-                      for another one retires
+    FEDSTAGE_SOURCE   fingerprint of the source of the plan; a pool of another source retires
     FEDSTAGE_WORKERS          workers that compute without GPU; by default one a core
     FEDSTAGE_WORKERS_PER_GPU  workers on each GPU; by default one
     FEDSTAGE_TIMEOUT          seconds after which a stage is taken for hung; by default a day

@@ -138,6 +138,7 @@ def test_methods_share_what_they_can(tmp_path):
     assert recipes == {training_id(run.recipe) for run in runs}
 
 
+@pytest.mark.slow
 def test_shipped_configuration_and_experiments_are_valid():
     config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
     catalogue = load_catalogue(config, REPOSITORY / "workflow")

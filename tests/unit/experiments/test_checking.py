@@ -36,6 +36,7 @@ def project(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_shipped_experiments_are_valid(capsys, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     assert main(["check"]) == 0

@@ -28,6 +28,7 @@ def measured(tmp_path_factory):
         return {row["figure"]: float(row["value"]) for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_many_participants_take_no_more_memory_than_few(measured, case):
     few, many = (measured[f"{case}, {number} participants: models"] for number in (FEW, MANY))

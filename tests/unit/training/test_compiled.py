@@ -10,7 +10,10 @@ import pytest
 
 from fedstage.training.devices import computes_bf16, has_compiler
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler"),
+]
 
 SCRIPT = Path(__file__).with_name("compiled_training.py")
 

@@ -112,7 +112,7 @@ def params_of(stage, job):
     params = {"source": lambda w: fingerprint_of(job(w))}
     if not stage.folder.recipe:
         params["settings"] = lambda w: settings_of(job(w))
-    if stage is data_files.DATASET:
+    if "raw" in stage.checks:
         params["raw"] = lambda w: raw(job(w))
     return params
 

@@ -13,21 +13,6 @@ def written(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("a: 1\nb: 2\na: 3\n", "line 3: key 'a' is also in line 1, once is allowed"),
-        ("a:\n  - {b: 1, b: 2}\n", "line 2: key 'b' is also in line 2"),
-        ("a:\n  b: {c: 1}\n  b: {d: 1}\n", "line 3: key 'b' is also in line 2"),
-    ],
-)
-def test_a_key_that_is_there_twice_is_refused(written, text, told):
-    path = written(text)
-    with pytest.raises(FedstageError) as caught:
-        load_yaml(path)
-    assert str(caught.value).startswith(f"{path}: {told}")
-
-
 def test_keys_of_an_anchor_may_be_overridden(written):
     text = "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: [*a, *b], y: 4}\nd: *b\n"
     assert load_yaml(written(text)) == {
@@ -45,6 +30,9 @@ def test_keys_of_other_types_are_other_keys(written):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        ("a: 1\nb: 2\na: 3\n", "line 3: key 'a' is also in line 1, once is allowed"),
+        ("a:\n  - {b: 1, b: 2}\n", "line 2: key 'b' is also in line 2"),
+        ("a:\n  b: {c: 1}\n  b: {d: 1}\n", "line 3: key 'b' is also in line 2"),
         ("rounds: 1:30\n", "line 1: 1:30: YAML 1.1 and 1.2 read different numbers"),
         ("a: 1\nrounds: 010\n", "line 2: 010: YAML 1.1 and 1.2 read different numbers"),
         ("time: 1:30.5\n", "line 1: 1:30.5: YAML 1.1 and 1.2 read different numbers"),

@@ -61,7 +61,6 @@ HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "scarlet
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
     needed = {
-        "moon": {"model.head": {"width": 8}},
         "fedgkt": SPLIT,
         "fens_ds": {"data": {"cifar10": {}}},
         "fafi": {"model": "resnet8"},
@@ -149,7 +148,7 @@ def test_in_fedgems_the_servers_model_is_a_student_and_clients_hear_it():
 
 @pytest.mark.parametrize("local", ["fedprox", "scaffold", "moon", "fednova"])
 def test_fedftg_goes_with_any_local_trainer_and_its_code_has_another_generator(local):
-    needed = {"local": local} | ({"model.head": {"width": 8}} if local == "moon" else {})
+    needed = {"local": local}
     published, released = (run(f"fedftg{name}", **needed).recipe for name in ("", "_as_released"))
     assert (published.generator.name, published.public.name) == ("fedftg", "generated")
     assert students(published) == (0,)

@@ -951,7 +951,8 @@ BAD_CONFIGURATIONS = [
     ),
     method(
         {"local": "moon", "model": "logistic_regression"},
-        "local = moon: needs a model with a head, not model = logistic_regression, which takes none",
+        "local = moon: needs a model with a head, not model = logistic_regression, "
+        "which takes none",
     ),
     method(
         {"local": "moon", "model": {"cnn_small": {"head": {}}}, "numerics": {"compile": True}},

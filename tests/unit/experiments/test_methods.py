@@ -54,7 +54,7 @@ SPLIT = {
 }  # fmt: skip
 #: What an experiment gives to methods in which the server has samples of its own.
 CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
-ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ft_kd")
+ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ema_round", "ft_kd")
 HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "scarlet", "fedmd")
 
 
@@ -82,6 +82,7 @@ def test_distillation_on_the_core_is_that_of_its_paper_and_each_rival_changes_on
     assert (kd.recipe.global_trainer.starts_from, kd.recipe.public.name) == ("previous", "core")
     assert kd.before.recipe.on_core
     for method, key in (("bkd", "buffer"), ("melting", "buffer"), ("ema", "moving_average"),
+                        ("ema_round", "moving_average"),
                         ("ft_kd", "factor_transfer")):  # fmt: skip
         other = run(method, **CORE)
         assert getattr(server, key) is None

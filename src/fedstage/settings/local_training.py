@@ -120,11 +120,7 @@ class FedNova(LocalTraining):
 
 
 class Moon(LocalTraining):
-    """A contrast of representations (Li, He, Song 2021).
-
-    What is compared is the representation of the model's `head`, which by default is the paper's
-    projection head: two linear layers with a ReLU between them, to 256 numbers.
-    """
+    """A contrast of representations of the model's head (Li, He, Song 2021)."""
 
     keeps_state: ClassVar[bool] = True
     own_loss: ClassVar[bool] = True

@@ -32,7 +32,8 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     if published := catalogue.published.get((experiment, scale)):
         # Claims look at published numbers by themselves; tables and figures show what compares.
         if published.comparable:
-            head |= {"published": published.source, "notes": published.notes}
+            head |= {"published": published.source}
+            head["notes"] = [*published.notes, *head.get("notes", ())]
         numbers = zip(runs, published.numbers, strict=True)
         runs = [{**run, "published": number} for run, number in numbers]
     communicated = definition.communication.published
@@ -54,6 +55,7 @@ def _head(experiment: Experiment) -> Raw:
         "metric": table.metric,
         "also": table.also,
         "over": table.over,
+        "notes": table.notes or None,
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "simulation": canonical(experiment.simulation),
     }

@@ -90,8 +90,15 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        for fault in self._faults() if info.context != RESTRICTED else ():
+        if info.context == RESTRICTED:
+            return self
+        completed = self._completed()
+        for fault in completed._faults():
             raise ValueError(fault)
+        return completed
+
+    def _completed(self) -> Self:
+        """Return these settings with what some of them imply for others that were left out."""
         return self
 
     def _faults(self) -> Iterator[str]:
@@ -102,9 +109,10 @@ class Settings(BaseModel):
         """Yield these settings and those in them, each with its key and what a class declares."""
         yield from (Part(key, self, *declared) for declared in _declared(type(self)))
         for name, named in _keys(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Settings):
-                yield from value.declarations(f"{key}.{named}" if key else named)
+            value, at = getattr(self, name), f"{key}.{named}" if key else named
+            for i, part in enumerate(value if isinstance(value, tuple) else (value,)):
+                if isinstance(part, Settings):
+                    yield from part.declarations(at if part is value else f"{at}.{i}")
 
     @cached_property
     def _field_hash(self) -> int:

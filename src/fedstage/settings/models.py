@@ -3,12 +3,13 @@
 One file because all alternatives of one choice are read next to one another.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
+from fedstage.settings.traits import Lacks, Part, Trait
 
 Norm = Literal["batch", "group", "none"]
 #: Of residual blocks that change the number of channels: without (A) or with a projection (B).
@@ -34,6 +35,7 @@ class Architecture(Choice):
     """
 
     room: ClassVar[str] = "models.architectures"
+    lacks: ClassVar[Lacks] = {"no head": ("which takes none", Trait.HEAD)}
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True
@@ -323,6 +325,20 @@ def head_of(model: Architecture) -> Head | None:
     """Return the head of a model, if it has one."""
     head: Head | None = getattr(model, "head", None)
     return head
+
+
+def default_head(parts: Iterable[Part]) -> Head | None:
+    """Return the `default_head` of the first part that needs models with a head, if one does."""
+    for part in parts:
+        if any(Trait.HEAD in part.needs[condition] for condition in filter(part.holds, part.needs)):
+            return getattr(part.settings, "default_head", Head())
+    return None
+
+
+def with_default(model: Model, head: Head) -> Model:
+    """Return a model with this head, if it has none and its architecture takes one."""
+    takes = isinstance(model, Headed) and model.head is None
+    return model.model_copy(update={"head": head}) if takes else model
 
 
 def has_batch_norm(model: Model) -> bool:

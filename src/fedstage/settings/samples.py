@@ -102,16 +102,6 @@ def check_parts(where: str, server: Model, clients: tuple[Model, ...]) -> Iterat
             )
 
 
-def check_heads(where: str, models: Iterable[Model]) -> Iterator[str]:
-    """Yield models without a representation that can be read."""
-    for model in models:
-        if head_of(model) is None:
-            yield (
-                f"{where}: reads representations, and model = {model.name!r} has no head, "
-                "such as MOON's model.head = {hidden: 128, width: 256, relu: false}"
-            )
-
-
 def check_maps(where: str, models: Iterable[Model], headless: bool = False) -> Iterator[str]:
     """Yield models that do not pool feature maps, or do more with what they pool."""
     for model in models:

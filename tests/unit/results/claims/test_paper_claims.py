@@ -38,6 +38,7 @@ UNPRINTED = {"int8_loses_nothing"} | {
     one.claim.id
     for one in CLAIMS
     if one.claim.experiment.startswith(("bkd_", "benchmark_"))  # curves only, or of no table
+    and one.claim.experiment not in ("bkd_control", "bkd_overlap")
 }
 
 

@@ -22,6 +22,7 @@ class LocalTraining(Choice):
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
+    functions: ClassVar[tuple[str, ...]] = ("Trainer",)
     needs: ClassVar[Needs] = {
         "history": (Trait.STATISTICS,),
         "judged": (Trait.VALIDATION,),

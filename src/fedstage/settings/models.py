@@ -34,6 +34,7 @@ class Architecture(Choice):
     """
 
     room: ClassVar[str] = "models.architectures"
+    functions: ClassVar[tuple[str, ...]] = ("network",)
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True

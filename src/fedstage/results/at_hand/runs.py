@@ -38,8 +38,13 @@ def runs_path(target: str, folder: Path) -> Path:
 
 
 def read_target(target: str, folder: Path) -> ExperimentRuns:
-    """Return the runs of a target, with paths that lead to its files from here."""
-    experiment = read_runs_file(runs_path(target, folder))
+    """Return the runs of a target, with paths that lead to its files from here.
+
+    Their settings may be those of the project's plugins.
+    """
+    path = runs_path(target, folder)
+    load_project_plugins(folder / "config.yaml", folder)
+    experiment = read_runs_file(path)
     runs = [_placed(run, folder) for run in experiment.runs]
     return experiment.model_copy(update={"runs": runs})
 

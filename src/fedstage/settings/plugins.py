@@ -73,7 +73,7 @@ def _unload() -> None:
 def _find(path: str) -> list[str]:
     """Return the modules of a file's or folder's plugins, all of whose files are then known."""
     place = Path(path)
-    if not (place.is_dir() or place.suffix == ".py" and place.is_file()):
+    if not (place.is_dir() or (place.suffix == ".py" and place.is_file())):
         raise FedstageError(f"config.yaml: plugins = {path!r}: no such Python file or folder")
     top = f"{PACKAGE}.{place.resolve().stem}"
     if any(f"{known}.".startswith(f"{top}.") for known in PLUGINS.files):

@@ -15,6 +15,7 @@ from fedstage.results.runs_file import (
     read_runs_file,
 )
 from fedstage.settings.scores import Axis
+from fedstage.storage.project_plugins import load_project_plugins
 
 METHOD = "method"
 

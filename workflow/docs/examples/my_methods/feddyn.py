@@ -30,16 +30,15 @@ class Trainer(LocalTrainer):
 
         return add
 
-    def payload(self, trained, state, client):
-        return {name: trained.end[name] - start for name, start in trained.start.items()}
+    def kept(self, trained, state, client):
+        g, alpha = part(state, f"client/{client}/"), self.settings.alpha
+        moved = {name: trained.end[name] - start for name, start in trained.start.items()}
+        return {name: g.get(name, 0) - alpha * change for name, change in moved.items()}
 
     def next_state(self, state, updates, clients):
-        after = dict(state)
-        for update in updates:
-            for name, moved in update.payload.items():
-                g = f"client/{update.metadata['client']}/{name}"
-                after[g] = after.get(g, 0) - self.settings.alpha * moved
-        return after
+        own = [(f"client/{update.metadata['client']}", update.kept) for update in updates]
+        new = {f"{client}/{name}": g for client, kept in own for name, g in kept.items()}
+        return {**state, **new}
 
 
 class FedDynServer(ServerStep):

@@ -81,8 +81,8 @@ def train_participant(
 
     Yields after each step, so that other clients may take theirs. The update holds the trained
     weights as ``model/NAME``, what the local trainer sends with them as ``payload/NAME``, and what
-    it and compression leave with the client as ``kept/NAME`` and ``residual/NAME``. If training diverges and
-    `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
+    it and compression leave with the client as ``kept/NAME`` and ``residual/NAME``. If training
+    diverges and `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
 
     Raises
     ------

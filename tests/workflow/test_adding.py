@@ -10,6 +10,7 @@ import yaml
 
 from fedstage.execution.cli import main
 from fedstage.plan.syntax import PACKAGE
+from fedstage.settings.plugins import load_plugins
 
 pytestmark = pytest.mark.workflow
 
@@ -67,7 +68,10 @@ def test_the_page_has_an_example_of_each_extension_point(extended, monkeypatch, 
         assert kind.room == folder.replace("/", ".")
         assert (PACKAGE / folder / "__init__.py").is_file()
     monkeypatch.chdir(extended.path)
-    assert main(["list", "plugins"]) == 0
+    try:
+        assert main(["list", "plugins"]) == 0
+    finally:
+        load_plugins([])
     shown = {line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]}
     rare = {"algorithm.one_shot.aggregator_training", "algorithm.global_trainers.generators"}
     assert shown == {folder.replace("/", ".") for _, _, folder in rows} - rare

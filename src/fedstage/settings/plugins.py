@@ -49,22 +49,26 @@ def load_plugins(named: Sequence[str]) -> None:
     _unload()
     shown = {module: path for path in named for module in _find(path)}
     shown |= dict(_installed())
-    try:
-        for module, path in shown.items():
-            _register(module, path)
-    finally:  # what is registered can be read, or no error could name it
+    for module, path in shown.items():
+        _register(module, path)
+    if PLUGINS.choices:
         _rebuild()
     PLUGINS.named = tuple(named)
 
 
 def _unload() -> None:
-    for module in PLUGINS.files:
-        sys.modules.pop(module, None)
+    for module in [name for name in sys.modules if _is_of_file(name) or name in PLUGINS.files]:
+        del sys.modules[module]
     if PLUGINS.choices:
         PLUGINS.choices.clear()
         _rebuild()
     PLUGINS.files.clear()
     PLUGINS.named = None
+
+
+def _is_of_file(module: str) -> bool:
+    """Whether a module is of a file that `config.yaml` names, or a package of such modules."""
+    return module.partition(".")[0] == PACKAGE
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -119,7 +123,7 @@ class _Finder(MetaPathFinder):
     """Finds the modules of files that `config.yaml` names."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name.partition(".")[0] != PACKAGE:
+        if not _is_of_file(name):
             return None
         file = PLUGINS.files.get(name)
         if file is None:
@@ -164,7 +168,7 @@ def _register(module: str, path: str) -> None:
 
 
 def _shown(module: str, path: str) -> str:
-    return str(PLUGINS.files[module]) if module.startswith(f"{PACKAGE}.") else path
+    return str(PLUGINS.files[module]) if _is_of_file(module) else path
 
 
 def _where(error: Exception) -> str:

@@ -48,8 +48,9 @@ def test_a_method_from_a_folder_runs_warm_and_cold_and_again_where_it_changed(pr
     assert any("-feddyn-" in path for path in warm)
     properties = (project.path / "results/properties/tiny/default.csv").read_text()
     assert "feddyn" in properties
-    shutil.rmtree(project.path / "results")
-    project.make(FEDSTAGE_WARM="0")
+    for made in project.path.glob("results/training/*-feddyn-*/round_0002"):
+        shutil.rmtree(made)
+    assert len(project.make(FEDSTAGE_WARM="0").trained()) == 2
     assert project.results() == warm
 
     (folder / "_own.py").write_text(f"# The same.\n{HELPER}")

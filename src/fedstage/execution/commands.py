@@ -44,7 +44,7 @@ class Command(NamedTuple):
 
     `answer` is a function of the options, or the name of one, which is then imported. Without
     `options` all arguments are snakemake's: it gets them as a list, `arguments`. `with_plugins`:
-    whether it reads settings, which may be those of plugins.
+    whether it reads settings, some of which plugins may define.
     """
 
     about: str
@@ -207,8 +207,8 @@ COMMANDS = {
         _list,
     ),
     "schemas": Command(
-        "write the schemas of config.yaml, experiments and claims for editors, with those of your "
-        "plugins",
+        "write the schemas of config.yaml, experiments and claims for editors, with the settings "
+        "of your plugins",
         "[--into FOLDER]",
         [
             _option("--into", type=Path, default=Path("workflow/schemas"), metavar="FOLDER"),

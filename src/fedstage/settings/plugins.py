@@ -1,6 +1,6 @@
 """Plugins: alternatives of settings in files of the user's own, or in installed packages.
 
-A plugin is a Python file with a settings class, like those of the built-in alternatives, and with
+A plugin is a Python file with a settings class, as each built-in alternative has one, and with
 the functions that its kind needs. `config.yaml` names files, and folders of such files; packages
 have entry points of the group `fedstage.plugins`. All are loaded once, when a process starts.
 """
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 def load_plugins(named: Sequence[str]) -> None:
-    """Load the plugins of these files and folders, and those of installed packages.
+    """Load the plugins of these files and folders, and of installed packages.
 
     Plugins that this process has loaded before for other files are forgotten.
 
@@ -182,7 +182,7 @@ def _where(error: Exception) -> str:
 
 
 def _defined() -> Iterator[type[Choice]]:
-    """Yield the settings classes of alternatives, but those of modules that were unloaded."""
+    """Yield the settings classes of alternatives, unless their modules were unloaded."""
     for kind in subclasses(Choice):
         home = sys.modules.get(kind.__module__)
         if issubclass(kind, Choice) and kind.names() and getattr(home, kind.__name__, 0) is kind:

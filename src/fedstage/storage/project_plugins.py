@@ -1,4 +1,4 @@
-"""Which plugins a process loads: those of its environment, or of the project's configuration."""
+"""Which plugins a process loads: what its environment names, or the project's configuration."""
 
 import os
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ def load_for_jobs(config: Mapping[str, Any]) -> None:
 
 
 def load_project_plugins(config: Path = Path("config.yaml"), root: Path = Path()) -> None:
-    """Load the plugins that a parent process has passed on, or those of a configuration.
+    """Load the plugins that a parent process has passed on, or that a configuration names.
 
-    Without a configuration only those of installed packages are loaded.
+    Without a configuration only plugins of installed packages are loaded.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def runs_path(target: str, folder: Path) -> Path:
 def read_target(target: str, folder: Path) -> ExperimentRuns:
     """Return the runs of a target, with paths that lead to its files from here.
 
-    Their settings may be those of the project's plugins.
+    The project's plugins are loaded, for runs may have their settings.
     """
     path = runs_path(target, folder)
     load_project_plugins(folder / "config.yaml", folder)

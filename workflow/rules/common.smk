@@ -27,6 +27,7 @@ from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
 from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
+from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
@@ -57,6 +58,7 @@ for path in workflow.configfiles:
 ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
 # The folder of this workflow, also where another one uses it as a module.
 WORKFLOW = Path(workflow.current_basedir).parent
+explained(load_for_jobs, config)
 CATALOGUE = explained(load_catalogue, config, WORKFLOW, ARGUMENTS)
 NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)

@@ -28,6 +28,7 @@ from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import Seconds, call, find_stage, options_of
 from fedstage.storage.files import save_text
+from fedstage.storage.project_plugins import load_project_plugins
 from fedstage.storage.provenance import PARTS, write_record
 
 
@@ -89,6 +90,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     source: str | None = options.pop("fingerprint")
     timings = Timings(startup=time.perf_counter() - started)
     try:
+        load_project_plugins()
         with (
             noticing(name, sys.stderr) as notices,
             explain_out_of_memory(name, options.get("recipe"), options.get("participants")),

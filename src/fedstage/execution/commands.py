@@ -14,9 +14,24 @@ from typing import Any, NamedTuple
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.plan.stages import STAGES
+from fedstage.storage.project_plugins import load_project_plugins
 
 #: What `fedstage list` lists.
-KINDS = ("methods", "models", "data", "partitions", "stages", "experiments", "runs")
+KINDS = (
+    "methods",
+    "models",
+    "data",
+    "partitions",
+    "trainers",
+    "ensembles",
+    "rules",
+    "optimisers",
+    "aggregators",
+    "plugins",
+    "stages",
+    "experiments",
+    "runs",
+)
 #: What `fedstage export` writes for.
 PROGRAMS = ("tensorboard", "mlflow")
 
@@ -28,13 +43,15 @@ class Command(NamedTuple):
     """A command: what it does, what it is called with, its options, and what returns its answer.
 
     `answer` is a function of the options, or the name of one, which is then imported. Without
-    `options` all arguments are snakemake's: it gets them as a list, `arguments`.
+    `options` all arguments are snakemake's: it gets them as a list, `arguments`. `with_plugins`:
+    whether it reads settings, some of which plugins may define.
     """
 
     about: str
     usage: str
     options: Sequence[Option] | None
     answer: Callable[..., str] | str
+    with_plugins: bool = True
 
     @property
     def function(self) -> Callable[..., str]:
@@ -50,6 +67,8 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     """Print the answer of a command, if there is anything to print, or its error instead."""
     given = _parse(name, COMMANDS[name], arguments)
     try:
+        if COMMANDS[name].with_plugins:
+            load_project_plugins(given.get("config", Path("config.yaml")))
         if text := COMMANDS[name].function(**given):
             print(text)
     except BrokenPipeError:
@@ -100,6 +119,13 @@ def _compare(
 
     differences = compare(target, rows, baseline=baseline, metric=metric)
     return write(differences) if to is None else save(differences, to, target, metric=metric)
+
+
+def _schemas(into: Path, config: Path) -> str:
+    from fedstage.settings.schemas import write_schemas
+
+    write_schemas(into)
+    return f"{into}: {len(list(into.glob('*.schema.json')))} schemas"
 
 
 def _completion(shell: str) -> str:
@@ -180,6 +206,16 @@ COMMANDS = {
         ],
         _list,
     ),
+    "schemas": Command(
+        "write the schemas of config.yaml, experiments and claims for editors, with the settings "
+        "of your plugins",
+        "[--into FOLDER]",
+        [
+            _option("--into", type=Path, default=Path("workflow/schemas"), metavar="FOLDER"),
+            _PLACES[0],
+        ],
+        _schemas,
+    ),
     "compare": Command(
         "print which rows of a target's table differ, by paired t-tests over seeds, with p-values "
         "corrected for all comparisons shown (Holm)",
@@ -213,6 +249,7 @@ COMMANDS = {
             _option("--once", action="store_true", help="look once, and end"),
         ],
         "fedstage.execution.watch.watch",
+        with_plugins=False,
     ),
     "completion": Command(
         'print what completes these commands: eval "$(fedstage completion bash)"; in zsh, after '
@@ -220,5 +257,6 @@ COMMANDS = {
         "bash|zsh",
         [_option("shell", choices=["bash", "zsh"])],
         _completion,
+        with_plugins=False,
     ),
 }

@@ -35,6 +35,7 @@ from fedstage.execution.supervision import (
 from fedstage.execution.worker import Request
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
+from fedstage.storage.project_plugins import load_project_plugins
 from fedstage.training.freed_memory import keep_freed
 
 IDLE_SECONDS = 300.0
@@ -77,6 +78,7 @@ def warm_up() -> None:
     for name, stage in STAGES.items():
         if not stage.presents:
             find_stage(name)
+    load_project_plugins()
 
 
 def as_a_worker() -> None:

@@ -32,6 +32,7 @@ from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.exchange import teaches_public
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.registry import PLUGINS
 
 #: Modules, and rooms, of which definitions count one by one.
 DECLARING = (
@@ -49,7 +50,7 @@ Classes = frozenset[tuple[str, str]]
 
 def chosen_modules(settings: Settings) -> frozenset[str]:
     """Return the optional modules that these settings need."""
-    return frozenset(f"fedstage.{name}" for name in _chosen(settings))
+    return frozenset(_chosen(settings))
 
 
 def _chosen(value: Any) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _chosen(value: Any) -> Iterator[str]:
         yield value.implemented_in
     fields = type(value).model_fields
     yield from (
-        module
+        f"fedstage.{module}"
         for key, module in value.uses.items()
         if getattr(value, key, fields[key].default) != fields[key].default
     )
@@ -73,9 +74,8 @@ def _chosen(value: Any) -> Iterator[str]:
 @cache
 def optional_modules() -> frozenset[str]:
     """Return the modules that only some settings need."""
-    used = {name for kind in subclasses(Settings) for name in kind.uses.values()}
-    named = {name for kind in _choices() for name in kind.modules()}
-    return frozenset(f"fedstage.{name}" for name in used | named)
+    used = {f"fedstage.{name}" for kind in subclasses(Settings) for name in kind.uses.values()}
+    return frozenset(used.union(*(kind.modules() for kind in _choices())))
 
 
 @cache
@@ -163,7 +163,7 @@ def classes_of(settings: Settings) -> Classes:
     values = (getattr(settings, key, None) for key in type(settings).model_fields)
     parts = (part for value in values for part in (value if isinstance(value, tuple) else [value]))
     below = (classes_of(part) for part in parts if isinstance(part, Settings))
-    inside = {(module, name) for module, name in found if module.startswith("fedstage.")}
+    inside = {(module, name) for module, name in found if module in modules()}
     return frozenset(inside).union(*below)
 
 
@@ -235,12 +235,18 @@ def _reached(
             if module not in optional_modules():
                 edges -= unchosen
             if module in choice_rooms():
-                edges |= {name for name in chosen if name.rpartition(".")[0] == module}
+                edges |= {name for name in chosen if module in _found_by(name)}
             waiting |= edges - declaring - found - new
         found |= new
         declared.add([source(module, package).code for module in new])
         waiting = declared.modules - optional_modules() - found
     return frozenset(found), declared
+
+
+def _found_by(module: str) -> frozenset[str]:
+    """Return the packages that find the module of an alternative, by its name or as a plugin."""
+    rooms = (f"fedstage.{room}" for room in PLUGINS.rooms_of(module))
+    return frozenset((module.rpartition(".")[0], *rooms))
 
 
 @cache

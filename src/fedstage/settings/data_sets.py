@@ -44,6 +44,7 @@ class DataSet(Choice):
     """
 
     room: ClassVar[str] = "data.datasets"
+    functions: ClassVar[tuple[str, ...]] = ("load",)
     lacks: ClassVar[Lacks] = {
         "no are_images": ("whose samples are {0.samples}", Trait.IMAGES),
         "no server_validation": ("", Trait.VALIDATION),

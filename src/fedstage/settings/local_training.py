@@ -24,6 +24,7 @@ class LocalTraining(Choice):
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
+    functions: ClassVar[tuple[str, ...]] = ("Trainer",)
     needs: ClassVar[Needs] = {
         "history": (Trait.STATISTICS,),
         "judged": (Trait.VALIDATION,),

@@ -36,6 +36,7 @@ class Architecture(Choice):
 
     room: ClassVar[str] = "models.architectures"
     lacks: ClassVar[Lacks] = {"no head": ("which takes none", Trait.HEAD)}
+    functions: ClassVar[tuple[str, ...]] = ("network",)
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True

@@ -87,6 +87,7 @@ class LossOfLabels(Choice):
     """The loss that clients minimise."""
 
     room: ClassVar[str] = "training.losses"
+    functions: ClassVar[tuple[str, ...]] = ("loss",)
 
 
 class CrossEntropy(LossOfLabels):

@@ -15,6 +15,7 @@ from fedstage.results.runs_file import (
     read_runs_file,
 )
 from fedstage.settings.scores import Axis
+from fedstage.storage.project_plugins import load_project_plugins
 
 METHOD = "method"
 
@@ -38,8 +39,13 @@ def runs_path(target: str, folder: Path) -> Path:
 
 
 def read_target(target: str, folder: Path) -> ExperimentRuns:
-    """Return the runs of a target, with paths that lead to its files from here."""
-    experiment = read_runs_file(runs_path(target, folder))
+    """Return the runs of a target, with paths that lead to its files from here.
+
+    The project's plugins are loaded, for runs may have their settings.
+    """
+    path = runs_path(target, folder)
+    load_project_plugins(folder / "config.yaml", folder)
+    experiment = read_runs_file(path)
     runs = [_placed(run, folder) for run in experiment.runs]
     return experiment.model_copy(update={"runs": runs})
 

@@ -68,6 +68,7 @@ class Cnn(Headed):
     """3x3 convolutions, each with 2x2 max-pooling, and one linear layer."""
 
     smallest: ClassVar[int | None] = 8
+    pools_maps: ClassVar[bool] = True
     name: Literal["cnn"]
     channels: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=3)] = (
         16, 32, 64,

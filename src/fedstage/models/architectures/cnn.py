@@ -6,6 +6,7 @@ from itertools import pairwise
 from torch import nn
 
 from fedstage.models.layers import convolution, normalise
+from fedstage.models.maps import POOL
 from fedstage.settings.models import Cnn
 
 
@@ -19,7 +20,8 @@ def network(settings: Cnn, shape: tuple[int, ...], classes: int) -> nn.Module:
         layers[f"conv{number}"] = convolution(before, width, settings.norm)
         layers[f"norm{number}"] = normalise(settings.norm, width)
         layers[f"relu{number}"] = nn.ReLU()
-        layers[f"pool{number}"] = nn.MaxPool2d(2)
+        last = number == len(settings.channels)
+        layers[POOL if last else f"pool{number}"] = nn.MaxPool2d(2)
     layers["flatten"] = nn.Flatten()
     height, width = (side >> len(settings.channels) for side in shape[1:])
     layers["linear"] = nn.Linear(settings.channels[-1] * height * width, classes)

@@ -129,6 +129,13 @@ class ParquetData(Sized, ImageSet):
     """Column of clients, which the natural partition follows."""
     image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
     """Height and width that images are resized to, by default their own."""
+    resampling: Literal["bilinear", "area"] = "bilinear"
+    """How: by Pillow's bilinear filter, or each pixel the mean over the area that it covers."""
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.resampling != "bilinear" and self.image_size is None:
+            yield f"resampling = {self.resampling!r}: only with image_size"
 
     @property
     def known(self) -> Known:

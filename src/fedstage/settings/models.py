@@ -67,6 +67,20 @@ class CnnSmall(Headed):
     """Normalisation behind each convolution."""
 
 
+class Cnn(Headed):
+    """3x3 convolutions, each with 2x2 max-pooling, and one linear layer."""
+
+    smallest: ClassVar[int | None] = 8
+    pools_maps: ClassVar[bool] = True
+    name: Literal["cnn"]
+    channels: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=3)] = (
+        16, 32, 64,
+    )  # fmt: skip
+    """Channels of the convolutions."""
+    norm: Norm = "none"
+    """Normalisation behind each convolution."""
+
+
 class LogisticRegression(Architecture):
     """One linear layer on the flattened input."""
 
@@ -317,7 +331,7 @@ class Bert(Transformer):
     """Dimension between the two layers behind attention."""
 
 
-_Common = CnnSmall | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
+_Common = CnnSmall | Cnn | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
 _OfPapers = ResNetWide | DeepMil | EfficientNet | CnnFedEt | ResNet18 | Vgg19
 Model = ByName[_Common | _OfPapers | DistilBert | Lstm | Bert | Perceptron]
 

@@ -23,6 +23,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.training.batches import client_batches
 from fedstage.training.loop import full_gradient, training
 from fedstage.training.losses import client_loss
+from fedstage.training.schedules import round_factor
 from fedstage.weights import Tensors, Weights
 
 Metadata = dict[str, Any]
@@ -114,7 +115,7 @@ def train_participant(
         info,
         torch_generator(*key),
         numerics,
-        rate=client.round_decay ** (round_ - 1),
+        rate=round_factor(client, round_),
         objective=trainer.objective(task),
         gradient_term=trainer.gradient_term(anchors, on_device, number),
     )

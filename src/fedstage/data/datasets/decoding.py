@@ -28,9 +28,14 @@ _WORTH_THREADS = 100 * 100
 #: Pixels of an image at most: decoding takes three bytes for each.
 _MOST_PIXELS = 50_000_000
 
+_FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 
-def decode(encoded: bytes, size: int | None = None) -> Pixels:
-    """Decode an image to RGB, uint8 [3, H, W], resized (bilinear) to size x size if given."""
+
+def decode(encoded: bytes, size: int | None = None, resampling: str = "bilinear") -> Pixels:
+    """Decode an image to RGB, uint8 [3, H, W], resized to size x size if given.
+
+    `resampling` is ``bilinear`` or ``area``, as `fedstage.settings.data.ParquetData` has it.
+    """
     small = decode_small(encoded)
     if small is not None and (size is None or small.shape[1:] == (size, size)):
         pixels: Pixels = small.numpy()
@@ -42,7 +47,7 @@ def decode(encoded: bytes, size: int | None = None) -> Pixels:
             )
         image = opened if opened.mode == "RGB" else opened.convert("RGB")
         if size is not None and image.size != (size, size):
-            image = image.resize((size, size), Image.Resampling.BILINEAR)
+            image = image.resize((size, size), _FILTERS[resampling])
         return np.asarray(image).transpose(2, 0, 1)
 
 

@@ -29,6 +29,7 @@ _IMAGE_COLUMNS = ("img", "image")
 _MOST_CLASSES = 100_000  # the last layer of a model has a row for each
 _AT_ONCE = 100  # images that a thread decodes at a time
 
+Decode = Callable[[bytes], Pixels]
 Types = Mapping[str, Callable[[pa.DataType], bool]]
 _LABELS: Types = {"integer": pa.types.is_integer}
 _CLIENTS: Types = {
@@ -67,12 +68,13 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     names = _class_names(every, settings.label)
     counts = (sum(len(file.labels) for file in files) for files in (train, test))
     rows = choose_rows(settings, *counts)
-    images = _images(every, rows.train, settings.image_size, None)
+    read = partial(decode, size=settings.image_size, resampling=settings.resampling)
+    images = _images(every, rows.train, read, None)
     shape = tuple(images.shape[1:])
     clients, names_of_clients = _clients(every, rows.train, settings.client_column)
 
     def part(own: Rows) -> Images:
-        return Images(_images(every, own, settings.image_size, shape), _labels(every, own))
+        return Images(_images(every, own, read, shape), _labels(every, own))
 
     return Dataset(
         train=Images(images, _labels(every, rows.train), clients),
@@ -204,7 +206,7 @@ def _metadata(file: _File, key: str) -> Any:
 
 
 def _images(
-    files: Sequence[_File], rows: Rows, size: int | None, shape: tuple[int, ...] | None
+    files: Sequence[_File], rows: Rows, read: Decode, shape: tuple[int, ...] | None
 ) -> torch.Tensor:
     """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or the first one's."""
     pixels = np.empty((len(rows), *(shape or ())), np.uint8)
@@ -213,11 +215,11 @@ def _images(
         encoded = pc.struct_field(
             load_foreign_table(file.path, [file.image]).column(file.image), "bytes"
         )
-        first = _decode_row(file, encoded, size, own[0])
+        first = _decode_row(file, encoded, read, own[0])
         if shape is None:
             shape = first.shape
             pixels = np.empty((len(rows), *shape), np.uint8)
-        decode_rows = partial(_decode_rows, file, encoded, size, pixels[done : done + len(own)])
+        decode_rows = partial(_decode_rows, file, encoded, read, pixels[done : done + len(own)])
         parts = [slice(start, start + _AT_ONCE) for start in range(0, len(own), _AT_ONCE)]
         with ThreadPoolExecutor(threads(encoded[own[0]].as_py(), first.shape)) as pool:
             list(pool.map(decode_rows, (own[part] for part in parts), parts))
@@ -226,11 +228,11 @@ def _images(
 
 
 def _decode_rows(
-    file: _File, encoded: pa.ChunkedArray, size: int | None, pixels: Pixels, rows: Rows, part: slice
+    file: _File, encoded: pa.ChunkedArray, read: Decode, pixels: Pixels, rows: Rows, part: slice
 ) -> None:
     """Decode rows of a file into a part of `pixels`."""
     for place, row in zip(pixels[part], rows.tolist(), strict=True):
-        image = _decode_row(file, encoded, size, row)
+        image = _decode_row(file, encoded, read, row)
         if image.shape != place.shape:
             raise FedstageError(
                 f"{file.path}: row {row}: image of shape {image.shape}, others have {place.shape}; "
@@ -239,12 +241,12 @@ def _decode_rows(
         place[:] = image
 
 
-def _decode_row(file: _File, encoded: pa.ChunkedArray, size: int | None, row: int) -> Pixels:
+def _decode_row(file: _File, encoded: pa.ChunkedArray, read: Decode, row: int) -> Pixels:
     image = encoded[row].as_py()
     if image is None:
         raise FedstageError(f"{file.path}: row {row}: {file.image} has no bytes")
     try:
-        return decode(image, size)
+        return read(image)
     except UNDECODABLE as error:
         told = str(error).partition(" <_io")[0]  # an address in memory
         raise FedstageError(f"{file.path}: row {row}: cannot decode the image ({told})") from None

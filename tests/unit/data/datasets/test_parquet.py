@@ -188,6 +188,16 @@ def test_image_size_resizes_bilinearly_what_has_another_size(folder):
     assert data.test.images.shape == (5, 3, 4, 4)
 
 
+def test_resampling_by_area_takes_the_mean_of_the_pixels_that_each_covers(folder):
+    wide = pixels(7, 1, 8, 8)[0]
+    write(folder / "mine/train.parquet", [wide], [0])
+
+    images = load(folder, image_size=4, resampling="area").train.images
+
+    means = wide.astype(float).reshape(4, 2, 4, 2, 3).mean((1, 3)).transpose(2, 0, 1)
+    assert np.abs(images[0].numpy() - means).max() <= 1  # of two passes, each rounded
+
+
 def test_an_image_of_very_many_pixels_is_refused_before_it_is_decoded(folder):
     large = BytesIO()
     Image.new("1", (10_000, 5_001)).save(large, "PNG")

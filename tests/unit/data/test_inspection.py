@@ -118,14 +118,14 @@ BAD = {
         test="name,x,label\nn1,1,a\n",
     ),
     # values
-    "a missing feature": table("train.csv: row 1: dose: missing", train=changed(1, 1, "")),
+    "a missing feature": table("train.csv: row 3: dose: missing", train=changed(1, 1, "")),
     "a feature that is no number": table(
-        "train.csv: row 2: dose: missing", train=changed(2, 1, "NaN")
+        "train.csv: row 4: dose: missing", train=changed(2, 1, "NaN")
     ),
-    "an infinite feature": table("row 2: dose: infinite", train=changed(2, 1, "inf")),
-    "a missing label": table("train.csv: row 0: label: missing", train=changed(0, 2, "")),
+    "an infinite feature": table("row 4: dose: infinite", train=changed(2, 1, "inf")),
+    "a missing label": table("train.csv: row 2: label: missing", train=changed(0, 2, "")),
     "a missing client": table(
-        "train.csv: row 3: centre: missing", train=changed(3, 3, ""), client_column="centre"
+        "train.csv: row 5: centre: missing", train=changed(3, 3, ""), client_column="centre"
     ),
     "labels that are fractions": table("must be integer, text or boolean", label="dose"),
     "labels of one class": table("in all training rows: one class", train=csv([ROWS[0], ROWS[2]])),

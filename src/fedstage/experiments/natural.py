@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, UncountedClients
 from fedstage.settings.data import Data, DataOption
 from fedstage.settings.merging import Raw
 from fedstage.settings.partitions import Natural
@@ -22,7 +22,7 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     Raises
     ------
     FedstageError
-        If the number stands in files that are missing or invalid, or in no column.
+        If there is no such number; UncountedClients if it is in files that are missing or invalid.
     """
     partition, data = settings.get("partition"), settings.get("data")
     natural = isinstance(partition, dict) and partition.get("name") == "natural"
@@ -43,7 +43,7 @@ def _count(where: str, data: Data, folder: Path | None) -> int:
             "give a number and the stage partition names the right one"
         )
     if folder is None:
-        raise FedstageError(
+        raise UncountedClients(
             f"{where}: clients: missing, and no data folder to count them in; set data_folder in "
             "config.yaml or FEDSTAGE_DATA, or give clients"
         )
@@ -51,5 +51,7 @@ def _count(where: str, data: Data, folder: Path | None) -> int:
     try:
         count: int = counting.count_clients(data, folder)
     except FedstageError as error:
-        raise FedstageError(f"{where}: clients: missing, and not to be counted: {error}") from None
+        raise UncountedClients(
+            f"{where}: clients: missing, and not to be counted: {error}"
+        ) from None
     return count

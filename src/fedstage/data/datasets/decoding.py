@@ -30,6 +30,7 @@ UNDECODABLE = (
 _WORTH_THREADS = 100 * 100
 #: Pixels of an image at most: decoding takes three bytes for each.
 _MOST_PIXELS = 50_000_000
+Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of images that are refused here
 _AT_ONCE = 100  # images that a thread decodes at a time
 
 

@@ -116,7 +116,7 @@ def method(settings, *told, name="feddf"):
 
 
 CHOICES = {
-    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'table'",
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'image_folder', 'table'",
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",

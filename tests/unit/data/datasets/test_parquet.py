@@ -293,6 +293,17 @@ def test_integer_clients_are_numbered_in_numeric_order_over_shards(folder):
     assert data.test.clients is None
 
 
+def test_the_client_of_each_test_image_is_kept(folder):
+    users = ["b", "a", "b", "c", "a", "c", "b", "a", "b", "c", "a", "c"]
+    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=users)
+    write(folder / "mine/test.parquet", pixels(2, 5), [0, 1, 2, 0, 1], user=list("cadab"))
+
+    data = load(folder, client_column="user")
+
+    assert data.client_names == ("a", "b", "c")
+    assert data.test.clients.tolist() == [2, 0, -1, 0, 1]  # no training image is of d
+
+
 def test_a_division_takes_clients_of_test_files_as_well(folder):
     users = np.array([f"u{row % 5}" for row in range(17)])
     write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=list(users[:12]))
@@ -308,6 +319,7 @@ def test_a_division_takes_clients_of_test_files_as_well(folder):
     assert np.array_equal(data.held_out, channels_first(images[public]))
     assert np.array_equal(data.test.images, channels_first(images[tested]))
     names = sorted(set(users[kept]))
+    assert [names[client] for client in data.test.clients] == users[tested].tolist()
     assert [names[client] for client in data.train.clients] == users[kept].tolist()
 
 

@@ -1,9 +1,10 @@
 import pytest
 
 from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.families import correct
 from fedstage.results.claims.report import render_report
 from fedstage.results.claims.table import SCHEMA, claim_rows
-from fedstage.results.claims.verdicts import correct, judge
+from fedstage.results.claims.verdicts import judge
 from fedstage.results.tables import html
 from fedstage.settings.claims import Claim
 

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from fedstage.experiments.catalogue import load_catalogue
+from fedstage.experiments.descriptions import claims_to_judge
 from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.effects import NOT_MEASURED
 from fedstage.results.claims.library import check_claims, load_claims
-from fedstage.results.claims.verdicts import NOT_MEASURED, judge
+from fedstage.results.claims.verdicts import judge
 from fedstage.results.published.matching import counterparts
 from fedstage.results.published.rows import load_rows
+from fedstage.settings.claims import Claim
 from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
@@ -41,6 +44,58 @@ UNPRINTED = {"int8_loses_nothing"} | {
 }
 
 
+#: What the papers' own means, deviations and seeds find: comparisons as claimed, with p at most
+#: 0.05, and after Holm's correction, of how many.
+EVIDENCE = {
+    ("fedsdd_table2", "above_fedavg"): (36, 17, 2, 36),
+    ("fedeed_table4", "above_fedavg"): (36, 17, 2, 36),
+    ("fedsdd_table2", "above_feddf"): (36, 26, 5, 36),
+    ("fedeed_table4", "above_feddf"): (36, 26, 5, 36),
+    ("fens_table11", "above_fedkd_on_all_data"): (9, 9, 5, 9),
+    ("fens_table9", "network_beats_static_rules"): (9, 8, 7, 9),
+    ("fedet_table2", "above_other_methods_for_mixed_models"): (8, 8, 8, 8),
+    ("fedet_table2", "moon_leads_with_less_uneven_clients"): (2, 0, 0, 2),
+}
+
+
+def test_what_the_papers_own_tests_find():
+    found = {}
+    for one in CLAIMS:
+        key = one.claim.experiment, one.claim.id
+        if key in EVIDENCE:
+            evidence = judge(one.claim, cells(key[0])).evidence
+            found[key] = (
+                *(evidence.as_claimed, evidence.significant, evidence.after_holm, evidence.tested),
+            )
+    assert found == EVIDENCE
+
+
+def test_primary_claims_are_few_and_those_of_fedsdd_are_declared():
+    papers = {one.paper for one in CLAIMS}
+    for paper in papers:
+        primary = [one for one in CLAIMS if one.paper == paper and one.claim.primary]
+        assert len(primary) <= 5
+        if paper == "fedsdd":
+            assert len(primary) >= 3
+            assert {one.claim.margin for one in primary} == {1.0, None}
+            assert primary[0].file.looks == [5, 10, 20]
+
+
+def test_only_claims_about_printed_cells_are_judged():
+    left_out = {}
+    for name in POINTS:
+        listed = claims_to_judge(CATALOGUE, name)
+        for one in listed["claims"]:
+            judged = judge(
+                Claim(**one), cells(name), claimed=listed["comparisons"].get(one["id"]),
+                printed=one["id"] in listed["printed"],
+            )  # fmt: skip
+            assert judged.not_made == len(judged.effects) or judged.effects[0].pairs[1:]
+            if judged.left_out:
+                left_out[one["id"]] = judged.left_out, judged.not_made
+    assert left_out == {"int8_loses_nothing": (3, 0)}
+
+
 def cells(name):
     published = CATALOGUE.experiments[name].table.published
     if published is None:
@@ -48,7 +103,7 @@ def cells(name):
     rows = load_rows(WORKFLOW / f"papers/{published.paper}")
     found = counterparts(name, published, POINTS[name], rows)
     return [
-        Cell(point, published=row.value if row else None)
+        Cell(point, {}, row.value, row.std, row.seeds) if row else Cell(point)
         for point, row in zip(POINTS[name], found, strict=True)
     ]
 

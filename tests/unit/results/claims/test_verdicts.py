@@ -1,7 +1,7 @@
 import pytest
 
 from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.effects import CONTRADICTED, HOLDS, NIL, NOT_MEASURED, UNDECIDED
+from fedstage.results.claims.effects import CONTRADICTED, HOLDS, NOT_MEASURED, UNDECIDED
 from fedstage.results.claims.verdicts import HOLDS_SO_FAR, judge
 from fedstage.settings.claims import Claim
 

@@ -127,7 +127,7 @@ class Family(Settings):
     """
 
     claims: list[Name]
-    """Those of this experiment."""
+    """Their ids, as far as they are about this experiment."""
     primary: int
     """How many primary claims the file has."""
     exploratory: int
@@ -142,7 +142,7 @@ class ClaimsToJudge(ClaimList):
     comparisons: dict[str, int] = {}
     """How many comparisons each claim makes at the paper's scale."""
     families: list[Family] = []
-    """The claims by the files that they are in; those of none are one more family."""
+    """The claims by the files that they are in; claims without a file are one more family."""
     printed: list[Name] = []
     """Claims that are judged on cells whose number the paper prints."""
 

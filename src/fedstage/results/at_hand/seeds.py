@@ -35,8 +35,9 @@ _HEADS = [
 def seeds(claim: str, experiment: str | None = None) -> str:
     """Return a table of the seeds that decide each comparison of a claim, with power 0.8.
 
-    The deviation is of the paired effects of the seeds at hand. Hours are those of the recorded
-    jobs behind the runs of both sides, times the seeds; runs share jobs, so that it may be less.
+    The deviation is of the paired effects of the seeds at hand. Hours are from the
+    records of the jobs behind the runs of both sides, times the seeds; runs share jobs, so that it
+    may be less.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-#: A comparison of a claim: what kind it is, and its place among those of the paper's evidence.
+#: A comparison of a claim: what kind it is, and its place in the paper's evidence.
 Line = tuple[str, Effect, int | None]
 
 

@@ -69,6 +69,9 @@ def test_primary_claims_are_corrected_by_holm_and_not_for_the_others():
     assert first.p_value == pytest.approx(2 * p_of(CLEARLY))
     assert second.p_value == pytest.approx(p_of(SOMEWHAT))
     assert (first.verdict, second.verdict) == (HOLDS, HOLDS)
+    # Unlike the correction for false discoveries, that for any error counts equal ones too.
+    same = correct([judged(primary(name), SOMEWHAT) for name in "ab"])
+    assert [one.p_value for one in same] == pytest.approx([2 * p_of(SOMEWHAT)] * 2)
 
 
 def test_claims_of_the_file_that_are_not_measured_count():

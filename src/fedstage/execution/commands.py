@@ -229,6 +229,16 @@ COMMANDS = {
         ],
         _compare,
     ),
+    "seeds": Command(
+        "print how many seeds would decide a claim, at the published effect and at half of it, and "
+        "the hours that they take",
+        "CLAIM [--experiment EXPERIMENT/SCALE]",
+        [
+            _option("claim", help="its id"),
+            _option("--experiment", help="such as fedsdd_table2/mini, if several have this claim"),
+        ],
+        "fedstage.results.at_hand.seeds.seeds",
+    ),
     "export": Command(
         "write the runs of a target for a program that shows experiments: scalars over rounds, "
         "settings as parameters, and tables; needs the extra of its name",

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.results.claims.families import correct
+from fedstage.results.claims.measurements import (
+    cells_of,
+    images_of_runs,
+    values_of_runs,
+    values_of_table,
+)
 from fedstage.results.claims.table import claim_rows
-from fedstage.results.claims.verdicts import Judgement, correct, judge
+from fedstage.results.claims.verdicts import Judgement, judge
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source
@@ -48,10 +54,8 @@ def judge_claims(runs: Path, definitions: Path, measurements: Sequence[Path] = (
     listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
     tables = [load_frame(path) for path in measurements]
     judged = correct(
-        [
-            _judge(claim, listed.comparisons.get(claim.id), experiment, frame, tables)
-            for claim in listed.claims
-        ]
+        [_judge(claim, listed, experiment, frame, tables) for claim in listed.claims],
+        listed.families,
     )
     metrics = {row["metric"] for row in claim_rows(judged, experiment.metric)}
     return Judged(experiment, judged, _source(experiment, frame, tables, metrics))
@@ -72,7 +76,7 @@ def _source(
 
 def _judge(
     claim: Claim,
-    claimed: int | None,
+    listed: ClaimsToJudge,
     experiment: ExperimentRuns,
     frame: pd.DataFrame,
     tables: list[pd.DataFrame],
@@ -84,5 +88,14 @@ def _judge(
         values = values_of_table(table, experiment, metric)
     else:
         values = values_of_runs(frame, metric)
-    cells = cells_of(experiment, values, published=metric == experiment.metric)
-    return judge(claim, cells, lambda point: settings_for_people(point, experiment), claimed)
+    images = images_of_runs(frame) if metric == "top1_accuracy" else None
+    cells = cells_of(experiment, values, metric == experiment.metric, images)
+    looks = [family.looks for family in listed.families if claim.id in family.claims]
+    return judge(
+        claim,
+        cells,
+        lambda point: settings_for_people(point, experiment),
+        listed.comparisons.get(claim.id),
+        looks=looks[0] if looks else listed.looks,
+        printed=claim.id in listed.printed,
+    )

@@ -4,7 +4,8 @@ import pytest
 from measured import CANDIDATES, write_metrics
 
 from fedstage.errors import FedstageError
-from fedstage.results.tables.runs import last_rounds, read_metrics, read_runs
+from fedstage.results.tables.measured import read_metrics
+from fedstage.results.tables.runs import last_rounds, read_runs
 from fedstage.storage.files import load_json, save_json
 
 

@@ -3,7 +3,7 @@
 import io
 import json
 import tarfile
-from base64 import b64decode
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,4 +67,4 @@ def _notes() -> Iterator[tuple[str, str]]:
     for path in sorted(_NOTES.rglob("*")):
         if path.is_file():
             name = "".join(part.removeprefix("@") for part in path.relative_to(_NOTES).parts)
-            yield path.as_posix(), b64decode(name, validate=False).decode()
+            yield path.as_posix(), urlsafe_b64decode(name).decode()

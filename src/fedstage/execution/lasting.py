@@ -43,7 +43,7 @@ def scores(
     config: Path,
     workflow: Path,
 ) -> str:
-    """Merge files of scores into one, or present those of a target; return what was done.
+    """Merge files of scores into one, or present a target's; return what was done.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def present(
     config: Config,
     workflow: Path,
 ) -> str:
-    """Write tables, curves and claims of a target, of those of its runs that have scores.
+    """Write tables, curves and claims of a target, of its runs that have scores.
 
     Files have the names, below `output`, and the bytes that the workflow gives them for the same
     runs. `measurements` are ``results/*/EXPERIMENT/SCALE.runs.parquet``, tables with other measures

@@ -147,7 +147,7 @@ def resolve_all(
 ) -> Catalogue:
     """Return the catalogue of some experiments, by default all; see `load_catalogue`.
 
-    `seeds` replace those of their grids; seeds that a grid has come first, in its order.
+    `seeds` replace the seeds of their grids; seeds that a grid has come first, in its order.
     """
     read = reader(config, folder)
     experiments = load_experiments(config, folder, names, read)

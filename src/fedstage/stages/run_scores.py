@@ -16,7 +16,7 @@ def run_scores(*, runs: Path, scores: Path) -> None:
     """Write the scores file, from which tables, curves and claims are made.
 
     Scores, axes and digests of settings follow from the runs. The last three columns, where a
-    score comes from, are those of the records next to the logs.
+    score comes from, follow from the records next to the logs.
     """
     experiment = read_runs_file(runs)
     axes, jobs = axes_of(experiment), Jobs()

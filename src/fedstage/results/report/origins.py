@@ -58,7 +58,7 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
 def spent(run: ExperimentRun, root: Path, jobs: Jobs) -> tuple[int, float]:
     """Return how many jobs a run's recipes have had, and their seconds.
 
-    `jobs` has those of each recipe that other runs have read, and gets the others.
+    `jobs` has the jobs of each recipe that other runs have read, and gets the others.
     """
     parts = run.candidates[run.which()].parts
     paths = (path for part in parts for path in folders_of(part.recipe))

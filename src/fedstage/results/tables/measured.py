@@ -17,12 +17,12 @@ AS_RELEASED = "as_released"
 #: Updates of a run that were dropped, and all, where any may be. A table has these columns if any
 #: of its updates was dropped.
 DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int64())])
-#: Columns after those of `METRICS_SCHEMA`, of which a run has a value in its last round only.
+#: Columns after the columns of `METRICS_SCHEMA`, of which a run has a value in its last round only.
 OF_RUNS = (AS_RELEASED, *DROPPED.names)
 
 
 def measure(run: ExperimentRun, experiment: ExperimentRuns) -> pd.DataFrame:
-    """Return what was measured of a run: one row per evaluated round, with those of `OF_RUNS`.
+    """Return what was measured of a run: one row per evaluated round, with columns of `OF_RUNS`.
 
     Raises
     ------

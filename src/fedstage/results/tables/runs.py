@@ -56,8 +56,8 @@ def read_runs(path: Path, scores: Path | None = None) -> tuple[ExperimentRuns, p
         One row per run and evaluated round, in the order of the file: a column for every setting
         (as a nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
         `partition_file`, the columns of `METRICS_SCHEMA`, for an experiment with a published
-        counterpart `published`, `published_std` and `published_seeds`, and the columns of `OF_RUNS` that
-        any run has, in the last row of a run.
+        counterpart `published`, `published_std` and `published_seeds`, and the columns of
+        `OF_RUNS` that any run has, in the last row of a run.
 
     Raises
     ------

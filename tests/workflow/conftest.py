@@ -297,7 +297,9 @@ class Project:
         folders = ["data", "partitions", "participation", "initial_models", "training", "tables"]
         paths = [path for name in folders for path in (self.path / "results" / name).rglob("*")]
         return {
-            str(path.relative_to(self.path)): path.read_bytes() for path in paths if path.is_file()
+            str(path.relative_to(self.path)): path.read_bytes()
+            for path in paths
+            if path.is_file() and not path.name.endswith(".scores.csv")  # which has seconds
         }
 
     def recipe(self, *, method="fedavg"):

@@ -27,6 +27,7 @@ from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
 from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
+from fedstage.storage.archived import archived_sources, inputs_of
 from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
@@ -64,6 +65,7 @@ NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
 EXECUTION = CATALOGUE.config.execution
 KEEP = CATALOGUE.config.keep
+ARCHIVED = explained(archived_sources)
 BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
 if CATALOGUE.config.data_folder:

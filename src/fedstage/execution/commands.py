@@ -250,6 +250,43 @@ COMMANDS = {
         ],
         "fedstage.results.export.targets.export",
     ),
+    "scores": Command(
+        "unite files of scores of several machines, or make tables, curves and claims of them "
+        "without the runs",
+        "merge|present FILE ... -o PLACE [--target TARGET] [--prefer first]",
+        [
+            _option("what", choices=("merge", "present")),
+            _option("files", nargs="+", type=Path, metavar="FILE", help="a .scores.csv"),
+            _option(
+                "-o",
+                dest="output",
+                required=True,
+                type=Path,
+                metavar="PLACE",
+                help="the file; of present a folder, which gets a folder results",
+            ),
+            _option("--target", help="what to present, such as quickstart or fedsdd_table2/mini"),
+            _option("--prefer", choices=["first"], help="take the first of values that differ"),
+            _option(
+                "--measurements",
+                nargs="+",
+                default=[],
+                type=Path,
+                metavar="FILE",
+                help="results/*/EXPERIMENT/SCALE.runs.parquet, for claims about bytes, seconds "
+                "or forgetting",
+            ),
+            *_PLACES,
+        ],
+        "fedstage.execution.lasting.scores",
+    ),
+    "archive": Command(
+        "write what is left of results without tensors: metrics, settings, tables and records, "
+        "which go on in another folder without training finished runs again",
+        "-o FILE.tar.gz",
+        [_option("-o", dest="output", required=True, type=Path, metavar="FILE.tar.gz")],
+        "fedstage.execution.archive.archive",
+    ),
     "watch": Command(
         "show what runs in a working folder, what is left, how long it takes, and the losses",
         "[FOLDER]",

@@ -128,7 +128,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
     published = catalogue.published.get((experiment, scale))
     beside = ["published"] if published and published.comparable else []
     every: dict[str, list[str]] = {
-        "table": [*files("tables", (*formats, "tex")), *forgotten, *judged],
+        "table": [*files("tables", ("scores.csv", *formats, "tex")), *forgotten, *judged],
         "figures": figures(
             "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
         ),

@@ -35,7 +35,9 @@ class Judged:
     source: str
 
 
-def judge_claims(runs: Path, definitions: Path, measurements: Sequence[Path] = ()) -> Judged:
+def judge_claims(
+    runs: Path, definitions: Path, measurements: Sequence[Path] = (), scores: Path | None = None
+) -> Judged:
     """Judge claims by the last evaluated round of each run, or by other measurements of the runs.
 
     Parameters
@@ -44,13 +46,15 @@ def judge_claims(runs: Path, definitions: Path, measurements: Sequence[Path] = (
         The runs file, and the claims with the number of comparisons that each is about.
     measurements : sequence of Path
         Tables with further metrics of the runs, as for the stage `claims`.
+    scores : Path, optional
+        The scores file; by default the metrics files of the runs are read.
 
     Raises
     ------
     FedstageError
         If a file is missing or damaged, or a claim is about what is not measured.
     """
-    experiment, frame = read_runs(runs)
+    experiment, frame = read_runs(runs, scores)
     listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
     tables = [load_frame(path) for path in measurements]
     judged = correct(

@@ -19,7 +19,7 @@ from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 #: The metrics of claims that are columns of another result than the metrics of runs.
-_MEASURES: dict[Result, Collection[str]] = {
+MEASURES: dict[Result, Collection[str]] = {
     "communication": COMMUNICATED,
     "round_times": SECONDS,
     "retention": RETAINED,
@@ -141,7 +141,7 @@ def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experimen
     """Check that claims about seconds, bytes or forgetting are on experiments that measure it."""
     for sourced in claims:
         name, metric = sourced.claim.experiment, sourced.claim.metric
-        needed = next((result for result, metrics in _MEASURES.items() if metric in metrics), None)
+        needed = next((result for result, metrics in MEASURES.items() if metric in metrics), None)
         if needed and name in experiments and needed not in experiments[name].results:
             raise FedstageError(
                 f"{sourced.place}: metric = {metric!r}: only of experiments with {needed} among "

@@ -7,8 +7,8 @@ import pytest
 from fedstage.execution.cli import main
 
 pytest.importorskip("tensorboard", reason="the extra `tensorboard` is not installed")
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData  # noqa: E402
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 
 @pytest.fixture

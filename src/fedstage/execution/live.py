@@ -33,7 +33,7 @@ Jobs = dict[int, tuple[str, list[str]]]
 class Live:
     """What a run of snakemake shows while it goes on; safe to call from several threads.
 
-    On a terminal a line that is redrawn, elsewhere a line a minute. Above it stay results that are
+    On a terminal a line that is redrawn, elsewhere one line per minute. Above it stay results that are
     finished, warnings, and what else is printed.
     """
 

@@ -33,8 +33,8 @@ Jobs = dict[int, tuple[str, list[str]]]
 class Live:
     """What a run of snakemake shows while it goes on; safe to call from several threads.
 
-    On a terminal a line that is redrawn, elsewhere one line per minute. Above it stay results that are
-    finished, warnings, and what else is printed.
+    On a terminal a line that is redrawn, elsewhere one line per minute. Above it stay finished
+    results, warnings, and what else is printed.
     """
 
     def __init__(self) -> None:

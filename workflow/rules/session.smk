@@ -39,8 +39,9 @@ def tell_doubtful():
 
 
 def show_size():
-    """Print what the targets take on disk."""
-    logger.info(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())))
+    """Print what the targets take on disk; what is printed at the end is up to this file."""
+    text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
+    logger.info(text, extra={"explains_failures": True})
 
 
 def tell_faults():

@@ -1,4 +1,4 @@
-"""The tutorial as a notebook, from its page: uv run python .ci/notebook.py"""
+"""The tutorial as a notebook, made from its page: `uv run python .ci/notebook.py`."""
 
 import re
 from collections.abc import Iterator

@@ -35,12 +35,13 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     read = files_read(runs, others) | set(files_of_rounds(catalogue))
     sizes = dict(file for run in runs for file in _files(run, keep, read))
     kept = {"all": "with all", "models": "with some", "needed": "with some"}[keep]
-    unknown = {run.recipe.data.name for run in runs if not _is_known(run.recipe.data)}
-    note = f"; {', '.join(sorted(unknown))} not counted, its shape is read later" if unknown else ""
+    total = sum(sizes.values())
+    note = f": {total / 1e9:.2f} GB in all" if total else ""
+    if unknown := sorted({run.recipe.data.name for run in runs if not _is_known(run.recipe.data)}):
+        note += f"; of unknown size where the shape is in the data ({', '.join(unknown)})"
     if models := sorted(_models_without_size(runs)):
         note += f"; {', '.join(models)} not counted, models/size.py has no case for it"
-    total = sum(sizes.values()) / 1e9
-    return f"{len(sizes)} models, {kept} participants' updates: {total:.2f} GB in all{note}"
+    return f"{len(sizes)} models, {kept} participants' updates{note}"
 
 
 def _models_without_size(runs: Iterable[Run]) -> set[str]:

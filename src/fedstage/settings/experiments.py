@@ -194,7 +194,7 @@ class Experiment(Settings):
     """What communication is compared with."""
     simulation: Simulation = Simulation()
     """Durations of jobs for a simulated schedule."""
-    scales: Annotated[dict[Name, Scale | None], Field(min_length=1)]
+    scales: Annotated[dict[Name, Scale | None], Field(min_length=1)] = {"default": None}
     """Sizes of the experiment, such as one for a laptop and the paper's."""
 
     def _faults(self) -> Iterator[str]:

@@ -97,7 +97,8 @@ def test_what_is_not_trained_is_not_counted():
 
 def test_data_of_unknown_shape_are_named():
     text = size_of(catalogue(data={"parquet": {"folder": "mine"}}))
-    assert text.endswith("parquet not counted, its shape is read later")
+    end = "participants' updates; of unknown size where the shape is in the data (parquet)"
+    assert text.endswith(end)
 
 
 def test_models_of_unknown_size_are_named(monkeypatch):
@@ -105,7 +106,7 @@ def test_models_of_unknown_size_are_named(monkeypatch):
     monkeypatch.setattr(size, "LogisticRegression", type("Other", (), {}))
     told = size_of(catalogue())
     assert "9 models" in told
-    assert "0.00 GB in all; logistic_regression not counted, models/size.py has no case" in told
+    assert "updates; logistic_regression not counted, models/size.py has no case" in told
 
 
 def test_runs_of_targets_and_arguments_are_asked():

@@ -130,7 +130,7 @@ def test_wrong_key_value_or_type_is_refused_wherever_settings_stand(base):
 
 
 def test_experiment_needs_its_parts():
-    for missing in ("title", "scales"):
+    for missing in ("title",):
         content = {key: value for key, value in experiment().items() if key != missing}
         assert faults("experiment.schema.json", content)
 

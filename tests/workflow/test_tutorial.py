@@ -1,0 +1,81 @@
+"""The tutorial, followed literally in a fresh copy of the project; and its notebook."""
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "workflow/docs/tutorial.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+#: What a working copy has in addition to a fresh one.
+OWN = (".git", ".venv", ".snakemake", "results", "data", "uv.lock", "__pycache__", ".*_cache")
+
+
+def environment():
+    """The environment of a user for whom `uv run` has nothing to install."""
+    return os.environ | {"UV_PROJECT_ENVIRONMENT": sys.prefix, "UV_NO_SYNC": "1"}
+
+
+def follow(block, folder):
+    """Return what the commands of a block print."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", block],
+        cwd=folder, env=environment(), text=True, timeout=600,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{block}\n{done.stdout}"
+    return done.stdout
+
+
+def pattern(shown):
+    """Return what a line of the page matches: numbers may be others, `...` is what is left out."""
+    text = re.sub(r"[-−+]?\d+(?:\.\d+)?", "0", " ".join(shown.split()))
+    return re.compile(re.escape(text.removesuffix("...")) + (".*" if text.endswith("...") else ""))
+
+
+def missing(shown, printed):
+    """Return the lines of the page that were not printed, in their order."""
+    numbers = r"[-−+]?\d+(?:\.\d+)?"
+    lines = iter([re.sub(numbers, "0", " ".join(line.split())) for line in printed.splitlines()])
+    return [
+        line
+        for line in shown.splitlines()
+        if line != "..." and not any(pattern(line).fullmatch(found) for found in lines)
+    ]
+
+
+@pytest.mark.workflow
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("uv"), reason="the page calls uv")
+def test_each_command_prints_what_the_page_shows(tmp_path):
+    folder = tmp_path / "fedstage"
+    shutil.copytree(REPOSITORY, folder, ignore=shutil.ignore_patterns(*OWN), symlinks=True)
+    printed = ""
+    for language, content in BLOCKS:
+        if language == "bash":
+            printed = follow(content, folder)
+        elif language == "text":
+            assert missing(content, printed) == [], printed
+        elif name := re.match(r"# (\S+\.\w+)\n", content):
+            (folder / name[1]).write_text(content)
+    for path in re.findall(r"`(results/\S+\.\w+)`", PAGE):
+        assert (folder / path).stat().st_size > 0
+
+
+def test_lines_that_are_not_printed_are_found():
+    printed = "a  1.5 kB\nb -3\nc, in 4 s\n"
+    assert missing("a 2.25 kB\n...\nc, in ...\n", printed) == []
+    assert missing("a 2.25 MB\n", printed) == ["a 2.25 MB"]
+    assert missing("b 3\na 1 kB\n", printed) == ["a 1 kB"]
+
+
+def test_the_notebook_is_the_page():
+    notebook = runpy.run_path(str(REPOSITORY / ".ci/notebook.py"))["notebook"]
+    found = (REPOSITORY / "workflow/docs/tutorial.ipynb").read_text(encoding="utf-8")
+    assert found == notebook(PAGE), "call: uv run python .ci/notebook.py"

@@ -11,7 +11,7 @@ from fedstage.results.cells import as_text, check_cells, show_point
 from fedstage.results.claims.comparisons import Cell, comparisons, sides
 from fedstage.results.published.matching import Point, without_seed
 from fedstage.results.published.rows import Row, load_rows
-from fedstage.settings.claims import Claim, ClaimList, Looks, StatedRows
+from fedstage.settings.claims import Claim, ClaimList, Gate, Looks, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
@@ -135,6 +135,16 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
                 f"{where}: compares no cells of {claim.experiment}: both sides must agree on all "
                 "axes that neither names"
             )
+
+
+def check_gate(where: str, experiment: str, gate: Gate, points: Sequence[Point]) -> None:
+    """Check that a gate of a scale names cells of its grid, and compares some."""
+    for named in (gate.above, gate.below):
+        check_cells(where, experiment, named, points)
+    if not comparisons(gate.as_claim(experiment), distinct_cells(points)):
+        raise FedstageError(
+            f"{where}: compares no cells: both sides must agree on all axes that neither names"
+        )
 
 
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:

@@ -94,7 +94,7 @@ def test_only_claims_about_printed_cells_are_judged():
     left_out = {}
     catalogue, uncounted = experiments("fedsdd_table2/paper")
     for name in sorted(set(NAMES) - set(uncounted)):
-        listed = claims_to_judge(catalogue, name)
+        listed = claims_to_judge(catalogue, name, "paper")
         printed = listed["printed"]
         for one in listed["claims"]:
             claimed = listed["comparisons"].get(one["id"])

@@ -117,8 +117,14 @@ class Gate(Settings):
 
     def as_claim(self, experiment: str) -> Claim:
         """Return a claim about the same comparisons."""
-        named = {"id": "gate", "text": "The regime decides claims.", "place": "not in a paper"}
-        return Claim(**named, experiment=experiment, greater=self.above, than=self.below)
+        return Claim(
+            id="gate",
+            text="The regime decides claims.",
+            place="not in a paper",
+            experiment=experiment,
+            greater=self.above,
+            than=self.below,
+        )
 
 
 #: Numbers of seeds, rising.

@@ -209,5 +209,7 @@ def distinct_cells(
     found: dict[str, Cell] = {}
     for point, number in zip(points, numbers or [None] * len(points), strict=True):
         axes = without_seed(point)
-        found.setdefault(str(axes), Cell(axes, published=number["value"] if number else None))
+        known = number or {}
+        values = (known.get(name) for name in ("value", "std", "seeds"))
+        found.setdefault(str(axes), Cell(axes, {}, *values))
     return list(found.values())

@@ -106,8 +106,8 @@ class Claim(Settings):
 class Gate(Settings):
     """A condition on measured cells without which a scale decides no claim.
 
-    Every cell of `above` must be above those of `below` that agree with it on all axes that neither
-    names, on the mean over seeds and in the metric of the table.
+    Every cell of `above` must be above the cells of `below` that agree with it on all axes that
+    neither names, on the mean over seeds and in the metric of the table.
     """
 
     above: Annotated[Cells, Field(min_length=1)]

@@ -280,6 +280,17 @@ COMMANDS = {
         ],
         "fedstage.execution.lasting.scores",
     ),
+    "page": Command(
+        "write the page of the papers' primary claims: published numbers, and what files of scores "
+        "in FOLDER/EXPERIMENT have",
+        "[FOLDER] [--scale SCALE]",
+        [
+            _option("folder", nargs="?", type=Path, default=Path("workflow/docs/results")),
+            _option("--scale", default="study", help="of the scores, by default study"),
+            *_PLACES,
+        ],
+        "fedstage.execution.page.page",
+    ),
     "archive": Command(
         "write what is left of results without tensors: metrics, settings, tables and records, "
         "which go on in another folder without training finished runs again",

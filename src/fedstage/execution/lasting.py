@@ -79,10 +79,10 @@ def present(
     known = experiment_names(config, workflow)
     if experiment not in known:
         raise FedstageError(f"{target}: no such experiment{suggest(experiment, known)}")
-    catalogue = resolve_all(config, workflow, [experiment], _seeds(merged))
+    catalogue = resolve_all(config, workflow, [experiment], seeds_of(merged))
     description = describe(catalogue, experiment, scale, "runs")
     absent = len(description["runs"])
-    description["runs"] = _with_scores(description, merged)
+    description["runs"] = with_scores(description, merged)
     absent -= len(description["runs"])
     at, wanted = f"{experiment}/{scale}", results_of(catalogue, target)
     with TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def present(
     return "\n".join([f"{len(description['runs'])} runs are in {output}", *notes, *lacking])
 
 
-def _seeds(scores: ScoreFile) -> list[int]:
+def seeds_of(scores: ScoreFile) -> list[int]:
     """Return the seeds of all runs in a file."""
     found = dict.fromkeys(row[SEED] for row in scores.rows)
     if wrong := [seed for seed in found if not seed.isdecimal()]:
@@ -108,7 +108,7 @@ def _seeds(scores: ScoreFile) -> list[int]:
     return [int(seed) for seed in found]
 
 
-def _with_scores(description: Raw, scores: ScoreFile) -> list[Raw]:
+def with_scores(description: Raw, scores: ScoreFile) -> list[Raw]:
     """Return the runs of a description that have scores; FedstageError if others have some."""
     there = scores.runs()
     runs = {key_of(run["settings"], scores.axes): run for run in description["runs"]}

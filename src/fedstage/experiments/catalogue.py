@@ -27,7 +27,13 @@ from fedstage.plan.members import evaluated_name
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.scores import EVALUATION
-from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
+from fedstage.results.claims.library import (
+    Sourced,
+    check_claims,
+    check_gate,
+    check_metrics,
+    load_claims,
+)
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
@@ -172,6 +178,9 @@ def resolve_all(
     grids = _grids(runs)
     check_claims(claims, grids)
     check_metrics(claims, experiments)
+    for (name, scale), resolved in runs.items():
+        if (change := experiments[name].scales[scale]) and change.gate:
+            check_gate(f"{name}/{scale}: gate", name, change.gate, [run.axes for run in resolved])
     for name, experiment in experiments.items():
         check_goal(name, experiment.communication.reach, grids[name])
     every = [run for resolved in runs.values() for run in resolved]

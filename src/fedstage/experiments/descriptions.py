@@ -72,8 +72,10 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
     ]
 
 
-def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
+def claims_to_judge(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
+    change = catalogue.experiments[experiment].scales[scale]
+    gate = {"gate": change.gate.model_dump(mode="json")} if change and change.gate else {}
     families: dict[str, Raw] = {}
     for one in _sourced(catalogue, experiment):
         family = families.setdefault(one.where, {"claims": [], **asdict(one.file)})
@@ -83,6 +85,7 @@ def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
         "comparisons": _comparisons(catalogue, experiment, PAPER),
         "families": list(families.values()),
         "printed": _printed(catalogue, experiment),
+        **gate,
     }
 
 

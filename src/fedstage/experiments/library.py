@@ -152,4 +152,5 @@ def _merge_scales(parent: Scale | None, scale: Scale | None) -> Scale:
     below, above = parent or Scale(), scale or Scale()
     methods = merge_each(below.methods, above.methods)
     cells = [*below.cells, *above.cells]
-    return Scale(base=merge(below.base, above.base), methods=methods, grid=above.grid, cells=cells)
+    base, gate = merge(below.base, above.base), above.gate
+    return Scale(base=base, methods=methods, grid=above.grid, cells=cells, gate=gate)

@@ -170,7 +170,7 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     if what == "claims":
         if not claims_on(catalogue, experiment):
             raise FedstageError(f"{experiment}: no claim is about it")
-        return claims_to_judge(catalogue, experiment)
+        return claims_to_judge(catalogue, experiment, scale)
     if not forgets(catalogue, experiment, scale):
         raise FedstageError(f"{experiment}/{scale}: no run forgets a client")
     title = catalogue.experiments[experiment].title

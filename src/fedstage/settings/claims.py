@@ -103,6 +103,30 @@ class Claim(Settings):
         return -float("inf") if low is None else low, float("inf") if high is None else high
 
 
+class Gate(Settings):
+    """A condition on measured cells without which a scale decides no claim.
+
+    Every cell of `above` must be above the cells of `below` that agree with it on all axes that
+    neither names, on the mean over seeds and in the metric of the table.
+    """
+
+    above: Annotated[Cells, Field(min_length=1)]
+    """Cells that must be above the cells of `below`."""
+    below: Annotated[Cells, Field(min_length=1)]
+    """What they are compared with."""
+
+    def as_claim(self, experiment: str) -> Claim:
+        """Return a claim about the same comparisons."""
+        return Claim(
+            id="gate",
+            text="The regime decides claims.",
+            place="not in a paper",
+            experiment=experiment,
+            greater=self.above,
+            than=self.below,
+        )
+
+
 #: Numbers of seeds, rising.
 Looks = list[Annotated[int, Field(ge=2)]]
 
@@ -143,6 +167,8 @@ class ClaimsToJudge(ClaimList):
     """How many comparisons each claim makes at the paper's scale."""
     families: list[Family] = []
     """The claims by the files that they are in; claims without a file are one more family."""
+    gate: Gate | None = None
+    """Where it does not hold, no claim is decided."""
     printed: list[Name] = []
     """Claims that are judged on cells whose number the paper prints."""
 

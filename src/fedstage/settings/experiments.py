@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedstage.settings.base import Name, Settings
+from fedstage.settings.claims import Gate
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
 from fedstage.settings.scores import SECONDS, Cells, Metric, Reach
@@ -167,6 +168,8 @@ class Scale(Settings):
     """Axes that it replaces."""
     cells: list[CellSettings] = []
     """Settings that depend on several axes, such as a rate tuned by method and partition."""
+    gate: Gate | None = None
+    """A condition on its cells without which it decides no claim; not inherited."""
 
 
 class Experiment(Settings):

@@ -55,13 +55,26 @@ def runs(tmp_path):
     return path
 
 
-def make(runs, *wanted, name="claims", **more):
+def make(runs, *wanted, name="claims", gate=None, **more):
     definitions = runs.parent / "definitions.json"
-    save_json(definitions, {"claims": list(wanted)})
+    save_json(definitions, {"claims": list(wanted)} | ({"gate": gate} if gate else {}))
     kinds = {"csv": "csv", "parquet": "parquet", "markdown": "md", "html": "html"}
     paths = {kind: runs.parent / f"{name}.{suffix}" for kind, suffix in kinds.items()}
     claims(runs=runs, definitions=definitions, **paths, **more)
     return paths
+
+
+def test_a_gate_that_does_not_hold_leaves_all_claims_undecided(runs):
+    sides = {"method": "fedsdd"}, {"method": "fedavg"}
+    verdicts = {}
+    for above, below in (sides, sides[::-1]):
+        paths = make(runs, ABOVE, gate={"above": above, "below": below})
+        (row,) = pq.read_table(paths["parquet"]).to_pylist()
+        text = paths["markdown"].read_text()
+        assert ("The regime decides nothing" in text) == (row["verdict"] == "undecided (regime)")
+        verdicts[above["method"]] = row["verdict"], row["claim_verdict"]
+    undecided = "undecided (regime)"
+    assert verdicts == {"fedsdd": ("holds", "holds"), "fedavg": (undecided, undecided)}
 
 
 def test_a_claim_is_judged_by_the_last_rounds(runs):

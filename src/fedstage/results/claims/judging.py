@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from fedstage.results.claims.families import correct
+from fedstage.results.claims.gate import fault_of, without_regime
 from fedstage.results.claims.measurements import (
     cells_of,
     images_of_runs,
@@ -57,12 +59,33 @@ def judge_claims(
     experiment, frame = read_runs(runs, scores)
     listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
     tables = [load_frame(path) for path in measurements]
-    judged = correct(
-        [_judge(claim, listed, experiment, frame, tables) for claim in listed.claims],
-        listed.families,
-    )
+    fault = regime_fault(listed, experiment, frame)
+    judged = correct(judge_each(listed, experiment, frame, tables), listed.families)
+    judged = judged if fault is None else [without_regime(one) for one in judged]
     metrics = {row["metric"] for row in claim_rows(judged, experiment.metric)}
-    return Judged(experiment, judged, _source(experiment, frame, tables, metrics))
+    source = _source(experiment, frame, tables, metrics)
+    return Judged(experiment, judged, source if fault is None else f"{source} {fault}")
+
+
+def regime_fault(
+    listed: ClaimsToJudge, experiment: ExperimentRuns, frame: pd.DataFrame
+) -> str | None:
+    """Return why the gate of a scale does not hold; None if it holds or there is none."""
+    if listed.gate is None:
+        return None
+    cells = cells_of(experiment, values_of_runs(frame, experiment.metric), published=False)
+    show = partial(settings_for_people, experiment=experiment)
+    return fault_of(listed.gate, experiment.experiment, cells, show)
+
+
+def judge_each(
+    listed: ClaimsToJudge,
+    experiment: ExperimentRuns,
+    frame: pd.DataFrame,
+    tables: Sequence[pd.DataFrame],
+) -> list[Judgement]:
+    """Judge each claim by itself, without correction and gate."""
+    return [_judge(claim, listed, experiment, frame, tables) for claim in listed.claims]
 
 
 def _source(
@@ -83,7 +106,7 @@ def _judge(
     listed: ClaimsToJudge,
     experiment: ExperimentRuns,
     frame: pd.DataFrame,
-    tables: list[pd.DataFrame],
+    tables: Sequence[pd.DataFrame],
 ) -> Judgement:
     """Judge a claim by its metric; only the metric of the table has published numbers."""
     metric = claim.metric or experiment.metric

@@ -11,7 +11,7 @@ from fedstage.results.cells import as_text, check_cells, show_point
 from fedstage.results.claims.comparisons import Cell, comparisons, sides
 from fedstage.results.published.matching import Point, without_seed
 from fedstage.results.published.rows import Row, load_rows
-from fedstage.settings.claims import Claim, ClaimList, Looks, StatedRows
+from fedstage.settings.claims import Claim, ClaimList, Gate, Looks, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
@@ -137,6 +137,16 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
             )
 
 
+def check_gate(where: str, experiment: str, gate: Gate, points: Sequence[Point]) -> None:
+    """Check that a gate of a scale names cells of its grid, and compares some."""
+    for named in (gate.above, gate.below):
+        check_cells(where, experiment, named, points)
+    if not comparisons(gate.as_claim(experiment), distinct_cells(points)):
+        raise FedstageError(
+            f"{where}: compares no cells: both sides must agree on all axes that neither names"
+        )
+
+
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
     """Check that claims about seconds, bytes or forgetting are on experiments that measure it."""
     for sourced in claims:
@@ -199,5 +209,7 @@ def distinct_cells(
     found: dict[str, Cell] = {}
     for point, number in zip(points, numbers or [None] * len(points), strict=True):
         axes = without_seed(point)
-        found.setdefault(str(axes), Cell(axes, published=number["value"] if number else None))
+        known = number or {}
+        values = (known.get(name) for name in ("value", "std", "seeds"))
+        found.setdefault(str(axes), Cell(axes, {}, *values))
     return list(found.values())

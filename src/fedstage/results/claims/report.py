@@ -95,7 +95,7 @@ def _summary(judgement: Judgement) -> list[str]:
         judgement.claim.id,
         judgement.claim.place,
         _published(judgement),
-        _verdict(judgement),
+        verdict_text(judgement),
         _count(judgement),
         p_text(judgement.p_verdict) if judgement.made else NOTHING,
         "primary" if judgement.claim.primary else "exploratory",
@@ -103,7 +103,7 @@ def _summary(judgement: Judgement) -> list[str]:
     ]
 
 
-def _verdict(judgement: Judgement) -> str:
+def verdict_text(judgement: Judgement) -> str:
     """Write a verdict: ``undecided after 3 seeds, would need 12``."""
     if judgement.verdict != UNDECIDED:
         return judgement.verdict
@@ -173,33 +173,34 @@ def _line(judgement: Judgement, line: Line) -> list[str]:
     own, _ = published_p(judgement, place)
     return [
         judgement.claim.id,
-        effect.shown + _bound(judgement),
-        _reported(judgement, effect),
+        effect.shown + bound_text(judgement),
+        reported(judgement, effect),
         NOTHING
         if isnan(interval.mean)
-        else _number(judgement, interval.mean) + _between(judgement, interval),
+        else number_text(judgement, interval.mean) + between(judgement, interval),
         str(interval.n),
         effect.verdict,
-        (_between(judgement, over_images).strip() or NOTHING) if over_images else NOTHING,
+        (between(judgement, over_images).strip() or NOTHING) if over_images else NOTHING,
         NOTHING if own is None else p_text(own),
     ]
 
 
-def _between(judgement: Judgement, interval: Interval) -> str:
+def between(judgement: Judgement, interval: Interval) -> str:
+    """Write the bounds of an interval, after a space; nothing of a single value."""
     if isnan(interval.low):
         return ""
-    return f" [{_number(judgement, interval.low)}, {_number(judgement, interval.high)}]"
+    return f" [{number_text(judgement, interval.low)}, {number_text(judgement, interval.high)}]"
 
 
-def _reported(judgement: Judgement, effect: Effect) -> str:
+def reported(judgement: Judgement, effect: Effect) -> str:
     """Write the effect in the paper's means, or the range that its text states."""
     stated = stated_range(judgement.claim)
     if effect.published is not None or stated is None:
-        return NOTHING if effect.published is None else _number(judgement, effect.published)
-    return " to ".join(_number(judgement, end) for end in dict.fromkeys(stated))
+        return NOTHING if effect.published is None else number_text(judgement, effect.published)
+    return " to ".join(number_text(judgement, end) for end in dict.fromkeys(stated))
 
 
-def _bound(judgement: Judgement) -> str:
+def bound_text(judgement: Judgement) -> str:
     """Write the claimed bounds of a comparison: ``> 0``, or ``≥ 1, ≤ 1.1``."""
     low, high = judgement.claim.bounds
     if judgement.claim.than is not None:
@@ -208,7 +209,8 @@ def _bound(judgement: Judgement) -> str:
     return " " + ", ".join(f"{sign} {end:g}" for sign, end in signs if isfinite(end))
 
 
-def _number(judgement: Judgement, number: float) -> str:
+def number_text(judgement: Judgement, number: float) -> str:
+    """Write an effect, a difference with its sign."""
     absolute = judgement.claim.ratio is not None or judgement.claim.value is not None
     sign = "" if absolute else "+"
     return f"{number:{sign}.2f}".replace("-", "−")

@@ -1,0 +1,117 @@
+"""One page of all papers: their primary claims, what the papers print, and what was measured."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from fedstage.results.claims.effects import NOT_MEASURED
+from fedstage.results.claims.report import (
+    between,
+    bound_text,
+    number_text,
+    reported,
+    verdict_text,
+)
+from fedstage.results.claims.verdicts import Judgement
+from fedstage.results.tables import markdown
+from fedstage.results.tables.labels import NOTHING
+
+_HEADS = ["Claim", "Published", "The paper's own tests", "Measured [95 %]", "Verdict"]
+_ABOUT = (
+    "What the papers stand for, and what small studies on two cores found: scale `{scale}`, whose "
+    "images and networks are smaller than the papers' and whose seeds are more. `fedstage page` "
+    "makes this page from the files of scores next to it, the [claims](../experiments.md#claims) "
+    "that were declared before, and the papers' printed numbers."
+)
+_LEGEND = [
+    "**Published**: the mean effect over all cells of the claim that the paper prints, or what its "
+    "text states.",
+    "**The paper's own tests**: Welch's t-tests of its printed means, deviations and seeds; "
+    "Holm's correction is over the comparisons of the claim. Two cells that stand for one printed "
+    "number are one test.",
+    "**Measured**: the mean effect over cells and seeds with its 95 % interval, in the cells that "
+    "the study has.",
+    "**Verdict**: with Holm's correction over the primary claims of the paper, and for all looks. "
+    "`practically nil` is within the margin of the claim; `undecided (regime)`: the study does not "
+    "pass its own [gate](../experiments.md#gates).",
+    "A verdict is about the study. A paper is neither confirmed nor refuted by it.",
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A primary claim: as published, and as measured if it was.
+
+    `waiting` is what an unmeasured one waits for, `tables` are links to what was measured, in
+    Markdown, and `regime` is why that decides nothing.
+    """
+
+    published: Judgement
+    measured: Judgement | None
+    waiting: str
+    tables: str = ""
+    regime: str | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A paper: its title, its primary claims, and a picture of what was measured."""
+
+    title: str
+    findings: Sequence[Finding]
+    picture: str | None = None
+
+
+def render_overview(sections: Sequence[Section], scale: str) -> str:
+    """Return the page as Markdown."""
+    parts = [_ABOUT.format(scale=scale)]
+    for section in sections:
+        parts += [markdown.heading(section.title), _table(section)]
+        parts += dict.fromkeys(one.regime for one in section.findings if one.regime)
+        parts += [f"![Measured: {section.title}]({section.picture})"] if section.picture else []
+    return markdown.page("Results", [*parts, markdown.heading("How to read it"), _legend()])
+
+
+def _legend() -> str:
+    return markdown.items(_LEGEND)
+
+
+def _table(section: Section) -> str:
+    return markdown.grid(_HEADS, [_line(finding) for finding in section.findings], len(_HEADS))
+
+
+def _line(finding: Finding) -> list[str]:
+    published, measured = finding.published, finding.measured
+    claim, evidence = published.claim, published.evidence
+    return [
+        f"{claim.text} ({claim.place}{_bound(published)}) {finding.tables}".strip(),
+        _of_cells(published, reported(published, published.effects[0])),
+        NOTHING if evidence is None else str(evidence),
+        NOTHING if measured is None else _measured(measured),
+        _verdict(finding),
+    ]
+
+
+def _bound(judgement: Judgement) -> str:
+    """Write the bounds of a claim that has any but 0: ``: ≤ 1.1``."""
+    return "" if judgement.claim.than is not None else f":{bound_text(judgement)}"
+
+
+def _of_cells(judgement: Judgement, text: str) -> str:
+    cells = sum(len(effect.pairs) for effect in judgement.effects)
+    return f"{text}, mean of {cells}" if cells > 1 and text != NOTHING else text
+
+
+def _measured(judgement: Judgement) -> str:
+    effect = judgement.effects[0]
+    interval = effect.measured
+    if isnan(interval.mean):
+        return NOTHING
+    text = number_text(judgement, interval.mean) + between(judgement, interval)
+    return f"{_of_cells(judgement, text)}; {interval.n} seeds"
+
+
+def _verdict(finding: Finding) -> str:
+    if finding.measured is not None and finding.measured.verdict != NOT_MEASURED:
+        return verdict_text(finding.measured)
+    return f"not measured yet{finding.waiting}"

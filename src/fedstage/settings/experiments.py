@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedstage.settings.base import Name, Settings
+from fedstage.settings.figures import Figures
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
 from fedstage.settings.scores import SECONDS, Cells, Metric, Reach
@@ -186,6 +187,8 @@ class Experiment(Settings):
     """Settings that come with a value of an axis: axis -> value -> settings."""
     table: Table = Table()
     """The table of results."""
+    figures: Figures = Figures()
+    """The figures of results."""
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
     """What is made of the runs; `properties` and `simulation` follow from the settings, without
     training.

@@ -3,7 +3,7 @@
 STYLE = r"""
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-  max-width: 1120px; margin: 2em auto; padding: 0 1.5em; }
+  max-width: 1280px; margin: 2em auto; padding: 0 1.5em; }
 h1 { font-size: 1.7em; line-height: 1.25; margin: 0 0 .2em; }
 h2 { font-size: 1.3em; margin: 2em 0 .4em; padding-top: .6em; border-top: 1px solid #ccc; }
 h3 { font-size: 1.05em; margin: 1.5em 0 .3em; }

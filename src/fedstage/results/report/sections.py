@@ -6,9 +6,11 @@ import pandas as pd
 
 from fedstage.results.claims.judging import Judged
 from fedstage.results.claims.report import report_parts
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.names import read_names
 from fedstage.results.figures.partition import MOST_PARTITIONS, find_partitions, read_histogram
-from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+from fedstage.results.figures.seeds import explain_seeds
+from fedstage.results.report.charts import curves_spec, last_spec
 from fedstage.results.report.main_settings import main_settings
 from fedstage.results.report.origins import Origin, shared_settings
 from fedstage.results.report.page import (
@@ -20,6 +22,7 @@ from fedstage.results.report.page import (
     result_table,
     wide,
 )
+from fedstage.results.report.partition_chart import partition_spec
 from fedstage.results.runs_file import SEED, ExperimentRuns
 from fedstage.results.tables import html
 from fedstage.results.tables.labels import (
@@ -47,17 +50,20 @@ def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
     people, shown = for_people(experiment), frame_for_people(frame, experiment)
     shown = shown.assign(**{SEED: frame[SEED]})
     what = (shown, people.axes, people.metric, people.rows)
-    curves, parts = curves_spec(*what), []
+    looks, bands = looks_of_runs(experiment), experiment.bands
+    counts = shown.groupby(list(people.axes))[SEED].nunique()
+    seeds = explain_seeds(counts, curves=True, bands=bands)
+    curves, parts = curves_spec(*what, looks, bands), []
     if curves is not None:
         parts.append(
             chart(
                 curves,
-                "Over rounds: the mean over seeds, thin lines are single seeds. A click on the "
-                "legend shows one method (with shift: several).",
+                f"Over rounds; horizontal lines are evaluated once. {seeds} A click on the legend "
+                "shows one method (with shift: several).",
             )
         )
     parts.append(
-        chart(last_spec(*what), "Last evaluated round: a circle a seed, a bar their mean.")
+        chart(last_spec(*what, looks), "Last evaluated round: a circle a seed, a bar their mean.")
     )
     return Section("curves", "Curves", parts)
 

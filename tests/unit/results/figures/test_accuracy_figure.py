@@ -89,9 +89,9 @@ def test_a_line_a_method_with_the_mean_over_seeds():
         np.testing.assert_allclose(line.get_ydata(), expected)
 
 
-def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
+def test_what_is_evaluated_once_is_a_named_horizontal_line_with_its_bar():
     frame = runs(["fedavg", "local"], seeds=(0, 1, 2), once=["local"])
-    figure = draw_accuracy(frame, ["method"], [])
+    figure = draw_accuracy(frame, ["method"], [], bands="deviation")
     (axes,) = figure.axes
     assert len(curves(axes)) == 1
     values = [accuracy("local", seed, ROUNDS) for seed in (0, 1, 2)]
@@ -102,7 +102,12 @@ def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
     ends = bars[-1].get_segments()[0][:, 1]
     assert np.ptp(ends) == pytest.approx(2 * statistics.stdev(values))
     assert not axes.patches
-    assert "without a line are evaluated once" in describe_accuracy(frame, ["method"], [])
+    (level,) = [line for line in axes.lines if colour(line) == _ and len(line.get_xdata()) == 2]
+    assert list(level.get_ydata()) == [y, y]
+    (name,) = axes.texts
+    assert (name.get_text(), mcolors.to_hex(name.get_color())) == ("local", _)
+    assert [text.get_text() for text in legend_of(figure).get_texts()] == ["fedavg"]
+    assert "Horizontal lines: methods" in describe_accuracy(frame, ["method"], [])
 
 
 def test_methods_of_the_same_course_are_all_seen(check_print):

@@ -80,8 +80,8 @@ def test_a_dot_has_a_bar_from_three_seeds_on_and_else_its_seeds():
 def test_cells_of_tables_tell_two_seeds_from_more():
     assert spread_of_cell(2.0, math.sqrt(2), 2).singles == pytest.approx((1.0, 3.0))
     assert spread_of_cell(2.0, 1.5, 3) == (2.0, 1.5, ())
-    assert spread_of_cell(2.0, 1.5, math.nan).deviation == 1.5  # as a paper reports it
-    assert math.isnan(spread_of_cell(2.0, math.nan, 1).deviation)
+    assert spread_of_cell(2.0, 1.5, math.nan).half == 1.5  # as a paper reports it
+    assert math.isnan(spread_of_cell(2.0, math.nan, 1).half)
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_cells_of_tables_tell_two_seeds_from_more():
     ],
 )
 def test_captions_say_what_bands_are(counts, told):
-    assert explain_seeds(counts, bands=True) == told
+    assert explain_seeds(counts, curves=True) == told

@@ -5,7 +5,8 @@ import pytest
 import vl_convert
 
 from fedstage.results.figures.names import NUMBERS, Names
-from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+from fedstage.results.report.charts import curves_spec, last_spec
+from fedstage.results.report.partition_chart import partition_spec
 
 ROUNDS = 3
 

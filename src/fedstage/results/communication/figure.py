@@ -4,7 +4,7 @@ Methods with rounds are curves, others points; one facet per combination of the 
 """
 
 from collections.abc import Mapping, Sequence
-from math import isclose, log10
+from math import log10
 from typing import Any
 
 import pandas as pd
@@ -19,6 +19,7 @@ from fedstage.results.figures.placing import (
     line_axis,
     placed,
     scale_bytes,
+    side_by_side,
     title_of_lines,
 )
 from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, spread_of
@@ -34,7 +35,6 @@ _ALONE, _BESIDE = 2.2, 1.6  # inches of height
 _PLACE = 0.085  # inches between points that would hide one another
 _WIDE = 30.0  # ratio of bytes from which on labels at powers of ten are enough
 _NARROW = 2.0  # ratio below which the axis is widened
-_SAME = 0.02  # relative difference of bytes that no eye sees
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
@@ -149,19 +149,9 @@ def _draw(
         else:
             once.append((str(name), float(runs[_MOVED].iloc[0]), list(runs[_SCORE])))
     for place, (name, _, scores) in zip(
-        dodged([point[1] for point in once], step), once, strict=True
+        side_by_side([point[1] for point in once], step), once, strict=True
     ):
         draw_dot(axes, place, spread_of(scores, bands), looks[name])
-
-
-def dodged(bytes_: Sequence[float], step: float) -> list[float]:
-    """Return places of points on the scale: equal ones are a factor `step` apart."""
-    places: list[float] = []
-    for value in bytes_:
-        same = [other for other in bytes_ if isclose(other, value, rel_tol=_SAME)]
-        before = sum(isclose(other, value, rel_tol=_SAME) for other in bytes_[: len(places)])
-        places.append(value * step ** (before - (len(same) - 1) / 2))
-    return places
 
 
 def _draw_silent(

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedstage.results.figures.looks import NONE, Look, looks_of
-from fedstage.results.figures.placing import line_axis, scale_bytes
+from fedstage.results.figures.placing import line_axis, scale_bytes, side_by_side
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.tables.columns import Row, by_cell
@@ -21,7 +21,10 @@ Point = tuple[float, Spread]
 _LINE = 1.3 * SMALL / 72  # inches of a name
 _LEAST = 2.2  # inches of height
 _APART = 2.5  # ratio of bytes from the scale to what is before it
+_NARROW = 10.0  # ratio of bytes that the scale has at least
+_PLACE = 0.085  # inches between points that would hide one another
 _WIDE = 20.0  # ratio of bytes from which on labels at powers of ten are enough
+_NAMES = 1.0  # inches that names take, about
 _LEADER: dict[str, Any] = {"color": "0.75", "linewidth": 0.4, "zorder": 1}
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
@@ -50,12 +53,15 @@ def draw_costs(
     moved = [count for points in facets.values() for count, _ in points.values()]
     low, high = _limits(moved)
     silent = low / _APART if 0 in moved else None
+    left = silent / _APART if silent else low
+    step = (high / left) ** (_PLACE / (figure.axes_width - _NAMES))
     for axes, points in zip(figure.grid, facets.values(), strict=True):
-        start = silent / _APART if silent else low
-        scale_bytes(axes, start, low, high, _WIDE, silent)
+        scale_bytes(axes, left, low, high, _WIDE, silent)
         if silent:
             axes.axvline(low, **_RULE)
-        placed = {name: (sent or silent or low, score) for name, (sent, score) in points.items()}
+        places = side_by_side([sent or silent or low for sent, _ in points.values()], step)
+        spreads = (spread for _, spread in points.values())
+        placed = dict(zip(points, zip(places, spreads, strict=True), strict=True))
         for name, (place, spread) in placed.items():
             draw_dot(axes, place, spread, looks[name])
         _name(axes, placed, looks, height)
@@ -148,5 +154,6 @@ def _name(
 def _limits(moved: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the scale of bytes, around what is sent."""
     sent = [count for count in moved if count > 0] or [1.0]
-    margin = max(max(sent) / min(sent), 4.0) ** 0.08
+    ratio = max(sent) / min(sent)
+    margin = max(ratio**0.08, (_NARROW / ratio) ** 0.5, 4.0**0.08)
     return min(sent) / margin, max(sent) * margin

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import product
+from itertools import combinations, product
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -133,15 +133,14 @@ def _distinct(styles: Mapping[str, Style]) -> dict[str, Look]:
         )
         colour, marker, dashes = min(every, key=partial(_frequency, seen))
         given: Counter[Any] = Counter({style.colour: 1, style.marker: 1})
-        seen.update(Counter([colour, marker, dashes, (colour, marker), (marker, dashes)]) - given)
+        seen.update(Counter([colour, marker, dashes, *combinations((colour, marker, dashes), 2)]))
+        seen.subtract(given)
         looks[name] = Look((PALETTE | _GREY)[colour], _MARKERS[marker][0], dashes)
     return looks
 
 
 def _frequency(seen: Mapping[Any, int], parts: tuple[Any, Any, Any]) -> tuple[int, ...]:
-    colour, marker, dashes = parts
-    pairs = ((colour, marker), (marker, dashes))
-    return tuple(seen.get(part, 0) for part in (*pairs, colour, marker, dashes))
+    return tuple(seen.get(part, 0) for part in (*combinations(parts, 2), *parts))
 
 
 def _turned(parts: Sequence[_T], start: int) -> tuple[_T, ...]:

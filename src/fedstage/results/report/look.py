@@ -31,6 +31,7 @@ details.folded { border: 1px solid #ddd; border-radius: 4px; margin: .4em 0; pad
 details.folded:target { border-color: #00528a; }
 details.folded h3 { margin-top: .8em; }
 summary { cursor: pointer; }
+img { zoom: 1.5; max-width: 100%; }
 .chart { margin: .8em 0; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }

@@ -1,6 +1,8 @@
 """The sections of the report, in their order."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import pandas as pd
 
@@ -18,6 +20,7 @@ from fedstage.results.report.page import (
     chart,
     facts,
     folded,
+    picture,
     preformatted,
     result_table,
     wide,
@@ -36,6 +39,8 @@ from fedstage.results.tables.runs import RUN, last_rounds
 
 #: The anchor of what is known of a cell of the table, before its place.
 CELL = "cell"
+#: Titles of other results.
+_RESULTS = {"communication": "Communication", "costs": "Costs", "retention": "Forgetting"}
 
 
 def table_section(layout: Layout, source: str) -> Section:
@@ -80,6 +85,25 @@ def partition_section(experiment: ExperimentRuns) -> Section:
     if len(shown) < len(files):
         caption += f" {len(shown)} of {len(files)} partitions are shown."
     return Section("partition", "Partition", [chart(spec, caption)])
+
+
+def result_sections(files: Sequence[Path]) -> list[Section]:
+    """Return the documents among some files, each with the figures that follow it."""
+    starts = [place for place, file in enumerate(files) if file.suffix == ".html"]
+    return [
+        _result_section(files[start], files[start + 1 : end])
+        for start, end in pairwise([*starts, len(files)])
+    ]
+
+
+def _result_section(document: Path, figures: Sequence[Path]) -> Section:
+    name = document.parts[-3]
+    pictures = [
+        picture(drawn.read_bytes(), caption.read_text(encoding="utf-8").strip())
+        for drawn, caption in zip(figures[::2], figures[1::2], strict=True)
+    ]
+    body = html.body_of(document.read_text(encoding="utf-8"))
+    return Section(name, _RESULTS[name], [*pictures, wide(body)])
 
 
 def claims_section(judged: Judged) -> Section:

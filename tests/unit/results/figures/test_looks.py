@@ -53,13 +53,18 @@ def test_lines_are_told_apart_without_colours():
     assert len({(look.colour, look.marker) for look in looks}) == len(looks)
 
 
-def test_a_method_looks_the_same_in_every_experiment_unless_another_looks_like_it():
-    alone = {name: looks_of([name])[name] for name in ("FedAvg", "FedDF", "FedSDD")}
-    assert looks_of(["FedAvg"]) == looks_of(["FedAvg", *map(str, range(5))][:1])
-    assert len({look.colour for look in alone.values()}) == 3
-    assert looks_of(alone) == looks_of(reversed(alone)) == alone
-    both = looks_of(["FedAvg", "FedAvg "])
-    assert both["FedAvg"] == alone["FedAvg"]
+def test_a_method_looks_the_same_in_every_figure_unless_another_looks_like_it():
+    names = [f"method {number}" for number in range(40)]
+    alone = {name: looks_of([name])[name] for name in names}
+    assert {look.colour for look in alone.values()} == set(COLOURS)
+    first, *others = names
+    for other in others:
+        both = looks_of([first, other])
+        assert both[first] == alone[first]
+        if alone[other].colour != alone[first].colour:
+            assert both[other].colour == alone[other].colour
+        else:
+            assert both[other].colour != both[first].colour
 
 
 def test_given_colours_and_markers_stay_and_others_make_room():

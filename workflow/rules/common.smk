@@ -19,7 +19,7 @@ from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
 from fedstage.experiments.stage_rules import stage_rules
 from fedstage.experiments.targets import FORMATS, asked_runs, describe
-from fedstage.experiments.targets import named_targets, results_of
+from fedstage.experiments.targets import named_targets, reported, results_of
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import listed

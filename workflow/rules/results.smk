@@ -27,6 +27,7 @@ READS = {
     | {
         "definitions": claims_of,
         "measurements": lambda w: measurements(w) if claims_of(w) else [],
+        "documents": lambda w: reported(CATALOGUE, w.experiment, w.scale),
     },
     "communication": METRICS
     | {

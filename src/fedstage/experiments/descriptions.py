@@ -30,7 +30,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition)}
-    head["labels"] = {str(run.axes["method"]): run.label for run in resolved if run.label}
+    shown = {str(run.axes["method"]): canonical(run.style) for run in resolved}
+    head["labels"] = {name: style.pop("label") for name, style in shown.items() if "label" in style}
+    head["styles"] = {name: style for name, style in shown.items() if style}
     if published := catalogue.published.get((experiment, scale)):
         # Claims look at published numbers by themselves; tables and figures show what compares.
         if published.comparable:
@@ -59,6 +61,7 @@ def _head(experiment: Experiment) -> Raw:
         "over": table.over,
         "notes": table.notes or None,
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
+        "bands": experiment.figures.bands,
         "simulation": canonical(experiment.simulation),
     }
     return {key: value for key, value in head.items() if value is not None}

@@ -16,6 +16,7 @@ from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
 from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale
+from fedstage.settings.figures import Style
 from fedstage.settings.known import check_channels
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
@@ -25,9 +26,8 @@ from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
 from fedstage.settings.validation import validate
 
-#: The key of a method's name in tables and figures; not a setting of any recipe, as `LIKE`.
-LABEL = "label"
-_NO_SETTING = (LABEL, LIKE)
+#: Keys of a method that are no setting of any recipe: how results show it, and `LIKE`.
+_NO_SETTING = (*Style.model_fields, LIKE)
 
 #: From a place for messages and a method's name to its settings at a point of the grid.
 SettingsOf = Callable[[str, str], Raw]
@@ -156,8 +156,7 @@ def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
                 f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key"
                 f"{suggest(key, known)}"
             )
-        if not isinstance(text := settings.get(LABEL, method), str):
-            raise FedstageError(f"{where}/methods.{method}: {LABEL} = {text!r}: must be a text")
+        _style(f"{where}/methods.{method}", settings)
         if not isinstance(like := settings.get(LIKE, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LIKE} = {like!r}: must be a method")
 
@@ -176,7 +175,11 @@ def _run(where: str, layers: _Layers, point: Point) -> Run:
     *others, last = (run.candidates or (run,))[0].chain()
     check_parts(where, [*others, replace(last, axes={"method": method})], layers.methods)
     axes: dict[str, Axis] = {"method": method, "seed": run.recipe.seed}
-    return replace(run, axes=axes | point.shown, label=layers.methods[method].get(LABEL))
+    return replace(run, axes=axes | point.shown, style=_style(where, layers.methods[method]))
+
+
+def _style(where: str, method: Raw) -> Style:
+    return validate(Style, {key: method[key] for key in Style.model_fields if key in method}, where)
 
 
 def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple[str, ...]) -> Run:

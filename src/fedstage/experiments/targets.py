@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue
+from fedstage.experiments.catalogue import Catalogue, find
 from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.unlearning import forgets, traces_of
@@ -15,6 +15,7 @@ from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import RECIPES
 from fedstage.plan.training_folder import owners, training_id
+from fedstage.settings.experiments import Result
 from fedstage.settings.groups import client_groups
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -23,6 +24,12 @@ from fedstage.settings.suggestions import suggest
 
 #: The files of a figure: for screens, for print, and its caption.
 FORMATS = ("png", "svg", "pdf", "txt")
+#: The results with figures that reports show, and the names of these.
+REPORTED: dict[Result, tuple[str, ...]] = {
+    "communication": ("communication",),
+    "costs": ("costs",),
+    "retention": ("retention", "venn"),
+}
 #: The scale that makes the same comparisons as a paper's table.
 _PAPER = "paper"
 
@@ -132,13 +139,17 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
         "figures": figures(
             "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
         ),
-        "communication": [*files("communication", formats), *figures("communication"), *judged],
-        "costs": [*files("costs", formats), *figures("costs")],
+        "communication": [
+            *files("communication", formats),
+            *figures(*REPORTED["communication"]),
+            *judged,
+        ],
+        "costs": [*files("costs", formats), *figures(*REPORTED["costs"])],
         "properties": files("properties"),
         "simulation": [*files("simulation"), *figures("schedule")],
         "retention": [
             *files("retention", (*formats, "overlap.csv")),
-            *figures("retention", "venn"),
+            *figures(*REPORTED["retention"]),
             *judged,
         ],
         "clients": files("clients"),
@@ -146,6 +157,25 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
         "round_times": [*files("round_times"), *judged],
     }
     return list(dict.fromkeys(path for result in definition.results for path in every[result]))
+
+
+def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
+    """Return the documents and figures of other results that the report of an experiment shows."""
+    return [
+        path
+        for result in find(catalogue.experiments, experiment, "experiment").results
+        for path in _reported(result, f"{experiment}/{scale}")
+    ]
+
+
+def _reported(result: Result, target: str) -> list[str]:
+    """Return a document, and for each of its figures the picture and its caption."""
+    figures = [
+        f"results/figures/{target}_{name}.{kind}"
+        for name in REPORTED.get(result, ())
+        for kind in ("svg", "txt")
+    ]
+    return [f"results/{result}/{target}.html", *figures] if figures else []
 
 
 def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Raw:

@@ -1,7 +1,8 @@
 """Runs: a recipe, the length of its training, and its evaluation."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from fedstage.settings.figures import Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
@@ -23,7 +24,7 @@ class Run:
     candidates: tuple["Run", ...] = ()
     compared: tuple["Run", ...] = ()
     before: "Run | None" = None
-    label: str | None = None  # the name of its method in tables and figures
+    style: Style = field(default_factory=Style)  # how results show its method
 
     def evaluated(self) -> list["Run"]:
         """Return the runs whose metrics are read: itself, or each candidate in both roles."""

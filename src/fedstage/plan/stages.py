@@ -95,7 +95,7 @@ RESULTS = (
             f"{_TABLE} by_run overlap curves venn"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
     _result("report", "show table, curves, partition, claims and their origin in one HTML file",
-            "output", "scores definitions measurements"),
+            "output", "scores definitions measurements documents"),
     _result("forgetting", "list what still contains clients that aggregators have forgotten",
             "markdown csv"),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from pydantic import Field
 from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.settings.base import Settings
+from fedstage.settings.figures import Bands, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
@@ -118,7 +119,8 @@ class ExperimentRuns(Settings):
 
     `published` names the paper and table of the runs' published numbers, `memory` and `params`
     the sources of published communication costs, whose notes give the scales of measurement.
-    `labels` are the names of methods for people.
+    `labels` are the names of methods for people, and `styles` what is given of their looks in
+    figures.
     """
 
     experiment: str
@@ -136,6 +138,8 @@ class ExperimentRuns(Settings):
     communication_notes: list[str] = []
     reach: Reach | None = None
     labels: dict[str, str] = {}
+    styles: dict[str, Style] = {}
+    bands: Bands = "interval"
     simulation: Simulation = Simulation()
     runs: Annotated[list[ExperimentRun], Field(min_length=1)]
 

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from fedstage.settings.base import Name, Settings
 from fedstage.settings.claims import Gate
+from fedstage.settings.figures import Figures
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
 from fedstage.settings.scores import SECONDS, Cells, Metric, Reach
@@ -189,6 +190,8 @@ class Experiment(Settings):
     """Settings that come with a value of an axis: axis -> value -> settings."""
     table: Table = Table()
     """The table of results."""
+    figures: Figures = Figures()
+    """The figures of results."""
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
     """What is made of the runs; `properties` and `simulation` follow from the settings, without
     training.

@@ -124,6 +124,8 @@ _PARTIAL: Schema = {"$ref": "#/$defs/PartialSettings"}
 _OF_METHODS = {
     "method": "Name of the method in tables.",
     "label": "Label of the method in tables and figures for people.",
+    "colour": "Colour of the method in figures; by default it follows from the name.",
+    "marker": "Marker of the method in figures; by default it follows from the name.",
     "like": "The method whose settings this one starts from.",
 }
 

@@ -14,6 +14,7 @@ from fedstage.results.communication.table import (
     shown_traffic,
     table_rows,
 )
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_exact
@@ -67,8 +68,9 @@ def communication(
         tables.insert(0, goal_table(labelled, people.rows, people.columns, notes))
     title = experiment.title
     write_document(title, source, tables, markdown=markdown, html=html)
-    drawn = draw_communication(labelled, people.rows, people.columns, metric)
-    caption = describe_communication(labelled, people.rows, people.columns)
+    what, bands = (labelled, people.rows, people.columns), experiment.bands
+    drawn = draw_communication(*what, metric, looks_of_runs(experiment), bands)
+    caption = describe_communication(*what, bands)
     save_figure(drawn, figure, f"{title}. {caption}")
 
 

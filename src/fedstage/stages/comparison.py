@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.results.figures.comparison import describe_comparison, draw_comparison
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.runs import read_scores
@@ -20,7 +21,8 @@ def comparison(*, runs: Path, scores: Path | None = None, figure: list[Path]) ->
     people = for_people(experiment)
     shown = frame_for_people(table, experiment)
     try:
-        drawn = draw_comparison(shown, people.rows, people.columns)
+        looks = looks_of_runs(experiment)
+        drawn = draw_comparison(shown, people.rows, people.columns, looks)
     except FedstageError as error:
         raise FedstageError(f"{experiment.title}: {error}") from None
     caption = [

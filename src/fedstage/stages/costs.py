@@ -6,6 +6,7 @@ from pathlib import Path
 from fedstage.results.costs.figure import describe_costs, draw_costs
 from fedstage.results.costs.seconds import seconds_of
 from fedstage.results.costs.table import COLUMNS, shown_costs
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import write_exact
@@ -56,8 +57,9 @@ def costs(
     )
     table = shown_costs(labelled, *axes, metric)
     write_document(title, source, [table], markdown=markdown, html=html)
-    caption = f"{title}. {describe_costs(labelled, *axes)}"
-    save_figure(draw_costs(labelled, *axes, metric), figure, caption)
+    caption = f"{title}. {describe_costs(labelled, *axes, experiment.bands)}"
+    looks = looks_of_runs(experiment)
+    save_figure(draw_costs(labelled, *axes, metric, looks, experiment.bands), figure, caption)
 
 
 def _costs(run: ExperimentRun, metric: Metric, moved: Mapping[str, float]) -> dict[str, float]:

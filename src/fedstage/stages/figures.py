@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.names import name_partitions, read_names
 from fedstage.results.figures.partition import (
     describe_partition,
@@ -36,8 +37,9 @@ def figures(
     experiment, frame = for_people(read), frame_for_people(frame, read)
     title = experiment.title
     rows, columns, metric = experiment.rows, experiment.columns, experiment.metric
-    caption = f"{title}. {describe_accuracy(frame, rows, columns)}"
-    save_figure(draw_accuracy(frame, rows, columns, metric), accuracy, caption)
+    caption = f"{title}. {describe_accuracy(frame, rows, columns, read.bands)}"
+    drawn = draw_accuracy(frame, rows, columns, metric, looks_of_runs(read), read.bands)
+    save_figure(drawn, accuracy, caption)
     if not partition:
         return
     files = find_partitions(experiment.runs)

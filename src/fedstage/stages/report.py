@@ -10,6 +10,7 @@ from fedstage.results.report.sections import (
     charts_section,
     claims_section,
     partition_section,
+    result_sections,
     runs_section,
     settings_section,
     table_section,
@@ -27,9 +28,10 @@ def report(
     scores: Path | None = None,
     definitions: Path | None = None,
     measurements: list[Path] | None = None,
+    documents: list[Path] | None = None,
     output: Path,
 ) -> None:
-    """Write the report: table, curves, partition, claims, and where each number comes from.
+    """Write the report: table, curves, partition, other results, claims, and origins of numbers.
 
     It needs no network and no other file. Seconds, machines and versions are read from the
     records next to the logs, so that two reports of the same results may differ.
@@ -38,6 +40,8 @@ def report(
     ----------
     definitions, measurements : Path, list of Path, optional
         The claims on the experiment, and tables with further metrics that they are about.
+    documents : list of Path, optional
+        HTML of other results, each followed by its figures as SVG and their captions.
     """
     experiment, frame = read_scores(runs, scores)
     table = summarise(frame, experiment.axes, experiment.metric)
@@ -48,6 +52,7 @@ def report(
         table_section(layout, source),
         charts_section(experiment, frame),
         partition_section(experiment),
+        *result_sections(documents or []),
         *([claims_section(judged)] if judged else []),
         runs_section(experiment, frame, origins),
         settings_section(experiment, origins),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.retention.curves import describe_curves, draw_curves
 from fedstage.results.retention.overlaps import (
@@ -71,5 +72,7 @@ def retention_summary(
     title = experiment.title
     write_document(title, source, tables, markdown=markdown, html=html)
     drawn = (labelled, people.rows, people.columns)
-    save_figure(draw_curves(*drawn), curves, f"{title}. {describe_curves(labelled)}")
+    looks, bands = looks_of_runs(experiment), experiment.bands
+    caption = f"{title}. {describe_curves(labelled, bands)}"
+    save_figure(draw_curves(*drawn, looks, bands), curves, caption)
     save_figure(draw_venn(*drawn), venn, f"{title}. {describe_venn(labelled)}")

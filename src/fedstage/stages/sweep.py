@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.figures.sweep import describe_sweep, draw_sweep
 from fedstage.results.tables.labels import for_people, frame_for_people
@@ -21,5 +22,6 @@ def sweep(*, runs: Path, scores: Path | None = None, figure: list[Path]) -> None
         raise FedstageError(f"{runs}: over: missing, an axis of the table is required")
     table = summarise(frame, experiment.axes, experiment.metric)
     shown = frame_for_people(table, experiment)
-    drawn = draw_sweep(shown, people.over, people.rows, people.columns)
+    looks = looks_of_runs(experiment)
+    drawn = draw_sweep(shown, people.over, people.rows, people.columns, looks)
     save_figure(drawn, figure, f"{experiment.title}. {describe_sweep(shown)}")

@@ -52,7 +52,7 @@ def test_every_method_is_a_row_or_is_left_out_for_a_reason():
 def test_the_legend_has_what_methods_need_more_than_others():
     catalogue = resolved("benchmark_distillation")
     runs = catalogue.runs["benchmark_distillation", "mini"]
-    with_labels = {run.label for run in runs if run.recipe.core is not None}
+    with_labels = {run.style.label for run in runs if run.recipe.core is not None}
     notes = describe_runs(catalogue, "benchmark_distillation", "mini")["notes"]
     assert notes[0].startswith("**FedGEMS, KD, BKD, FT + KD** need labelled samples")
     assert with_labels == {"FedGEMS", "KD", "BKD", "FT + KD"}

@@ -642,7 +642,7 @@ def test_a_method_that_is_like_another_has_its_settings_and_no_label():
     assert (two.recipe.client.epochs, two.recipe.client.learning_rate) == (4, 0.3)
     assert three.recipe.local.name == "fedavg"
     assert three.recipe.client == two.recipe.client
-    assert (one.label, two.label) == ("One", None)
+    assert (one.style.label, two.style.label) == ("One", None)
 
 
 def test_settings_of_the_experiment_reach_methods_that_are_like_another():
@@ -676,6 +676,18 @@ def test_what_a_method_cannot_be_like(likes, told):
     library = LIBRARY | {name: {"like": like} for name, like in likes.items()}
     with pytest.raises(FedstageError, match=re.escape(told)):
         runs(library=library, grid={"method": ["one"]})
+
+
+def test_methods_have_colours_and_markers_of_figures():
+    style = {"colour": "blue", "marker": "plus"}
+    library = LIBRARY | {"one": {"like": "fedavg", **style}, "two": {"like": "one"}}
+    one, two = runs(library=library, grid={"method": ["one", "two"]})
+    assert (one.style.colour, one.style.marker) == ("blue", "plus")
+    assert (two.style.colour, two.recipe) == (None, one.recipe)
+    for key, value in {"colour": "red", "marker": "star", "label": 3}.items():
+        library["one"] = {"like": "fedavg", key: value}
+        with pytest.raises(FedstageError, match=rf"methods\.one: {key} = {value!r}"):
+            runs(library=library, grid={"method": ["one"]})
 
 
 # --- parts of a chain -----------------------------------------------------------------------------

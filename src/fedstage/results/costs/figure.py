@@ -6,12 +6,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedstage.results.figures.looks import Look, looks_of
-from fedstage.results.figures.placing import scale_bytes
+from fedstage.results.figures.looks import NONE, Look, looks_of
+from fedstage.results.figures.placing import line_axis, scale_bytes, side_by_side
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.tables.columns import Row, by_cell
 from fedstage.results.tables.labels import head_of, join_labels, show_value
+from fedstage.settings.figures import Bands
 from fedstage.settings.scores import Metric
 
 #: Where a method is: bytes of the mean client, and its score over seeds.
@@ -20,33 +21,47 @@ Point = tuple[float, Spread]
 _LINE = 1.3 * SMALL / 72  # inches of a name
 _LEAST = 2.2  # inches of height
 _APART = 2.5  # ratio of bytes from the scale to what is before it
+_NARROW = 10.0  # ratio of bytes that the scale has at least
+_PLACE = 0.085  # inches between points that would hide one another
 _WIDE = 20.0  # ratio of bytes from which on labels at powers of ten are enough
+_NAMES = 1.0  # inches that names take, about
 _LEADER: dict[str, Any] = {"color": "0.75", "linewidth": 0.4, "zorder": 1}
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
 @style()
 def draw_costs(
-    runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str], metric: Metric
+    runs: Sequence[Row],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    metric: Metric,
+    given: Mapping[str, Look] = NONE,
+    bands: Bands = "interval",
 ) -> Figure:
     """Draw each method's score over the bytes that a client has moved when training ends.
 
+    `given` are looks of methods by their labels, and `bands` is what bars show.
     `runs` have a run's labelled settings, and its `score` and `bytes`. There are axes for each
     value of `columns`. Methods that send nothing stand before the scale.
     """
-    facets = points_of(runs, rows, columns)
-    looks = looks_of(list(dict.fromkeys(name for points in facets.values() for name in points)))
+    facets = points_of(runs, rows, columns, bands)
+    lines = {_name_of(run, rows): show_value(run[line_axis(rows)]) for run in runs}
+    of_line = looks_of(lines.values(), given)
+    looks = {name: of_line[line] for name, line in lines.items()}
     height = max(_LEAST, _LINE * max(map(len, facets.values())))
     figure = Facets(list(facets), height, across=min(2, len(facets)), width=PAGE)
     moved = [count for points in facets.values() for count, _ in points.values()]
     low, high = _limits(moved)
     silent = low / _APART if 0 in moved else None
+    left = silent / _APART if silent else low
+    step = (high / left) ** (_PLACE / (figure.axes_width - _NAMES))
     for axes, points in zip(figure.grid, facets.values(), strict=True):
-        start = silent / _APART if silent else low
-        scale_bytes(axes, start, low, high, _WIDE, silent)
+        scale_bytes(axes, left, low, high, _WIDE, silent)
         if silent:
             axes.axvline(low, **_RULE)
-        placed = {name: (sent or silent or low, score) for name, (sent, score) in points.items()}
+        places = side_by_side([sent or silent or low for sent, _ in points.values()], step)
+        spreads = (spread for _, spread in points.values())
+        placed = dict(zip(points, zip(places, spreads, strict=True), strict=True))
         for name, (place, spread) in placed.items():
             draw_dot(axes, place, spread, looks[name])
         _name(axes, placed, looks, height)
@@ -54,25 +69,33 @@ def draw_costs(
     return figure.figure
 
 
-def describe_costs(runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str]) -> str:
+def describe_costs(
+    runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str], bands: Bands = "interval"
+) -> str:
     """Return the caption's text on the points of `draw_costs`."""
-    seeds = explain_seeds(map(len, by_cell(runs, (*rows, *columns)).values()), bands=False)
+    seeds = explain_seeds(
+        map(len, by_cell(runs, (*rows, *columns)).values()), curves=False, bands=bands
+    )
     silent = any(run["bytes"] == 0 for run in runs)
     text = " Before the scale: methods that send nothing." if silent else ""
     return f"Each point is a method at the end of training.{text} {seeds}"
 
 
 def points_of(
-    runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str]
+    runs: Sequence[Row], rows: Sequence[str], columns: Sequence[str], bands: Bands = "interval"
 ) -> dict[str, dict[str, Point]]:
     """Return the point of each method, by facets and names."""
     found: dict[str, dict[str, Point]] = {}
     for place, same in by_cell(runs, (*columns, *rows)).items():
         facet = join_labels(columns, place[: len(columns)])
-        name = ", ".join(map(show_value, place[len(columns) :]))
         moved = sum(run["bytes"] for run in same) / len(same)
-        found.setdefault(facet, {})[name] = moved, spread_of([run["score"] for run in same])
+        spread = spread_of([run["score"] for run in same], bands)
+        found.setdefault(facet, {})[_name_of(same[0], rows)] = moved, spread
     return found
+
+
+def _name_of(run: Row, rows: Sequence[str]) -> str:
+    return ", ".join(show_value(run[axis]) for axis in rows)
 
 
 def dodged(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
@@ -131,5 +154,6 @@ def _name(
 def _limits(moved: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the scale of bytes, around what is sent."""
     sent = [count for count in moved if count > 0] or [1.0]
-    margin = max(max(sent) / min(sent), 4.0) ** 0.08
+    ratio = max(sent) / min(sent)
+    margin = max(ratio**0.08, (_NARROW / ratio) ** 0.5, 4.0**0.08)
     return min(sent) / margin, max(sent) * margin

@@ -1,28 +1,41 @@
 """A metric over rounds: one line per method, one facet per combination of the other axes' values.
 
-Runs that are evaluated once are points at the end, and rows of points where no run has a course.
+Up to five curves share their axes. More than these are panels, each with a few of them in colour
+and the others in grey. Runs that are evaluated once are named horizontal lines, and rows of points
+where no run has a course.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedstage.results.figures.looks import Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
+from fedstage.results.figures.panels import TOGETHER, panels_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
+from fedstage.results.figures.references import (
+    MOST_NAMED,
+    Reference,
+    draw_references,
+    name_references,
+)
 from fedstage.results.figures.rows import Dot, draw_rows
 from fedstage.results.figures.seeds import draw_curve, explain_seeds, spread_of
-from fedstage.results.figures.strips import Strip, draw_strip, strip_beside
+from fedstage.results.figures.strips import draw_strip, strip_beside
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import ROLES, head_of
 from fedstage.results.tables.runs import RUN, last_rounds
+from fedstage.settings.figures import Bands
 from fedstage.settings.scores import Metric
 
 #: A column that drawing adds to the frame of runs.
 _EVALUATIONS = "_evaluations"
 _ALONE, _BESIDE = 2.1, 1.55  # inches of height
+_PAGE_HEIGHT = 7.5  # inches that panels take at most
+_BEHIND: dict[str, Any] = {"color": "0.8", "linewidth": 0.8, "zorder": 1}
 
 
 @style()
@@ -31,35 +44,56 @@ def draw_accuracy(
     rows: Sequence[str],
     columns: Sequence[str],
     metric: Metric = "top1_accuracy",
+    given: Mapping[str, Look] = NONE,
+    bands: Bands = "interval",
 ) -> Figure:
     """Draw top-1 accuracy, or another metric, over rounds.
 
     `frame` are the runs, as `read_runs` returns them. Of the table's axes `line_axis(rows)` has the
-    lines, all others the facets. A strip next to the curves has the last evaluated round of every
-    method: all there is of a run with a single one (in one shot, say, or without federation).
+    lines, all others the facets. A strip next to the curves has the last evaluated round of each.
+    `given` are looks of lines by their labels, and `bands` is what bands and bars show.
     """
     axis = line_axis(rows)
     frame = _labelled(frame, axis, [*rows, *columns])
-    looks = looks_of(list(frame[LINE].unique()))
+    looks = looks_of(frame[LINE].unique(), given)
     curves = frame[frame[_EVALUATIONS] > 1]
     if curves.empty:
-        return draw_rows(_dots(frame, metric), list(looks), looks, head_of(metric), axis)
-    labels = list(frame[FACET].unique())
-    drawn = set(curves[LINE])
-    handles = [
-        (line_handle if name in drawn else point_handle)(name, look) for name, look in looks.items()
-    ]
-    height = _ALONE if len(labels) == 1 else _BESIDE
-    facets = Facets(labels, height, handles, title_of_lines(axis))
+        return draw_rows(_dots(frame, metric, bands), list(looks), looks, head_of(metric), axis)
+    drawn = list(dict.fromkeys(curves[LINE]))
+    once = [name for name in looks if name not in drawn]
+    panels = panels_of(list(frame[FACET].unique()), drawn)
+    legend = [] if panels[0].title in drawn else drawn
+    legend = [*legend, *(once if len(once) > MOST_NAMED else ())]
+    height = _height(len(panels))
+    facets = Facets(
+        [panel.title for panel in panels],
+        height,
+        [line_handle(name, looks[name]) for name in looks if name in legend],
+        title_of_lines(axis),
+    )
     ends = (curves["round"].min(), curves["round"].max())
-    strip = strip_beside(*ends, list(looks), facets.axes_width)
-    for axes, label in zip(facets.grid, labels, strict=True):
-        _draw_facet(axes, frame[frame[FACET] == label], looks, metric, strip)
+    most = max(len(panel.names) for panel in panels) + len(once)
+    named = []
+    for axes, panel in zip(facets.grid, panels, strict=True):
+        names = [name for name in looks if name in (*panel.names, *once)]
+        strip = strip_beside(*ends, names, facets.axes_width, most)
+        here = frame[frame[FACET] == panel.facet]
+        _draw_curves(axes, here[here[LINE].isin(drawn)], panel.names, metric, looks, bands)
+        last = last_rounds(here[here[LINE].isin(names)]).groupby(LINE, sort=False)[metric]
+        spreads = {str(name): spread_of(list(scores), bands) for name, scores in last}
+        lines = [Reference(name, spreads[name].mean) for name in once if name in spreads]
+        draw_references(axes, strip, lines, looks)
+        draw_strip(axes, strip, spreads, looks)
+        named.append((axes, strip, lines))
     facets.label_axes("Round", head_of(metric))
+    for axes, strip, lines in named if len(once) <= MOST_NAMED else ():
+        name_references(axes, strip, lines, looks, (facets.axes_width, height))
     return facets.figure
 
 
-def describe_accuracy(frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> str:
+def describe_accuracy(
+    frame: pd.DataFrame, rows: Sequence[str], columns: Sequence[str], bands: Bands = "interval"
+) -> str:
     """Return the caption's text on the lines and points of `draw_accuracy`."""
     frame = _labelled(frame, line_axis(rows), [*rows, *columns])
     has_curves = bool((frame[_EVALUATIONS] > 1).any())
@@ -67,10 +101,12 @@ def describe_accuracy(frame: pd.DataFrame, rows: Sequence[str], columns: Sequenc
     roles = "" if frame["role"].nunique() > 1 else f" on {ROLES[frame['role'].iloc[0]]}"
     what = f"Last evaluated round{roles}." if not has_curves else f"Over rounds{roles}."
     if has_curves:
+        curved = frame.loc[frame[_EVALUATIONS] > 1, LINE].nunique()
+        what += " In grey: the curves of the other panels." * (curved > TOGETHER)
         what += " At the end: the last evaluated round of each, side by side."
         if (frame[_EVALUATIONS] == 1).any():
-            what += " Methods without a line are evaluated once, at the end of training."
-    return f"{what} {explain_seeds(counts, has_curves)}"
+            what += " Horizontal lines: methods that are evaluated once, at the end of training."
+    return f"{what} {explain_seeds(counts, has_curves, bands)}"
 
 
 def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
@@ -79,18 +115,31 @@ def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFra
     return placed(frame, line, axes).assign(**{_EVALUATIONS: rounds})
 
 
-def _draw_facet(
-    axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], metric: Metric, strip: Strip
+def _height(panels: int) -> float:
+    """Return inches of each of some panels, which fit a page."""
+    return _ALONE if panels == 1 else min(_BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)
+
+
+def _draw_curves(
+    axes: Axes,
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    metric: Metric,
+    looks: Mapping[str, Look],
+    bands: Bands,
 ) -> None:
-    curves = frame[frame[_EVALUATIONS] > 1]
-    names = list(curves[LINE].unique())
-    for name, runs in curves.groupby(LINE, sort=False):
-        turn = (names.index(str(name)), len(names))
-        draw_curve(axes, runs, "round", metric, looks[str(name)], turn)
-    last = last_rounds(frame).groupby(LINE, sort=False)[metric]
-    draw_strip(axes, strip, {str(name): spread_of(list(ends)) for name, ends in last}, looks)
+    """Draw curves of `names`, and the means of the others behind them."""
+    for name, runs in frame.groupby(LINE, sort=False):
+        if name in names:
+            turn = (names.index(str(name)), len(names))
+            draw_curve(axes, runs, "round", metric, looks[str(name)], turn, bands)
+        else:
+            axes.plot(runs.groupby("round")[metric].mean(), **_BEHIND)
 
 
-def _dots(frame: pd.DataFrame, metric: Metric) -> list[Dot]:
+def _dots(frame: pd.DataFrame, metric: Metric, bands: Bands) -> list[Dot]:
     cells = last_rounds(frame).groupby([FACET, LINE], sort=False)[metric]
-    return [Dot(str(facet), str(line), spread_of(list(scores))) for (facet, line), scores in cells]
+    return [
+        Dot(str(facet), str(line), spread_of(list(scores), bands))
+        for (facet, line), scores in cells
+    ]

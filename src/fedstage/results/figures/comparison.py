@@ -1,13 +1,13 @@
 """Measured and published numbers: one row per method, one facet per value of the other axes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
-from fedstage.results.figures.looks import looks_of
+from fedstage.results.figures.looks import NONE, Look, looks_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.figures.rows import Dot, draw_rows
 from fedstage.results.figures.seeds import explain_seeds, spread_of_cell
@@ -18,10 +18,16 @@ from fedstage.results.tables.summary import is_compared, metric_of
 
 
 @style()
-def draw_comparison(table: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> Figure:
+def draw_comparison(
+    table: pd.DataFrame,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    given: Mapping[str, Look] = NONE,
+) -> Figure:
     """Draw the measured and the published number of each cell of a table that has both.
 
     Of the table's axes `line_axis(rows)` has the rows, all others that vary the facets.
+    `given` are looks of rows by their labels.
 
     Raises
     ------
@@ -32,7 +38,7 @@ def draw_comparison(table: pd.DataFrame, rows: Sequence[str], columns: Sequence[
     if shown.empty:
         raise FedstageError("no cell has a published number, at least one is required")
     axis, metric = line_axis(rows), metric_of(table)
-    looks = looks_of([show_value(value) for value in table[axis].unique()])
+    looks = looks_of(map(show_value, table[axis].unique()), given)
     dots = [
         Dot(
             cell[FACET],
@@ -48,7 +54,7 @@ def draw_comparison(table: pd.DataFrame, rows: Sequence[str], columns: Sequence[
 
 def describe_comparison(table: pd.DataFrame) -> str:
     """Return the caption's text on the points of `draw_comparison`."""
-    seeds = explain_seeds(_compared(table)["seeds"], bands=False)
+    seeds = explain_seeds(_compared(table)["seeds"], curves=False)
     return f"Filled: measured. {seeds} Open: published, with the deviation that the paper reports."
 
 

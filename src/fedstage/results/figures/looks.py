@@ -1,23 +1,56 @@
 """How lines are told apart: by colour, marker and dashes together, so that greyscale is enough."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
-from typing import Any
+from functools import partial
+from hashlib import sha256
+from itertools import combinations, product
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from matplotlib.lines import Line2D
 
+from fedstage.results.figures.placing import line_axis
+from fedstage.results.runs_file import ExperimentRuns
+from fedstage.results.tables.labels import METHOD, show_value
+from fedstage.settings.figures import Colour, Marker, Style
+
+_T = TypeVar("_T")
+
 #: Okabe and Ito's colours for readers of all kinds of vision; instead of yellow, which is lost on
 #: white, Tol's wine.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#882255")
-#: One more than colours, and fewer dashes, so that no two of many lines look the same.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+PALETTE: dict[Colour, str] = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "pink": "#CC79A7",
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "wine": "#882255",
+}
+COLOURS = tuple(PALETTE.values())
+#: Only for methods that ask for it: others are drawn in it to stand back.
+_GREY: dict[Colour, str] = {"grey": "#767676"}
+#: Markers of matplotlib, and of Vega.
+_MARKERS: dict[Marker, tuple[str, str]] = {
+    "circle": ("o", "circle"),
+    "square": ("s", "square"),
+    "triangle_up": ("^", "triangle-up"),
+    "diamond": ("D", "diamond"),
+    "triangle_down": ("v", "triangle-down"),
+    "plus": ("P", "cross"),
+    "triangle_left": ("<", "triangle-left"),
+    "triangle_right": (">", "triangle-right"),
+}
+MARKERS = tuple(marker for marker, _ in _MARKERS.values())
 #: Points of ink and of gaps; through these another line shows that takes the same course.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2), (2.5, 2.5))
 
 LINE_WIDTH, MARKER_SIZE = 1.1, 4.0  # points
 #: Of markers with less area than a disc.
-_LARGER = {"^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "P": 1.3, "X": 1.3}
+_LARGER = {"^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "P": 1.3}
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.3}
 
 
@@ -47,25 +80,76 @@ class Look:
         }
 
     @property
+    def shape(self) -> str:
+        """The marker's name in Vega."""
+        return dict(_MARKERS.values())[self.marker]
+
+    @property
     def hollow(self) -> dict[str, Any]:
         """The options of matplotlib for points that are open: what a paper reports."""
         open_ = {"markerfacecolor": "white", "markeredgecolor": self.colour, "markeredgewidth": 0.9}
         return self.point | open_
 
 
-def looks_of(names: Sequence[str]) -> dict[str, Look]:
-    """Return the look of each name, by its position.
+NONE: Mapping[str, Look] = MappingProxyType({})
 
-    All figures of an experiment name its methods in the order of its runs, so that a method looks
-    the same in each.
+
+def looks_of(names: Iterable[str], given: Mapping[str, Look] = NONE) -> dict[str, Look]:
+    """Return the look of each name: the given one, or else one that follows from the name."""
+    own = _distinct(dict.fromkeys(names, Style()))
+    return {name: given.get(name, look) for name, look in own.items()}
+
+
+def looks_of_runs(experiment: ExperimentRuns) -> dict[str, Look]:
+    """Return the looks of an experiment's lines, the same in all its figures, by their labels.
+
+    A method's colour and marker are the ones that it is given, or else follow from its name.
     """
-    every = zip(cycle(COLOURS), cycle(MARKERS), cycle(DASHES), strict=False)
-    looks = (Look(*parts) for parts in islice(every, len(names)))
-    return dict(zip(names, looks, strict=True))
+    axis = line_axis(experiment.rows)
+    values = dict.fromkeys(run.settings[axis] for run in experiment.runs)
+    if axis != METHOD:
+        return looks_of([show_value(value) for value in values])
+    looks = _distinct({str(name): experiment.styles.get(str(name), Style()) for name in values})
+    return {experiment.labels.get(name, name): look for name, look in looks.items()}
+
+
+def _distinct(styles: Mapping[str, Style]) -> dict[str, Look]:
+    """Return a look for each name, in their order.
+
+    What a name is not given starts at its digest and goes on to what is rarest so far, so that
+    equal colours have other markers, and equal markers other dashes; what names are given counts
+    from the start.
+    """
+    seen: Counter[Any] = Counter(
+        part for style in styles.values() for part in (style.colour, style.marker)
+    )
+    looks: dict[str, Look] = {}
+    for name, style in styles.items():
+        digest = int.from_bytes(sha256(name.encode()).digest()[:8])
+        every = product(
+            [style.colour] if style.colour else _turned(tuple(PALETTE), digest),
+            [style.marker] if style.marker else _turned(tuple(_MARKERS), digest >> 8),
+            _turned(DASHES, digest >> 16),
+        )
+        colour, marker, dashes = min(every, key=partial(_frequency, seen))
+        given: Counter[Any] = Counter({style.colour: 1, style.marker: 1})
+        seen.update(Counter([colour, marker, dashes, *combinations((colour, marker, dashes), 2)]))
+        seen.subtract(given)
+        looks[name] = Look((PALETTE | _GREY)[colour], _MARKERS[marker][0], dashes)
+    return looks
+
+
+def _frequency(seen: Mapping[Any, int], parts: tuple[Any, Any, Any]) -> tuple[int, ...]:
+    return tuple(seen.get(part, 0) for part in (*combinations(parts, 2), *parts))
+
+
+def _turned(parts: Sequence[_T], start: int) -> tuple[_T, ...]:
+    start %= len(parts)
+    return (*parts[start:], *parts[:start])
 
 
 def line_handle(name: str, look: Look) -> Line2D:
-    """Return the entry of a curve in a legend."""
+    """Return the entry of a curve or reference in a legend."""
     return Line2D([], [], label=name, **(look.point | look.line))
 
 

@@ -1,6 +1,7 @@
 """Where figures have what they draw: the line and facet of each row, and a scale of bytes."""
 
 from collections.abc import Sequence
+from math import isclose
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ from fedstage.results.tables.labels import (
 
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
+_SAME = 0.02  # relative difference of bytes that no eye sees
 
 
 def line_axis(rows: Sequence[str]) -> str:
@@ -63,3 +65,13 @@ def scale_bytes(
     axes.set_xticks(ticks, names)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
+
+
+def side_by_side(bytes_: Sequence[float], step: float) -> list[float]:
+    """Return places of points on the scale: equal ones are a factor `step` apart."""
+    places: list[float] = []
+    for value in bytes_:
+        same = [other for other in bytes_ if isclose(other, value, rel_tol=_SAME)]
+        before = sum(isclose(other, value, rel_tol=_SAME) for other in bytes_[: len(places)])
+        places.append(value * step ** (before - (len(same) - 1) / 2))
+    return places

@@ -1,6 +1,6 @@
-"""What several seeds look like: a mean, and a deviation from three seeds on.
+"""What several seeds look like: a mean, and a band or bar from three seeds on.
 
-Two seeds have no deviation worth drawing, so that both are shown instead.
+Two seeds have neither a deviation nor an interval worth drawing, so that both are shown instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,29 +13,43 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import offset_copy
 
 from fedstage.results.figures.looks import MARKER_SIZE, Look
+from fedstage.results.intervals import confidence_interval
 from fedstage.results.runs_file import SEED
+from fedstage.settings.figures import Bands
 
-FEWEST = 3  # seeds of which a deviation is drawn
+FEWEST = 3  # seeds of which a band or bar is drawn
 _BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 _SINGLE: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.55}
 _SMALL: dict[str, Any] = {"marker": "o", "markersize": 1.5, "markeredgewidth": 0}
+_HALVES: dict[Bands, str] = {
+    "interval": "the 95 % confidence interval of the mean (Student's t)",
+    "deviation": "± 1 standard deviation (n − 1)",
+}
 _BESIDE = 0.5 * MARKER_SIZE + 1.2  # points from a mean to its seeds
 _MOST_MARKERS = 6  # of one curve
 
 
 class Spread(NamedTuple):
-    """The mean over seeds, with the deviation (n - 1) from three seeds on, or both of two seeds."""
+    """The mean over seeds, with half of its bar from three seeds on, or both of two seeds."""
 
     mean: float
-    deviation: float = nan
+    half: float = nan
     singles: tuple[float, ...] = ()
 
 
-def spread_of(values: Sequence[float]) -> Spread:
-    """Return what is drawn of the values of several seeds."""
-    if len(values) >= FEWEST:
+def spread_of(values: Sequence[float], bands: Bands = "deviation") -> Spread:
+    """Return what is drawn of the values of several seeds.
+
+    Half of the bar is the deviation (n - 1), or that of the 95 % interval of the mean.
+    """
+    if bands == "none" or len(values) == 1:
+        return Spread(fmean(values))
+    if len(values) < FEWEST:
+        return Spread(fmean(values), singles=tuple(values))
+    if bands == "deviation":
         return Spread(fmean(values), stdev(values))
-    return Spread(fmean(values), singles=tuple(values) if len(values) > 1 else ())
+    interval = confidence_interval(values)
+    return Spread(interval.mean, interval.high - interval.mean)
 
 
 def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
@@ -54,7 +68,7 @@ def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
 def draw_dot(
     axes: Axes, at: float, spread: Spread, look: Look, *, across: bool = False, hollow: bool = False
 ) -> None:
-    """Draw the mean with a bar of one deviation, or two seeds as small points next to it.
+    """Draw the mean with its bar, or two seeds as small points next to it.
 
     `at` is x, or y where the values lie `across`.
     """
@@ -62,8 +76,8 @@ def draw_dot(
     def place(value: float) -> tuple[float, float]:
         return (value, at) if across else (at, value)
 
-    if not isnan(spread.deviation):
-        bar: dict[str, Any] = {"xerr" if across else "yerr": spread.deviation}
+    if not isnan(spread.half):
+        bar: dict[str, Any] = {"xerr" if across else "yerr": spread.half}
         axes.errorbar(
             *place(spread.mean), **bar, fmt="none", ecolor=look.colour, elinewidth=0.9, capsize=1.6
         )
@@ -77,7 +91,13 @@ def draw_dot(
 
 
 def draw_curve(
-    axes: Axes, runs: pd.DataFrame, x: str, y: str, look: Look, turn: tuple[int, int] = (0, 1)
+    axes: Axes,
+    runs: pd.DataFrame,
+    x: str,
+    y: str,
+    look: Look,
+    turn: tuple[int, int] = (0, 1),
+    bands: Bands = "deviation",
 ) -> None:
     """Draw the mean of runs that differ in their seed, with a band or thin lines of single seeds.
 
@@ -94,16 +114,18 @@ def draw_curve(
     turn : tuple of int
         The position of the line, and the number of lines: they have their markers in turn, so
         that no marker covers that of another line of the same course.
+    bands : str
+        What the band shows.
     """
     points = runs.groupby(x, sort=True)[y]
-    mean, deviation = points.mean(), points.std(ddof=1)
+    mean = points.mean()
     axes.plot(mean.index, mean, **look.line, zorder=2.5)
     first, step = _markers(len(mean), *turn)
     axes.plot(mean.index[first::step], mean.iloc[first::step], **look.point, zorder=3)
-    seeds = runs[SEED].nunique()
+    seeds = runs[SEED].nunique() if bands != "none" else 1
     if seeds >= FEWEST:
-        ends = (mean - deviation, mean + deviation)
-        axes.fill_between(mean.index, *ends, color=look.colour, **_BAND)
+        half = points.agg(lambda values: spread_of(list(values), bands).half)
+        axes.fill_between(mean.index, mean - half, mean + half, color=look.colour, **_BAND)
     elif seeds > 1:
         for _, run in runs.sort_values(x).groupby(SEED):
             axes.plot(run[x], run[y], color=look.colour, **_SINGLE)
@@ -115,20 +137,22 @@ def _markers(points: int, position: int, lines: int) -> tuple[int, int]:
     return position * max(1, step // lines) % step, step
 
 
-def explain_seeds(counts: Iterable[int], bands: bool) -> str:
+def explain_seeds(counts: Iterable[int], curves: bool, bands: Bands = "deviation") -> str:
     """Return a caption's text on the seeds of all lines or points, by their numbers of seeds.
 
-    `bands` is whether there are bands, as of curves.
+    `curves` is whether there are any, which have bands.
     """
     seeds = sorted(set(counts))
     if seeds == [1]:
         return "A single seed."
     least, most = seeds[0], seeds[-1]
     number = f"{most}" if least == most else f"{least} to {most}"
-    deviation = f"{'bands and bars' if bands else 'bars'}: ± 1 standard deviation (n − 1)"
-    single = f"{'thin lines and small points' if bands else 'small points'}: single seeds"
+    if bands == "none":
+        return f"Mean over {number} seeds."
+    half = f"{'bands and bars' if curves else 'bars'}: {_HALVES[bands]}"
+    single = f"{'thin lines and small points' if curves else 'small points'}: single seeds"
     if least >= FEWEST:
-        return f"Mean over {number} seeds; {deviation}."
+        return f"Mean over {number} seeds; {half}."
     if most < FEWEST:
         return f"Mean over {number} seeds; {single}."
-    return f"Mean over {number} seeds; {deviation}, from three seeds on; {single}, of two."
+    return f"Mean over {number} seeds; {half}, from three seeds on; {single}, of two."

@@ -1,7 +1,7 @@
 """A strip next to curves, in which every line has a place for a point with its interval.
 
-Runs that are evaluated once have only that; and curves that end at the same height do not hide one
-another there.
+There runs that are evaluated once have their bars, and curves that end at the same height do not
+hide one another.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,9 +48,14 @@ class Strip:
         return (self.rule + self.end) / 2
 
 
-def strip_beside(first: float, last: float, names: Sequence[str], width: float) -> Strip:
-    """Return the strip next to rounds from `first` to `last` on axes some inches wide."""
-    inches = min(max(_LEAST, _PLACE * (len(names) + 1)), _SHARE * width)
+def strip_beside(
+    first: float, last: float, names: Sequence[str], width: float, most: int = 0
+) -> Strip:
+    """Return the strip next to rounds from `first` to `last` on axes some inches wide.
+
+    It has room for `most` names where panels have different numbers of them.
+    """
+    inches = min(max(_LEAST, _PLACE * (max(most, len(names)) + 1)), _SHARE * width)
     span = max(last - first, 1)
     a_inch = 1.06 * span / (width - inches)  # rounds, with a margin on both sides
     rule = last + 0.03 * span

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedstage.results.figures.looks import Look, line_handle, looks_of
+from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.seeds import draw_dot, explain_seeds, spread_of_cell
 from fedstage.results.figures.style import (
@@ -32,18 +32,23 @@ _GREY = Look("0.35", "o", ())
 
 @style()
 def draw_sweep(
-    table: pd.DataFrame, over: str, rows: Sequence[str], columns: Sequence[str]
+    table: pd.DataFrame,
+    over: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    given: Mapping[str, Look] = NONE,
 ) -> Figure:
     """Draw a table's metric over the values of the axis `over`, published numbers as open points.
 
     Of the other axes `line_axis` of the rows has the lines, all others that vary the facets.
+    `given` are looks of lines by their labels.
     """
     others = [axis for axis in rows if axis != over]
     axis = line_axis(others) if others else ""
     table = placed(table, axis, [name for name in (*others, *columns) if name != over])
     table = table.assign(**{over: [show_value(value) for value in table[over]]})
     places = list(dict.fromkeys(table[over]))
-    looks = looks_of(list(dict.fromkeys(table[LINE])))
+    looks = looks_of(table[LINE].unique(), given)
     labels = list(dict.fromkeys(table[FACET]))
     handles = [line_handle(name, look) for name, look in looks.items() if name]
     if _is_published(table):
@@ -64,7 +69,7 @@ def draw_sweep(
 
 def describe_sweep(table: pd.DataFrame) -> str:
     """Return the caption's text on the points of `draw_sweep`."""
-    seeds = explain_seeds(table["seeds"], bands=False)
+    seeds = explain_seeds(table["seeds"], curves=False)
     reported = " Open: published, with the deviation that the paper reports." * _is_published(table)
     return f"Last evaluated round. {seeds}{reported}"
 

@@ -1,17 +1,19 @@
 """Charts as Vega-Lite specifications: plain data, which the page draws."""
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import pandas as pd
 
-from fedstage.results.figures.looks import COLOURS
-from fedstage.results.figures.names import Names, name_of
-from fedstage.results.figures.partition import legend_samples
+from fedstage.results.figures.looks import NONE, Look, looks_of
+from fedstage.results.figures.panels import panels_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
+from fedstage.results.figures.seeds import FEWEST, Spread, spread_of
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METRICS
 from fedstage.results.tables.runs import RUN, last_rounds
+from fedstage.settings.figures import Bands
 from fedstage.settings.scores import Metric
 
 Spec = dict[str, Any]
@@ -34,52 +36,118 @@ _CONFIG = {
 
 
 def curves_spec(
-    frame: pd.DataFrame, axes: Sequence[str], metric: Metric, lines: Sequence[str]
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    metric: Metric,
+    lines: Sequence[str],
+    given: Mapping[str, Look] = NONE,
+    bands: Bands = "interval",
 ) -> Spec | None:
     """Return accuracy, or another metric, over rounds; None if no run is evaluated more than once.
 
     `frame` are runs as `read_runs` returns them, with labels for people. Of the table's axes
-    `line_axis(lines)` has the lines, all others the facets. Thin lines are single seeds.
+    `line_axis(lines)` has the lines, all others the facets. Thin lines are single seeds, and
+    horizontal ones runs that are evaluated once. `given` are looks of lines by their labels, and
+    `bands` is what bands show. Where more than five curves have a single facet, each has a panel.
     """
     frame = placed(frame, line_axis(lines), axes)
-    frame = frame[frame.groupby(RUN)["round"].transform("size") > 1]
+    looks = looks_of(frame[LINE].unique(), given)
+    several = frame.groupby(RUN)["round"].transform("size") > 1
+    once, frame = frame[~several], frame[several]
     if frame.empty:
         return None
-    seeds = frame[SEED].nunique() > 1 and len(frame) <= _MOST_SEEDS
-    values = [*_means(frame, metric), *(_seeds(frame, metric) if seeds else [])]
-    mean = {"transform": [{"filter": "datum.seed === null"}]}
-    single = {"transform": [{"filter": "datum.seed !== null"}]}
+    names = list(dict.fromkeys(frame[LINE]))
+    panels = panels_of(list(frame[FACET].unique()), names)
+    if apart := panels[0].title in names and len(names) > 1:
+        frame = frame.assign(**{FACET: frame[LINE]})
+    means = _means(frame, metric, bands)
+    levels = _means(last_rounds(once), metric, bands)
+    facets = dict.fromkeys(frame[FACET])
+    values = [
+        *means,
+        *(_seeds(frame, metric) if _shows_seeds(frame, bands) else []),
+        *(level | {"facet": facet, "once": True} for level in levels for facet in facets
+          if apart or level["facet"] == facet),
+    ]  # fmt: skip
+    behind = [_behind(means)] if apart else []
+    encoding = {
+        "y": _measured(metric),
+        "color": _by_line(looks, [look.colour for look in looks.values()]),
+    }
+    spec = {"layer": [*behind, *_layers(frame, looks, metric)], "encoding": encoding}
+    return _faceted(frame, values, spec | _size(frame))
+
+
+def _layers(frame: pd.DataFrame, looks: Mapping[str, Look], metric: Metric) -> list[Spec]:
+    """Return single seeds, bands, means, their points, and references with their names."""
+    mean, x = _where("datum.seed === null && !datum.once"), {"x": _rounds(frame)}
     chosen = {"condition": {"param": "chosen", "value": 1}, "value": 0.12}
     faint = {"condition": {"param": "chosen", "value": 0.35}, "value": 0.05}
-    line = mean | {"mark": {"type": "line", "strokeWidth": 2}, "params": [_BY_LEGEND]}
-    points = mean | {"mark": {"type": "point", "filled": True, "size": 45}}
+    band = {"condition": {"param": "chosen", "value": 0.16}, "value": 0.02}
+    marks = _by_line(looks, [look.shape for look in looks.values()])
+    dashes = _by_line(looks, [[2 * ink for ink in look.dashes] or [1, 0]
+                                            for look in looks.values()])  # fmt: skip
     tooltip = _tooltip(metric, ["round", "std", "seeds"])
-    layers = [
-        line | _encoded(chosen),
-        points | _encoded(chosen, tooltip=tooltip, shape=_by_line(frame, "shape")),
-    ]
-    if seeds:
-        thin = single | {"mark": {"type": "line", "strokeWidth": 0.8}}
-        layers.insert(0, thin | _encoded(faint, detail={"field": "seed"}))
-    shared = {
-        "x": {
-            "field": "round",
-            "type": "quantitative",
-            "title": "Round",
-            "scale": {"zero": False},
-            "axis": {"values": _round_ticks(frame)},
-        },
-        "y": _measured(metric),
-        "color": _by_line(frame, "color"),
+    once = _where("datum.once")
+    text = {"type": "text", "align": "left", "dy": -7, "fontSize": 12}
+    named = {"x": {"value": 6}, "text": {"field": "line"}}
+    return [
+        _where("datum.seed !== null") | {"mark": {"type": "line", "strokeWidth": 0.8}}
+        | _encoded(faint, **x, detail={"field": "seed"}),
+        mean | {"mark": "area"}
+        | _encoded(band, **x, y=_measured(metric) | {"field": "low"}, y2={"field": "high"}),
+        mean | {"mark": {"type": "line", "strokeWidth": 2}, "params": [_BY_LEGEND]}
+        | _encoded(chosen, **x, strokeDash=dashes),
+        mean | {"mark": {"type": "point", "filled": True, "size": 45}}
+        | _encoded(chosen, **x, tooltip=tooltip, shape=marks),
+        once | {"mark": {"type": "rule", "strokeWidth": 1.5}}
+        | _encoded(chosen, strokeDash=dashes, tooltip=tooltip),
+        once | {"mark": text} | _encoded(chosen, **named),
+    ]  # fmt: skip
+
+
+def _behind(means: Sequence[Mapping[str, Any]]) -> Spec:
+    """Return all curves in grey, which stand behind every panel."""
+    rows = [{key: row[key] for key in ("round", "value")} | {"of": row["line"]} for row in means]
+    x = {"field": "round", "type": "quantitative"}
+    encoding = {"x": x, "detail": {"field": "of"}, "color": {"value": "#cccccc"}}
+    return {"data": {"values": rows}, "mark": {"type": "line", "strokeWidth": 1}} | {
+        "encoding": encoding
     }
-    return _faceted(frame, values, {"layer": layers, "encoding": shared, **_size(frame)})
+
+
+def _shows_seeds(frame: pd.DataFrame, bands: Bands) -> bool:
+    """Whether single seeds are shown: where there are two of them, which have no band."""
+    return bands != "none" and 1 < frame[SEED].nunique() < FEWEST and len(frame) <= _MOST_SEEDS
+
+
+def _where(condition: str) -> Spec:
+    return {"transform": [{"filter": condition}]}
+
+
+def _rounds(frame: pd.DataFrame) -> Spec:
+    return {
+        "field": "round",
+        "type": "quantitative",
+        "title": "Round",
+        "scale": {"zero": False},
+        "axis": {"values": _round_ticks(frame)},
+    }
 
 
 def last_spec(
-    frame: pd.DataFrame, axes: Sequence[str], metric: Metric, lines: Sequence[str]
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    metric: Metric,
+    lines: Sequence[str],
+    given: Mapping[str, Look] = NONE,
 ) -> Spec:
-    """Return the last evaluated round of each run: one dot per seed, a bar at the mean."""
+    """Return the last evaluated round of each run: one dot per seed, a bar at the mean.
+
+    `given` are looks of lines by their labels.
+    """
     frame = placed(last_rounds(frame), line_axis(lines), axes)
+    looks = looks_of(frame[LINE].unique(), given)
     values = [*_means(frame, metric), *_seeds(frame, metric)]
     layers = [
         {
@@ -93,55 +161,13 @@ def last_spec(
             "encoding": {"tooltip": _tooltip(metric, ["round", "std", "seeds"])},
         },
     ]
-    order = list(dict.fromkeys(frame[LINE]))
     shared = {
         "x": _measured(metric),
-        "y": {"field": "line", "type": "nominal", "sort": order, "title": None},
-        "color": {"value": COLOURS[0]},
+        "y": {"field": "line", "type": "nominal", "sort": list(looks), "title": None},
+        "color": _by_line(looks, [look.colour for look in looks.values()]) | {"legend": None},
     }
     size = _size(frame) | {"height": {"step": 24}}
     return _faceted(frame, values, {"layer": layers, "encoding": shared, **size})
-
-
-def partition_spec(histograms: Mapping[str, pd.DataFrame], names: Names) -> Spec:
-    """Return partitions over clients: one bubble per client and class, by the partition's label.
-
-    `histograms` are as `fedstage.results.figures.partition.read_histogram` returns them.
-    """
-    values = [_bubble(label, row, names) for label, frame in histograms.items()
-              for row in frame.to_dict("records")]  # fmt: skip
-    clients, classes = (1 + max(int(row[key]) for row in values) for key in ("client", "class"))
-    across, down = _cell(clients, 900 if len(histograms) == 1 else 300), _cell(classes, 420)
-    spec = {
-        "mark": {"type": "circle", "opacity": 0.75, "color": COLOURS[0]},
-        "width": across * clients,
-        "height": down * classes,
-        "encoding": {
-            "x": _numbered("client", "Client"),
-            "y": _numbered("class", "Class"),
-            "size": {
-                "field": "samples",
-                "type": "quantitative",
-                "title": "Samples",
-                "scale": {"range": [2, max(30, (1.3 * min(across, down)) ** 2)]},
-                "legend": {"values": legend_samples(max(row["samples"] for row in values))},
-            },
-            "tooltip": [
-                {"field": "client_name", "title": "Client"},
-                {"field": "class_name", "title": "Class"},
-                {"field": "samples", "title": "Samples", "format": ","},
-            ],
-        },
-    }
-    return _document(values, spec, len(histograms))
-
-
-def _bubble(label: str, row: Mapping[Any, Any], names: Names) -> dict[str, Any]:
-    client, kind = int(row["client"]), int(row["label"])
-    return {
-        "facet": label, "client": client, "class": kind, "samples": int(row["samples"]),
-        "client_name": name_of(client, names.clients), "class_name": name_of(kind, names.classes),
-    }  # fmt: skip
 
 
 _BY_LEGEND = {
@@ -151,16 +177,23 @@ _BY_LEGEND = {
 }
 
 
-def _means(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
+def _means(frame: pd.DataFrame, metric: Metric, bands: Bands = "interval") -> list[dict[str, Any]]:
     cells: Any = frame.groupby([FACET, LINE, "round"], sort=False)[metric]
     return [
-        {
+        _ends(spread_of(list(scores), bands)) | {
             "facet": facet, "line": line, "round": int(at), "value": round(scores.mean(), 2),
             "std": None if len(scores) < 2 else round(scores.std(ddof=1), 2),
             "seeds": len(scores), "seed": None,
         }
         for (facet, line, at), scores in cells
     ]  # fmt: skip
+
+
+def _ends(spread: Spread) -> dict[str, float | None]:
+    """Return the ends of a band, if there is one."""
+    if isnan(spread.half):
+        return {"low": None, "high": None}
+    return {"low": round(spread.mean - spread.half, 2), "high": round(spread.mean + spread.half, 2)}
 
 
 def _seeds(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
@@ -181,12 +214,9 @@ def _encoded(opacity: Spec, **channels: Any) -> Spec:
     return {"encoding": {"opacity": opacity, **channels}}
 
 
-def _by_line(frame: pd.DataFrame, channel: str) -> Spec:
-    """Return the colour, or shape, of each line, in the order of the table."""
-    lines = list(dict.fromkeys(frame[LINE]))
-    scale: Spec = {"domain": lines}
-    if channel == "color":
-        scale["range"] = list(COLOURS)
+def _by_line(looks: Mapping[str, Look], values: Sequence[Any]) -> Spec:
+    """Return the colour, shape or dashes of each line, in the order of the table."""
+    scale = {"domain": list(looks), "range": list(values)}
     return {"field": "line", "type": "nominal", "scale": scale, "legend": {"title": None}}
 
 
@@ -213,28 +243,18 @@ def _tooltip(metric: Metric, fields: Sequence[str]) -> list[Spec]:
     ]
 
 
-def _numbered(field: str, title: str) -> Spec:
-    axis = {"labelOverlap": True, "labelAngle": 0}
-    return {"field": field, "type": "ordinal", "title": title, "axis": axis}
-
-
-def _cell(count: int, most: int) -> float:
-    """Return pixels a client, or class, so that all take at most so many."""
-    return min(26.0, max(2.0, most / count))
-
-
 def _size(frame: pd.DataFrame) -> Spec:
     """Return the pixels of a facet, of which up to three stand side by side."""
     facets = frame[FACET].nunique()
-    width = {1: 640, 2: 380}.get(facets, 250)
+    width = {1: 900, 2: 480}.get(facets, 330)
     return {"width": width, "height": round(width * (0.5 if facets == 1 else 0.65))}
 
 
 def _faceted(frame: pd.DataFrame, values: list[dict[str, Any]], spec: Spec) -> Spec:
-    return _document(values, spec, frame[FACET].nunique())
+    return document(values, spec, frame[FACET].nunique())
 
 
-def _document(values: list[dict[str, Any]], spec: Spec, facets: int) -> Spec:
+def document(values: list[dict[str, Any]], spec: Spec, facets: int) -> Spec:
     """Return a whole specification, with a facet for each value of `facet` if there are several."""
     document = {"$schema": _SCHEMA, "config": _CONFIG, "data": {"values": values}}
     if facets == 1:

@@ -3,7 +3,7 @@
 STYLE = r"""
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-  max-width: 1120px; margin: 2em auto; padding: 0 1.5em; }
+  max-width: 1280px; margin: 2em auto; padding: 0 1.5em; }
 h1 { font-size: 1.7em; line-height: 1.25; margin: 0 0 .2em; }
 h2 { font-size: 1.3em; margin: 2em 0 .4em; padding-top: .6em; border-top: 1px solid #ccc; }
 h3 { font-size: 1.05em; margin: 1.5em 0 .3em; }
@@ -31,6 +31,7 @@ details.folded { border: 1px solid #ddd; border-radius: 4px; margin: .4em 0; pad
 details.folded:target { border-color: #00528a; }
 details.folded h3 { margin-top: .8em; }
 summary { cursor: pointer; }
+img { zoom: 1.5; max-width: 100%; }
 .chart { margin: .8em 0; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }

@@ -1,6 +1,7 @@
 """The parts of the report in HTML, and the page around them."""
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -62,6 +63,14 @@ def chart(spec: Mapping[str, Any], caption: str) -> str:
     text = text.replace("<", "\\u003c")
     data = f'<script class="spec" type="application/json">{text}</script>'
     return f'<div class="chart wide"></div>{data}\n{html.paragraph(caption)}'
+
+
+def picture(svg: bytes, caption: str) -> str:
+    """Return a figure, in the page itself, with its caption."""
+    source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+    return f'<div class="wide"><img alt="{escape(caption)}" src="{source}"></div>\n' + (
+        html.paragraph(caption)
+    )
 
 
 def facts(pairs: Mapping[str, str]) -> str:

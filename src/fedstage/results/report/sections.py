@@ -1,14 +1,18 @@
 """The sections of the report, in their order."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import pandas as pd
 
 from fedstage.results.claims.judging import Judged
 from fedstage.results.claims.report import report_parts
+from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.names import read_names
 from fedstage.results.figures.partition import MOST_PARTITIONS, find_partitions, read_histogram
-from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+from fedstage.results.figures.seeds import explain_seeds
+from fedstage.results.report.charts import curves_spec, last_spec
 from fedstage.results.report.main_settings import main_settings
 from fedstage.results.report.origins import Origin, shared_settings
 from fedstage.results.report.page import (
@@ -16,10 +20,12 @@ from fedstage.results.report.page import (
     chart,
     facts,
     folded,
+    picture,
     preformatted,
     result_table,
     wide,
 )
+from fedstage.results.report.partition_chart import partition_spec
 from fedstage.results.runs_file import SEED, ExperimentRuns
 from fedstage.results.tables import html
 from fedstage.results.tables.labels import (
@@ -33,6 +39,8 @@ from fedstage.results.tables.runs import RUN, last_rounds
 
 #: The anchor of what is known of a cell of the table, before its place.
 CELL = "cell"
+#: Titles of other results.
+_RESULTS = {"communication": "Communication", "costs": "Costs", "retention": "Forgetting"}
 
 
 def table_section(layout: Layout, source: str) -> Section:
@@ -47,17 +55,20 @@ def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
     people, shown = for_people(experiment), frame_for_people(frame, experiment)
     shown = shown.assign(**{SEED: frame[SEED]})
     what = (shown, people.axes, people.metric, people.rows)
-    curves, parts = curves_spec(*what), []
+    looks, bands = looks_of_runs(experiment), experiment.bands
+    counts = shown.groupby(list(people.axes))[SEED].nunique()
+    seeds = explain_seeds(counts, curves=True, bands=bands)
+    curves, parts = curves_spec(*what, looks, bands), []
     if curves is not None:
         parts.append(
             chart(
                 curves,
-                "Over rounds: the mean over seeds, thin lines are single seeds. A click on the "
-                "legend shows one method (with shift: several).",
+                f"Over rounds; horizontal lines are evaluated once. {seeds} A click on the legend "
+                "shows one method (with shift: several).",
             )
         )
     parts.append(
-        chart(last_spec(*what), "Last evaluated round: a circle a seed, a bar their mean.")
+        chart(last_spec(*what, looks), "Last evaluated round: a circle a seed, a bar their mean.")
     )
     return Section("curves", "Curves", parts)
 
@@ -74,6 +85,25 @@ def partition_section(experiment: ExperimentRuns) -> Section:
     if len(shown) < len(files):
         caption += f" {len(shown)} of {len(files)} partitions are shown."
     return Section("partition", "Partition", [chart(spec, caption)])
+
+
+def result_sections(files: Sequence[Path]) -> list[Section]:
+    """Return the documents among some files, each with the figures that follow it."""
+    starts = [place for place, file in enumerate(files) if file.suffix == ".html"]
+    return [
+        _result_section(files[start], files[start + 1 : end])
+        for start, end in pairwise([*starts, len(files)])
+    ]
+
+
+def _result_section(document: Path, figures: Sequence[Path]) -> Section:
+    name = document.parts[-3]
+    pictures = [
+        picture(drawn.read_bytes(), caption.read_text(encoding="utf-8").strip())
+        for drawn, caption in zip(figures[::2], figures[1::2], strict=True)
+    ]
+    body = html.body_of(document.read_text(encoding="utf-8"))
+    return Section(name, _RESULTS[name], [*pictures, wide(body)])
 
 
 def claims_section(judged: Judged) -> Section:

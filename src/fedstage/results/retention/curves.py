@@ -10,12 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedstage.results.figures.looks import Look, line_handle, looks_of
+from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.seeds import draw_curve, explain_seeds
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
+from fedstage.settings.figures import Bands
 
 #: Columns of measures, and the labels of their axes.
 _MEASURES = {
@@ -29,16 +30,21 @@ _HEIGHT = 1.55  # inches
 
 @style()
 def draw_curves(
-    runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequence[str]
+    runs: Sequence[RunRetention],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    given: Mapping[str, Look] = NONE,
+    bands: Bands = "interval",
 ) -> Figure:
     """Draw three measures over rounds, side by side.
 
     Of the table's axes `line_axis(rows)` has the lines; each point of the others is a row of axes.
+    `given` are looks of lines by their labels, and `bands` is what bands show.
     """
     axis = line_axis(rows)
     frame = frame_of(runs, axis, [*rows, *columns])
     facets = list(frame[FACET].unique())
-    looks = looks_of(list(frame[LINE].unique()))
+    looks = looks_of(frame[LINE].unique(), given)
     handles = [line_handle(name, look) for name, look in looks.items()]
     labels = [f"{measure}\n{facet}".strip() for facet in facets for measure in _MEASURES.values()]
     drawn = Facets(
@@ -46,19 +52,19 @@ def draw_curves(
     )
     places = [(facet, measure) for facet in facets for measure in _MEASURES]
     for axes, (facet, measure) in zip(drawn.grid, places, strict=True):
-        _draw(axes, frame[frame[FACET] == facet], measure, looks)
+        _draw(axes, frame[frame[FACET] == facet], measure, looks, bands)
     _label(drawn)
     return drawn.figure
 
 
-def describe_curves(runs: Sequence[RunRetention]) -> str:
+def describe_curves(runs: Sequence[RunRetention], bands: Bands = "interval") -> str:
     """Return the caption's text on the lines of `draw_curves`."""
     seeds = len({run.settings[SEED] for run in runs})
     return (
         "Accuracy after a round on the training samples of its participants (current), and of "
         "those of the round before (previous). "  # prose: ok
         "The forget score is the difference, in percentage points; lower is better. "
-        f"{explain_seeds([seeds], bands=True)}"
+        f"{explain_seeds([seeds], curves=True, bands=bands)}"
     )
 
 
@@ -73,13 +79,15 @@ def frame_of(runs: Sequence[RunRetention], line: str, axes: Sequence[str]) -> pd
     return placed(pd.DataFrame(rows), line, axes).astype(dict.fromkeys(_MEASURES, "float64"))
 
 
-def _draw(axes: Axes, frame: pd.DataFrame, measure: str, looks: Mapping[str, Look]) -> None:
+def _draw(
+    axes: Axes, frame: pd.DataFrame, measure: str, looks: Mapping[str, Look], bands: Bands
+) -> None:
     known, names = frame.dropna(subset=[measure]), list(looks)
     if measure == "forget_score":
         axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
     for name, same in known.groupby(LINE, sort=False):
         turn = (names.index(str(name)), len(names))
-        draw_curve(axes, same, "round", measure, looks[str(name)], turn)
+        draw_curve(axes, same, "round", measure, looks[str(name)], turn, bands)
 
 
 def _label(drawn: Facets) -> None:

@@ -43,6 +43,11 @@ def page(title: str, parts: Sequence[str]) -> str:
     )
 
 
+def body_of(document: str) -> str:
+    """Return what stands below the title of a document that `page` made."""
+    return document.partition("</h2>\n")[2].partition("\n</body>")[0]
+
+
 def heading(text: str) -> str:
     """Return the heading of a section."""
     return f"<h3>{escape(text)}</h3>"

@@ -32,8 +32,8 @@ def test_a_facet_has_every_method_by_its_name():
 
 
 def test_points_are_means_over_seeds():
-    (moved, score) = points_of(RUNS, ["Method"], ["α"])["α = 0.1"]["b"]
-    assert (moved, score.mean, score.deviation) == (2e7, 51.5, 1.0)
+    (moved, score) = points_of(RUNS, ["Method"], ["α"], "deviation")["α = 0.1"]["b"]
+    assert (moved, score.mean, score.half) == (2e7, 51.5, 1.0)
 
 
 def test_methods_that_send_nothing_stand_before_the_scale():

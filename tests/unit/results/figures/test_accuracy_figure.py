@@ -89,9 +89,9 @@ def test_a_line_a_method_with_the_mean_over_seeds():
         np.testing.assert_allclose(line.get_ydata(), expected)
 
 
-def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
+def test_what_is_evaluated_once_is_a_named_horizontal_line_with_its_bar():
     frame = runs(["fedavg", "local"], seeds=(0, 1, 2), once=["local"])
-    figure = draw_accuracy(frame, ["method"], [])
+    figure = draw_accuracy(frame, ["method"], [], bands="deviation")
     (axes,) = figure.axes
     assert len(curves(axes)) == 1
     values = [accuracy("local", seed, ROUNDS) for seed in (0, 1, 2)]
@@ -102,7 +102,12 @@ def test_what_is_evaluated_once_is_a_point_with_its_deviation_and_no_line():
     ends = bars[-1].get_segments()[0][:, 1]
     assert np.ptp(ends) == pytest.approx(2 * statistics.stdev(values))
     assert not axes.patches
-    assert "without a line are evaluated once" in describe_accuracy(frame, ["method"], [])
+    (level,) = [line for line in axes.lines if colour(line) == _ and len(line.get_xdata()) == 2]
+    assert list(level.get_ydata()) == [y, y]
+    (name,) = axes.texts
+    assert (name.get_text(), mcolors.to_hex(name.get_color())) == ("local", _)
+    assert [text.get_text() for text in legend_of(figure).get_texts()] == ["fedavg"]
+    assert "Horizontal lines: methods" in describe_accuracy(frame, ["method"], [])
 
 
 def test_methods_of_the_same_course_are_all_seen(check_print):
@@ -123,11 +128,11 @@ def test_the_legend_names_the_lines_in_the_order_of_the_runs_as_they_are_drawn()
     frame = runs(["local", "scaffold", "fedavg"], once=["local"])
     figure = draw_accuracy(frame, ["method"], [])
     legend = legend_of(figure)
-    assert [text.get_text() for text in legend.get_texts()] == ["local", "scaffold", "fedavg"]
+    assert [text.get_text() for text in legend.get_texts()] == ["scaffold", "fedavg"]
     assert legend.get_title().get_text() == ""  # methods say themselves what they are
     lines = [line.get_linestyle() != "None" for line in legend.get_lines()]
-    assert lines == [False, True, True]
-    drawn = [one for x, _, one in dots(figure.axes[0]) if x > ROUNDS]
+    assert lines == [True, True]
+    drawn = [one for x, _, one in dots(figure.axes[0]) if x > ROUNDS][1:]
     assert [colour(line) for line in legend.get_lines()] == drawn
 
 
@@ -206,8 +211,49 @@ def test_many_methods_of_many_facets_fit(check_print):
     methods = [f"method {i:02} (as released)" for i in range(14)]
     figure = draw_accuracy(runs(methods, alphas=(0.01, 0.1, 1.0)), ["method"], ["alpha"])
     check_print(figure)
-    axes = figure.axes[0]
-    assert len({(colour(line), str(line._dash_pattern)) for line in curves(axes)}) == 14
+    assert len(figure.axes) == 9  # five, five and four of them for each facet
+    assert [len(curves(axes)) for axes in figure.axes] == [5, 5, 4] * 3
+    coloured = [line for axes in figure.axes[:3] for line in curves(axes)]
+    assert len({(colour(line), str(line._dash_pattern)) for line in coloured}) == 14
+
+
+def test_more_than_five_curves_have_a_panel_each_before_the_others_in_grey(check_print):
+    methods = [f"method {i}" for i in range(6)]
+    frame = runs([*methods, "pooled"], seeds=(0, 1, 2), once=["pooled"])
+    figure = draw_accuracy(frame, ["method"], [])
+    check_print(figure)
+    assert [axes.get_title() for axes in figure.axes] == methods
+    assert not figure.legends
+    for axes, method in zip(figure.axes, methods, strict=True):
+        (curve,) = curves(axes)
+        expected = statistics.mean(accuracy(method, seed, ROUNDS) for seed in (0, 1, 2))
+        assert curve.get_ydata()[-1] == pytest.approx(expected)
+        grey = [line for line in axes.lines if line.get_color() == "0.8"]
+        assert len(grey) == 5
+        assert [text.get_text() for text in axes.texts] == ["pooled"]
+    assert "In grey" in describe_accuracy(frame, ["method"], [])
+    assert len(draw_accuracy(runs(methods[:5]), ["method"], []).axes) == 1
+
+
+def test_many_references_are_in_the_legend(check_print):
+    once = [f"reference {i}" for i in range(6)]
+    figure = draw_accuracy(runs(["fedavg", *once], once=once), ["method"], [])
+    check_print(figure)
+    assert [text.get_text() for text in legend_of(figure).get_texts()] == ["fedavg", *once]
+    assert not figure.axes[0].texts
+    named = draw_accuracy(runs(["fedavg", *once[:5]], once=once), ["method"], [])
+    assert [text.get_text() for text in named.axes[0].texts] == once[:5]
+
+
+def test_names_of_references_lie_within_the_axes_and_apart(check_print):
+    frame = runs(["fedavg", "local", "pooled"], once=["local", "pooled"])
+    levels = {"local": 30.0, "pooled": 30.5}
+    once = frame["method"].map(levels)
+    frame["top1_accuracy"] = once.fillna(frame["top1_accuracy"])
+    figure = draw_accuracy(frame, ["method"], [])
+    check_print(figure)
+    low, high = figure.axes[0].get_ylim()
+    assert all(low < text.get_position()[1] < high for text in figure.axes[0].texts)
 
 
 def test_roles_are_named_in_words(check_print):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from fedstage.results.figures.looks import COLOURS, looks_of
+from fedstage.results.figures.looks import COLOURS, PALETTE, looks_of, looks_of_runs
+from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
+from fedstage.settings.figures import Style
 
 #: Machado, Oliveira and Fernandes 2009, for the full deficiency: what such a reader sees.
 SEEN = {
@@ -47,10 +49,35 @@ def test_colours_are_told_apart_by_all_readers(reader):
 def test_lines_are_told_apart_without_colours():
     looks = list(looks_of([str(i) for i in range(24)]).values())
     assert len({(look.marker, look.dashes) for look in looks}) == len(looks)
-    assert len({look.marker for look in looks[:9]}) == 9
+    assert len({look.marker for look in looks[:8]}) == len({look.colour for look in looks[:8]}) == 8
     assert len({(look.colour, look.marker) for look in looks}) == len(looks)
 
 
-def test_a_name_has_the_look_of_its_place():
-    few, many = looks_of(["a", "b"]), looks_of(["a", "b", "c"])
-    assert few == {name: many[name] for name in few}
+def test_a_method_looks_the_same_in_every_figure_unless_another_looks_like_it():
+    names = [f"method {number}" for number in range(40)]
+    alone = {name: looks_of([name])[name] for name in names}
+    assert {look.colour for look in alone.values()} == set(COLOURS)
+    first, *others = names
+    for other in others:
+        both = looks_of([first, other])
+        assert both[first] == alone[first]
+        if alone[other].colour != alone[first].colour:
+            assert both[other].colour == alone[other].colour
+        else:
+            assert both[other].colour != both[first].colour
+
+
+def test_given_colours_and_markers_stay_and_others_make_room():
+    free = looks_of(["fedavg"])["fedavg"]
+    (name,) = [name for name, code in PALETTE.items() if code == free.colour]
+    given = {"mine": Style(colour=name, marker="plus")}
+    settings = [{"method": method, "seed": 0} for method in ("fedavg", "mine")]
+    runs = [ExperimentRun.model_construct(settings=one) for one in settings]
+    looks = looks_of_runs(
+        ExperimentRuns.model_construct(
+            rows=["method"], styles=given, labels={"mine": "Mine"}, runs=runs
+        )
+    )
+    assert list(looks) == ["fedavg", "Mine"]
+    assert (looks["Mine"].colour, looks["Mine"].marker) == (free.colour, "P")
+    assert looks["fedavg"].colour != free.colour

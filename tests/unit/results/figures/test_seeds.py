@@ -13,6 +13,7 @@ from fedstage.results.figures.seeds import (
     spread_of,
     spread_of_cell,
 )
+from fedstage.results.intervals import confidence_interval
 
 LOOKS = looks_of(["a", "b", "c"])
 POINTS = range(1, 11)
@@ -42,6 +43,26 @@ def test_three_seeds_have_a_band_of_one_deviation():
     assert heights.max() == pytest.approx(np.mean(last) + np.std(last, ddof=1))
     assert heights.min() == pytest.approx(np.mean(last) - np.std(last, ddof=1))
     assert len(axes.lines) == 2  # the mean, and its markers
+
+
+def test_bands_are_the_interval_of_the_mean_a_deviation_or_nothing():
+    values = [1.0, 2.0, 6.0, 7.0]
+    interval = confidence_interval(values)
+    assert spread_of(values, "interval").half == pytest.approx(interval.high - 4.0)
+    assert spread_of(values, "deviation").half == pytest.approx(np.std(values, ddof=1))
+    assert math.isnan(spread_of(values, "none").half)
+    heights = {}
+    for bands in ("interval", "deviation", "none"):
+        axes = Figure().subplots()
+        draw_curve(axes, runs(3), "round", "score", LOOKS["a"], bands=bands)
+        ends = [band.get_paths()[0].vertices[:, 1] for band in axes.collections]
+        heights[bands] = max((one.max() for one in ends), default=None)
+    last = confidence_interval([100.0, 101.0, 104.0])
+    assert heights["interval"] == pytest.approx(last.high)
+    assert heights["deviation"] < heights["interval"]
+    assert heights["none"] is None
+    assert "95 % confidence interval" in explain_seeds([3], curves=True, bands="interval")
+    assert explain_seeds([3], curves=True, bands="none") == "Mean over 3 seeds."
 
 
 def test_two_seeds_have_no_band_but_lines_of_their_own():
@@ -80,8 +101,8 @@ def test_a_dot_has_a_bar_from_three_seeds_on_and_else_its_seeds():
 def test_cells_of_tables_tell_two_seeds_from_more():
     assert spread_of_cell(2.0, math.sqrt(2), 2).singles == pytest.approx((1.0, 3.0))
     assert spread_of_cell(2.0, 1.5, 3) == (2.0, 1.5, ())
-    assert spread_of_cell(2.0, 1.5, math.nan).deviation == 1.5  # as a paper reports it
-    assert math.isnan(spread_of_cell(2.0, math.nan, 1).deviation)
+    assert spread_of_cell(2.0, 1.5, math.nan).half == 1.5  # as a paper reports it
+    assert math.isnan(spread_of_cell(2.0, math.nan, 1).half)
 
 
 @pytest.mark.parametrize(
@@ -98,4 +119,4 @@ def test_cells_of_tables_tell_two_seeds_from_more():
     ],
 )
 def test_captions_say_what_bands_are(counts, told):
-    assert explain_seeds(counts, bands=True) == told
+    assert explain_seeds(counts, curves=True) == told

@@ -4,8 +4,12 @@ import pandas as pd
 import pytest
 import vl_convert
 
+from fedstage.results.figures.looks import looks_of
 from fedstage.results.figures.names import NUMBERS, Names
-from fedstage.results.report.charts import curves_spec, last_spec, partition_spec
+from fedstage.results.figures.partition import draw_partition
+from fedstage.results.intervals import confidence_interval
+from fedstage.results.report.charts import curves_spec, last_spec
+from fedstage.results.report.partition_chart import partition_spec
 
 ROUNDS = 3
 
@@ -55,19 +59,23 @@ def test_lines_are_means_over_seeds_and_every_seed_is_there():
 
 
 def test_a_point_says_on_hover_what_it_is():
-    tooltip = curves(runs())["layer"][-1]["encoding"]["tooltip"]
+    (points,) = [one for one in curves(runs())["layer"] if "filled" in one["mark"]]
+    tooltip = points["encoding"]["tooltip"]
     assert [one["field"] for one in tooltip] == ["line", "facet", "value", "round", "std", "seeds"]
 
 
 def test_a_single_seed_has_no_deviation_and_no_thin_lines():
     spec = curves(runs(seeds=(0,)))
     assert {row["std"] for row in values(spec)} == {None}
-    assert len(spec["layer"]) == len(curves(runs())["layer"]) - 1
+    assert all(row["seed"] is None for row in values(spec))
+    drawn(spec)
 
 
-def test_runs_that_are_evaluated_once_have_no_curve_but_a_dot():
+def test_runs_that_are_evaluated_once_are_named_levels():
     frame = runs(once=("FedDF",))
-    assert {row["line"] for row in values(curves(frame))} == {"FedAvg"}
+    (level,) = [row for row in values(curves(frame)) if row["line"] == "FedDF"]
+    assert (level["once"], level["value"]) == (True, 30.6)
+    assert drawn(curves(frame)).count(">FedDF<") == 2  # in the legend, and at its level
     assert {row["line"] for row in values(last(frame))} == {"FedAvg", "FedDF"}
     assert curves(runs(once=("FedAvg", "FedDF"))) is None
 
@@ -89,7 +97,7 @@ def test_a_facet_for_each_value_of_another_axis():
 @pytest.mark.parametrize(("rounds", "most"), [(8, 12), (500, 12)])
 def test_rounds_have_whole_numbers_as_ticks(rounds, most):
     frame = pd.concat([runs(seeds=(0,)).assign(round=at) for at in range(1, rounds + 1)])
-    ticks = curves(frame)["encoding"]["x"]["axis"]["values"]
+    ticks = curves(frame)["layer"][0]["encoding"]["x"]["axis"]["values"]
     assert ticks[0] == rounds
     assert 2 <= len(ticks) <= most
     assert all(type(tick) is int for tick in ticks)
@@ -109,7 +117,45 @@ def test_a_bubble_of_the_partition_has_client_class_and_samples():
 
 def test_many_clients_fit_the_page():
     spec = partition_spec({"": histogram(300)}, NUMBERS)
-    assert spec["width"] <= 900
+    assert spec["width"] <= 1100
     several = partition_spec({"a": histogram(300), "b": histogram(300)}, NUMBERS)
     assert several["spec"]["width"] * 2 <= 1200
     drawn(several)
+
+
+def test_page_and_print_give_methods_the_same_looks():
+    methods = ("FedAvg", "FedDF", "FedSDD")
+    looks = looks_of(methods)
+    for layer in curves(runs(methods))["layer"]:
+        for channel, of in (("shape", "shape"), ("strokeDash", None)):
+            if found := layer["encoding"].get(channel):
+                assert found["scale"]["domain"] == list(methods)
+            if found and of:
+                assert found["scale"]["range"] == [look.shape for look in looks.values()]
+    colours = [look.colour for look in looks.values()]
+    for spec in (curves(runs(methods)), last(runs(methods))):
+        assert spec["encoding"]["color"]["scale"]["range"] == colours
+
+
+def test_bands_are_drawn_from_three_seeds_on():
+    spec = curves(runs(seeds=(0, 1, 2)))
+    (row,) = values(spec, line="FedDF", round=2)
+    interval = confidence_interval([20.1, 21.1, 22.1])
+    assert (row["low"], row["high"]) == (round(interval.low, 2), round(interval.high, 2))
+    assert {row["low"] for row in values(curves(runs()), seed=None)} == {None}
+
+
+def test_more_than_five_curves_have_a_panel_each():
+    methods = [f"method {number}" for number in range(7)]
+    spec = curves(runs(methods, once=methods[-1:]))
+    assert spec["facet"]["sort"] == methods[:-1]
+    assert len(values(spec, line=methods[-1])) == 6  # in each panel
+    assert {row["of"] for row in spec["spec"]["layer"][0]["data"]["values"]} == set(methods[:-1])
+    drawn(spec)
+
+
+def test_classes_go_upwards_on_the_page_and_in_print():
+    spec = partition_spec({"": histogram()}, NUMBERS)
+    assert spec["encoding"]["y"]["sort"] == "descending"
+    low, high = draw_partition({"": histogram()}).axes[0].get_ylim()
+    assert low < high

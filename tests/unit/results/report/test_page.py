@@ -1,6 +1,7 @@
 import re
 import shutil
 import subprocess
+from base64 import b64encode
 from html import unescape
 from html.parser import HTMLParser
 
@@ -15,6 +16,8 @@ from fedstage.results.report.page import (
     render_page,
     result_table,
 )
+from fedstage.results.report.sections import result_sections
+from fedstage.results.tables import html
 from fedstage.results.tables.layout import Layout, TextColumn
 
 LAYOUT = Layout(
@@ -47,7 +50,7 @@ class Parsed(HTMLParser):
         self.anchors += [found["id"]] if "id" in found else []
         self.loaded += [found[key] for key in ("src",) if key in found]
         self.loaded += [found["href"]] if tag == "link" else []
-        if tag not in ("meta", "link", "br"):
+        if tag not in ("meta", "link", "br", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -118,3 +121,21 @@ def test_a_browser_sorts_by_a_head_and_draws_the_chart(page, tmp_path):
         "Alone,Fed<DF>,FedAvg",  # by bytes
     ]
     assert re.search(r'<svg[^>]*class="marks"', done.stdout.partition("<script")[0])
+
+
+def test_other_results_are_sections_with_their_figures(tmp_path):
+    folder = tmp_path / "results/costs/mine"
+    folder.mkdir(parents=True)
+    table = html.grid(["Method", "Bytes"], [["Fed<DF>", "1 kB"]], 1)
+    (folder / "default.html").write_text(html.page("Mine", [html.paragraph("Seconds."), table]))
+    drawn, caption = tmp_path / "default_costs.svg", tmp_path / "default_costs.txt"
+    drawn.write_bytes(b"<svg/>")
+    caption.write_text("Each point & its bar.\n")
+    (section,) = result_sections([folder / "default.html", drawn, caption])
+    assert (section.name, section.title) == ("costs", "Costs")
+    page = render_page("Mine", [], [section])
+    assert b64encode(b"<svg/>").decode() in page
+    assert page.count("Each point &amp; its bar.") == 2  # below the picture, and in its place
+    assert f"<p>Seconds.</p>\n{table}" in page
+    assert "<h2>Mine</h2>" not in page
+    assert Parsed(page).open == []

@@ -1,0 +1,36 @@
+"""Panels of a figure of curves: small multiples where one panel would have too many of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+#: Curves that share one panel.
+TOGETHER = 5
+_MOST_ALONE = 12  # panels of one curve each
+
+
+class Panel(NamedTuple):
+    """A facet, the curves that are in colour there, and the title; others are in grey."""
+
+    facet: str
+    names: Sequence[str]
+    title: str
+
+
+def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
+    """Return a panel for each facet, or several where there are more than five curves.
+
+    Of a single facet each has one curve and its name, if these are few enough, and else as many
+    curves as the others, up to five.
+    """
+    if len(names) <= TOGETHER:
+        return [Panel(facet, names, facet) for facet in facets]
+    if len(facets) == 1 and len(names) <= _MOST_ALONE:
+        return [Panel(facets[0], [name], name) for name in names]
+    groups = -(-len(names) // TOGETHER)
+    size = -(-len(names) // groups)
+    parts = [names[start : start + size] for start in range(0, len(names), size)]
+    return [
+        Panel(facet, part, facet or f"{part[0]} to {part[-1]}")
+        for facet in facets
+        for part in parts
+    ]

@@ -1,0 +1,62 @@
+"""The chart of partitions: a bubble for each client and class, as in the figure for print."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fedstage.results.figures.looks import COLOURS
+from fedstage.results.figures.names import Names, name_of
+from fedstage.results.figures.partition import legend_samples
+from fedstage.results.report.charts import Spec, document
+
+
+def partition_spec(histograms: Mapping[str, pd.DataFrame], names: Names) -> Spec:
+    """Return partitions over clients: one bubble per client and class, by the partition's label.
+
+    `histograms` are as `fedstage.results.figures.partition.read_histogram` returns them.
+    """
+    values = [_bubble(label, row, names) for label, frame in histograms.items()
+              for row in frame.to_dict("records")]  # fmt: skip
+    clients, classes = (1 + max(int(row[key]) for row in values) for key in ("client", "class"))
+    across, down = _cell(clients, 1100 if len(histograms) == 1 else 340), _cell(classes, 420)
+    spec = {
+        "mark": {"type": "circle", "opacity": 0.75, "color": COLOURS[0]},
+        "width": across * clients,
+        "height": down * classes,
+        "encoding": {
+            "x": _numbered("client", "Client"),
+            "y": _numbered("class", "Class") | {"sort": "descending"},  # upwards, as in print
+            "size": {
+                "field": "samples",
+                "type": "quantitative",
+                "title": "Samples",
+                "scale": {"range": [2, max(30, (1.3 * min(across, down)) ** 2)]},
+                "legend": {"values": legend_samples(max(row["samples"] for row in values))},
+            },
+            "tooltip": [
+                {"field": "client_name", "title": "Client"},
+                {"field": "class_name", "title": "Class"},
+                {"field": "samples", "title": "Samples", "format": ","},
+            ],
+        },
+    }
+    return document(values, spec, len(histograms))
+
+
+def _bubble(label: str, row: Mapping[Any, Any], names: Names) -> dict[str, Any]:
+    client, kind = int(row["client"]), int(row["label"])
+    return {
+        "facet": label, "client": client, "class": kind, "samples": int(row["samples"]),
+        "client_name": name_of(client, names.clients), "class_name": name_of(kind, names.classes),
+    }  # fmt: skip
+
+
+def _numbered(field: str, title: str) -> Spec:
+    axis = {"labelOverlap": True, "labelAngle": 0}
+    return {"field": field, "type": "ordinal", "title": title, "axis": axis}
+
+
+def _cell(count: int, most: int) -> float:
+    """Return pixels a client, or class, so that all take at most so many."""
+    return min(26.0, max(2.0, most / count))

@@ -61,7 +61,7 @@ def test_experiments_have_their_scales_and_runs(monkeypatch):
     monkeypatch.setattr(module, "resolve_all", some)
     listed = rows("experiments")
     assert set(listed) == set(names)
-    assert listed["quickstart"]["runs at each scale"] == "default 20"
+    assert listed["quickstart"]["runs at each scale"] == "default 40"
     assert "smoke" in listed["fedsdd_table5"]["runs at each scale"]
     assert listed["quickstart"]["title"] == "Quickstart on handwritten digits"
 
@@ -69,8 +69,8 @@ def test_experiments_have_their_scales_and_runs(monkeypatch):
 def test_runs_of_which_nothing_is_made(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     _, recipes = listing("runs", "quickstart", ROOT / "config.yaml", ROOT / "workflow")
-    assert ["fedavg", "0", "0/8", "-"] in [recipe[:4] for recipe in recipes]
-    assert ["local_only", "0", "-", "-"] in [recipe[:4] for recipe in recipes]
+    assert ["fedavg", "20", "0/3", "-"] in [recipe[:4] for recipe in recipes]
+    assert ["local_only", "20", "-", "-"] in [recipe[:4] for recipe in recipes]
 
 
 def test_a_target_that_is_none_is_told_in_one_line(capsys):

@@ -18,9 +18,9 @@ class LocalTraining(Choice):
     learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
     their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
     logits. `needs_head`: whether that reads the representation of a model with a head, and
-    `default_head` the head of models that have none.
-    `history`: of how many of the last global models a participant learns, `judged`: whether their
-    losses on the server's validation set count, and `models_sent` how many the server then sends.
+    `default_head` the head of models that have none. `history`: of how many of the last global
+    models a participant learns, `judged`: whether their losses on the server's validation set
+    count, and `models_sent` how many the server then sends.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"

@@ -13,6 +13,7 @@ from fedstage.data.folder import default_folder
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.execution.faults import explained
+from fedstage.execution.imported import PLANNED, last_change
 from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
@@ -26,7 +27,8 @@ from fedstage.plan.graph import listed
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
-from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
+from fedstage.plan.syntax import PACKAGE
+from fedstage.plan.source import fingerprint_of, source_of, sources_of, stage_fingerprint
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
@@ -44,6 +46,7 @@ gc.set_threshold(200_000, 50, 100)
 # on whatever machine, see the arguments of the command that started them.
 if workflow.is_main_process:
     os.environ["FEDSTAGE_ARGUMENTS"] = shlex.join(sys.argv[1:])
+    os.environ[PLANNED] = str(last_change(PACKAGE))
 
 
 envvars:
@@ -109,12 +112,24 @@ def gpus_of_job(job):
 
 def params_of(stage, job):
     """Return the params of a stage's rule, given a function from wildcards to its job."""
-    params = {"source": lambda w: fingerprint_of(job(w))}
+    params = {
+        "source": lambda w: fingerprint_of(job(w)),
+        "sources": lambda w, output: sources(chain(*map(listed, job(w).inputs.values()))),
+    }
     if not stage.folder.recipe:
         params["settings"] = lambda w: settings_of(job(w))
     if "raw" in stage.checks:
         params["raw"] = lambda w: raw(job(w))
     return params
+
+
+def sources(files):
+    """Return the option with the sources that may have made files, for jobs that read them.
+
+    As a param that looks at the output it is not compared: an older input reruns its own job.
+    """
+    found = sources_of(list(files)) if EXECUTION.other_source == "refuse" else []
+    return f"--sources {' '.join(found)}" if found else ""
 
 
 def settings_of(job):

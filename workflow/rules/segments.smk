@@ -37,6 +37,7 @@ def make_segment_rule(segment):
             source=lambda w: source_of(
                 config_of(w), segment.first.stage, members=segment.first.members
             ),
+            sources=lambda w, output: sources(job(w).reads + job(w).waits_for),
         message:
             f"{segment.first.about} ({{wildcards.recipe}})"
         shell:

@@ -22,13 +22,15 @@ from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
+from fedstage.execution.imported import check_imports, look_at_imports
 from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import Seconds, call, find_stage, options_of
 from fedstage.storage.files import save_text
-from fedstage.storage.provenance import PARTS, write_record
+from fedstage.storage.identity import making
+from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
@@ -87,17 +89,23 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     options = vars(stage_parser(name).parse_args(arguments))
     log: Path | None = options.pop("log")
     source: str | None = options.pop("fingerprint")
+    read: list[str] = options.pop("sources")
     timings = Timings(startup=time.perf_counter() - started)
     try:
         with (
+            making(source, read) as made,
             noticing(name, sys.stderr) as notices,
             explain_out_of_memory(name, options.get("recipe"), options.get("participants")),
         ):
+            check_source(name, options, source, started)
             parts = call(name, options)
+            check_source(name, options, source, started)
         if log is not None:
+            more = {**_raw_files(name, options), **_seconds_of(parts)}
+            if not STAGES[name].outputs:  # a segment, whose files no option names
+                more[WRITTEN] = digests_of(made.written)
             command = shlex.join(["fedstage", name, *arguments])
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
-            more = {**_raw_files(name, options), **_seconds_of(parts)}
             write_record(log, name, options, source, timings.figures(), more)
     except (FedstageError, OSError) as error:
         message = f"fedstage {name}: {error}\n"
@@ -107,6 +115,21 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
                 save_text(log, message)
         return 1
     return 0
+
+
+def check_source(name: str, options: Mapping[str, Any], source: str | None, started: float) -> None:
+    """Raise FedstageError if this process has imported other source than was planned."""
+
+    def now() -> str:
+        from fedstage.plan.source import read_again
+        from fedstage.storage.why import fingerprint_now
+
+        read_again()
+        recipe = {"recipe": [options["recipe"]]} if "recipe" in options else {}
+        return fingerprint_now(Path(), {"stage": name, "options": options, "inputs": recipe})
+
+    look_at_imports(time.time_ns() - int((time.perf_counter() - started) * 1e9))
+    check_imports(source, now)
 
 
 def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -129,7 +152,8 @@ def stage_parser(name: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=about)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--log", type=Path, help="where the log goes, with a record next to it")
-    parser.add_argument("--fingerprint", help="of the source, for the record")
+    parser.add_argument("--fingerprint", help="of the source, for the record and what is written")
+    parser.add_argument("--sources", nargs="*", default=[], help="of what may be read; default all")
     for option in options_of(name):
         count = "*" if option.several else None if option.required else "?"
         parser.add_argument(

@@ -15,13 +15,13 @@ The modules that count follow from folders and settings:
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan.definitions import Reached
-from fedstage.plan.graph import Job
+from fedstage.plan.definitions import Reached, forget
+from fedstage.plan.graph import File, Job
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.stages import STAGES
@@ -42,6 +42,9 @@ DECLARING = (
     "fedstage.stages",
 )
 
+
+#: Folders of results that are not named after the stage that makes them.
+_MADE_BY = {"choices": "choice", "retention": "retention_summary"}
 
 #: Classes of settings, each with its module.
 Classes = frozenset[tuple[str, str]]
@@ -116,6 +119,15 @@ def fingerprint_of(job: Job) -> str:
     return source_of(settings, job.stage.name, at.get("evaluated"), at.get("members"))
 
 
+def sources_of(files: Iterable[str]) -> list[str]:
+    """Return the fingerprints of the rules that make files, each once; settings have none."""
+    jobs = dict.fromkeys(file.job for file in files if isinstance(file, File))
+    folders = {file.split("/")[1] for file in files if not isinstance(file, File)}
+    stages = {_MADE_BY.get(name, name) for name in folders}
+    results = (stage_fingerprint(name) for name in stages & STAGES.keys())
+    return sorted({*map(fingerprint_of, jobs), *results})
+
+
 @cache
 def _taken(settings: Any) -> Any:
     """Return the settings that a stage takes: of a partition or weights without the data set."""
@@ -165,6 +177,13 @@ def classes_of(settings: Settings) -> Classes:
     below = (classes_of(part) for part in parts if isinstance(part, Settings))
     inside = {(module, name) for module, name in found if module.startswith("fedstage.")}
     return frozenset(inside).union(*below)
+
+
+def read_again() -> None:
+    """Read the files again for the next fingerprints."""
+    forget()
+    for remembered in (source_of, stage_fingerprint, _reached, _declaring, source, modules):
+        remembered.cache_clear()
 
 
 @cache

@@ -7,13 +7,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.results.cells import check_cells, selects, show_point
-from fedstage.results.runs_file import (
-    SEED,
-    ExperimentRun,
-    ExperimentRuns,
-    Part,
-    read_runs_file,
-)
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
 from fedstage.settings.scores import Axis
 
 METHOD = "method"
@@ -39,20 +33,7 @@ def runs_path(target: str, folder: Path) -> Path:
 
 def read_target(target: str, folder: Path) -> ExperimentRuns:
     """Return the runs of a target, with paths that lead to its files from here."""
-    experiment = read_runs_file(runs_path(target, folder))
-    runs = [_placed(run, folder) for run in experiment.runs]
-    return experiment.model_copy(update={"runs": runs})
-
-
-def _placed(run: ExperimentRun, folder: Path) -> ExperimentRun:
-    paths = {"metrics": run.metrics, "partition": run.partition, "info": run.info}
-    paths["chosen"] = run.chosen
-    update: dict[str, str | list[str] | None] = {
-        key: None if path is None else str(folder / path) for key, path in paths.items()
-    }
-    if run.validation is not None:
-        update["validation"] = [str(folder / path) for path in run.validation]
-    return run.model_copy(update=update)
+    return read_runs_file(runs_path(target, folder))
 
 
 def find_run(

@@ -156,14 +156,12 @@ def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, 
     assert metrics.read_bytes() == before
 
 
-@pytest.mark.parametrize("warm", ["1", "0"])
-def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, warm):
+def test_source_that_is_edited_after_the_plan_is_not_used(project, edit):
     project.configure(methods=["fedavg"])
     table = ("results/tables/markdown.py", "def render(", "OTHER = 1\n\n\ndef render(")
-    variables = environment() | {"FEDSTAGE_WARM": warm}
     running = subprocess.Popen(
         project.command("--keep-going"),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
     )  # fmt: skip
     while not project.files("results/data/*/info.json"):
         assert running.poll() is None
@@ -175,4 +173,4 @@ def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, warm):
     assert project.files("results/training/*/metrics/*/*.parquet")  # which do not use it
     assert not project.files("results/tables/*/*.md")
     edit(table[0], table[2], table[1])
-    project.make(FEDSTAGE_WARM=warm)
+    project.make()

@@ -5,16 +5,15 @@ snakemake --cores all EXPERIMENT/SCALE                    any experiment
 snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
 """
 
-import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
 
-from fedstage.execution.faults import explain_interrupt, explained
+from fedstage.execution.faults import expect_interrupts, explained
 from fedstage.storage.yaml_files import load_yaml
 
 min_version("9.0")
-sys.excepthook = explain_interrupt
+expect_interrupts()
 
 # Snakemake does not say where in it a fault is.
 if Path("config.yaml").is_file():

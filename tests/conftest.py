@@ -4,6 +4,7 @@ One thread for all: sums are reproducible, and tests do not compete for the core
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -21,26 +22,28 @@ QUICK_RUNS = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs every test."""
     parser.addoption("--all", action="store_true", help="run all tests, also the slow ones")
-    parser.addoption("--quick-selection", action="store_true", help=HELP)
 
 
-HELP = "leave out slow tests, as without paths and --all"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Choose the quick selection; workers of pytest-xdist get the option from the main process."""
-    if not hasattr(config, "workerinput") and not config.option.all:
-        named = config.args_source is pytest.Config.ArgsSource.ARGS
-        config.option.quick_selection |= not named and not config.option.markexpr
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Workers of pytest-xdist run what the main process has chosen."""
+    node.workerinput["quick"] = _quick(node.config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests out of the quick selection."""
-    if config.option.quick_selection:
+    if _quick(config):
         slow = list(_slow(items))
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in set(slow)]
+
+
+def _quick(config: pytest.Config) -> bool:
+    """Neither paths nor markers nor --all are given."""
+    if hasattr(config, "workerinput"):
+        return bool(config.workerinput["quick"])
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    return not (config.option.all or named or config.option.markexpr)
 
 
 def _slow(items: list[pytest.Item]) -> Iterator[pytest.Item]:
@@ -53,7 +56,7 @@ def _slow(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """End with how to run everything."""
-    if terminalreporter.config.option.quick_selection:
+    if _quick(terminalreporter.config):
         terminalreporter.write_line(
             "This was the quick selection. All tests: uv run pytest --all -n auto --dist loadfile"
         )

@@ -21,6 +21,8 @@ from pathlib import Path
 
 #: Folders below `results` of files that hold times, or are no results.
 NOT_COMPARED = ("logs", "descriptions", "round_times", "costs", "report")
+#: The end of files of scores, which hold times too; what tables show of them is compared.
+_SCORES = ".scores.csv"
 
 
 def artefacts(folder: Path) -> Iterator[Path]:
@@ -29,7 +31,8 @@ def artefacts(folder: Path) -> Iterator[Path]:
     for path in sorted(results.rglob("*")):
         inside = path.relative_to(results)
         hidden = any(part.startswith(".") for part in inside.parts)
-        if path.is_file() and not hidden and inside.parts[0] not in NOT_COMPARED:
+        timed = inside.parts[0] in NOT_COMPARED or path.name.endswith(_SCORES)
+        if path.is_file() and not hidden and not timed:
             yield path
 
 

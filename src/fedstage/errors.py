@@ -1,4 +1,4 @@
-"""The one exception that a user is meant to read."""
+"""The exception that a user is meant to read."""
 
 
 class FedstageError(Exception):
@@ -7,3 +7,7 @@ class FedstageError(Exception):
     The message names the key or file, the value found there, and what is allowed.
     Anything else that is raised is a bug of fedstage and keeps its traceback.
     """
+
+
+class UncountedClients(FedstageError):
+    """How many clients an experiment has is only in data that cannot be read."""

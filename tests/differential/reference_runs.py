@@ -370,9 +370,9 @@ class Made:
         )
 
 
-def make(folder):
+def make(folder, config=CONFIG):
     """Run the workflow in a new folder."""
-    (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
     scripts, owner = str(Path(sys.executable).parent), f"{socket.gethostname()}-{os.getpid()}"
     changed = {"PATH": scripts + os.pathsep + os.environ["PATH"], "FEDSTAGE_OWNER": owner}
     command = [

@@ -264,9 +264,11 @@ class Project:
             start_new_session=True,
         )
 
-    def call(self, *arguments, cores=2, **variables):
+    def call(self, *arguments, cores=2, short=False, **variables):
+        """Call snakemake, which prints every job unless `short`, as it does for users."""
+        shown = () if short else ("--printshellcmds",)
         done = subprocess.run(
-            self.command(*arguments, cores=cores),
+            self.command(*arguments, *shown, cores=cores),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -281,13 +283,13 @@ class Project:
         arguments = "results/tables/tiny/default.csv"  # of the call that sends the job there
         return self.make("--target-jobs", job, *options, FEDSTAGE_ARGUMENTS=arguments)
 
-    def make(self, *arguments, cores=2, **variables):
-        run = self.call(*arguments, cores=cores, **variables)
+    def make(self, *arguments, cores=2, short=False, **variables):
+        run = self.call(*arguments, cores=cores, short=short, **variables)
         assert run.code == 0, run.output
         return run
 
     def plan(self, *arguments):
-        return self.make("--dry-run", "--printshellcmds", *arguments)
+        return self.make(*arguments, "--dry-run")
 
     def files(self, pattern):
         return sorted(path.relative_to(self.path) for path in self.path.glob(pattern))
@@ -297,7 +299,9 @@ class Project:
         folders = ["data", "partitions", "participation", "initial_models", "training", "tables"]
         paths = [path for name in folders for path in (self.path / "results" / name).rglob("*")]
         return {
-            str(path.relative_to(self.path)): path.read_bytes() for path in paths if path.is_file()
+            str(path.relative_to(self.path)): path.read_bytes()
+            for path in paths
+            if path.is_file() and not path.name.endswith(".scores.csv")  # which has seconds
         }
 
     def recipe(self, *, method="fedavg"):

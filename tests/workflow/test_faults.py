@@ -1,6 +1,7 @@
 """What a user gets wrong: one line says it, the last one and alone; and targets by their names."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -69,11 +70,14 @@ def test_what_this_machine_lacks_is_told_before_any_job(project, changes, told):
 
 def test_the_fault_of_a_job_stands_last_and_alone(project):
     partition = {"dirichlet": {"alpha": 1e-6, "min_samples": 300, "max_draws": 1}}
-    run = project.configure(methods=["fedavg"], partition=partition).call()
+    run = project.configure(methods=["fedavg"], partition=partition).call(short=True)
     assert run.code == 1
-    *_, before, blank, line = run.output.splitlines()
-    assert before == "At least one job did not complete successfully."
+    *_, done, blank, failed, line = run.output.splitlines()
+    assert re.fullmatch(r"\d+ of \d+ jobs done, 1 failed, in \d+ s", done)
     assert blank == ""
+    assert re.fullmatch(r"partition failed: results/logs/partition/\S+\.log", failed)
+    assert run.output.count("fedstage partition:") == 1
+    assert "Error" not in run.output
     assert line.startswith("fedstage partition: partition.max_draws = 1: no Dirichlet draw gave")
 
 

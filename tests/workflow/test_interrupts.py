@@ -56,19 +56,20 @@ import os, signal, sys
 
 def _at_a_file(event, arguments):
     if event == "open" and str(arguments[0]).endswith({name!r}) and "snakemake" in sys.argv[0]:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.{signal})
 
 sys.addaudithook(_at_a_file)
 """
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("name", ["config.yaml", "methods.yaml", "results.smk", ".lock"])
-def test_an_interrupted_plan_is_one_line(project, tmp_path, name):
+def test_an_interrupted_plan_is_one_line(project, tmp_path, name, number):
     """While the Snakefile, the configuration or the library is read, and while jobs are planned."""
     python = tmp_path / "python"
     python.mkdir()
-    (python / "sitecustomize.py").write_text(AT_A_FILE.format(name=name))
-    run = project.call(PYTHONPATH=str(python))
+    (python / "sitecustomize.py").write_text(AT_A_FILE.format(name=name, signal=number))
+    run = project.call(PYTHONPATH=str(python), short=True)
     assert run.code != 0
     assert run.output.splitlines()[-1] == LINE
     assert "Traceback" not in run.output

@@ -48,12 +48,45 @@ def test_another_workflow_uses_this_one_as_a_module(project):
     assert set(again.jobs) == {"fedstage_tables"}
 
 
-def test_a_plan_in_short_says_how_many_jobs_of_a_rule_there_are_and_why(copy):
+DEPLOYED = """
+configfile: "config/config.yaml"
+
+module deployed:
+    snakefile: {snakefile!r}
+    config: config
+
+use rule * from deployed
+"""
+
+
+def test_a_workflow_as_snakedeploy_writes_it_makes_the_targets_of_its_own_file(project):
+    project.configure(methods=["fedavg"])
+    outer = project.path / "workflow/Snakefile"
+    outer.parent.mkdir()
+    outer.write_text(DEPLOYED.format(snakefile=str(SHIM)))
+    config = project.path / "config/config.yaml"
+    config.parent.mkdir()
+    (project.path / "config.yaml").rename(config)
+    assert project.plan("--snakefile", str(outer)).jobs["tables"] == 1
+    config.write_text("{}")
+    refused = project.call("--snakefile", str(outer), "--dry-run")
+    assert refused.code != 0
+    assert "fedstage: config.yaml: targets: missing, a value is required" in refused.output
+
+
+def test_snakedeploy_finds_the_configuration_to_start_from():
+    template = SHIM.parents[1] / "config/config.yaml"
+    assert template.read_bytes() == (SHIM.parents[1] / "config.yaml").read_bytes()
+
+
+def test_a_plan_in_short_says_how_many_jobs_of_a_rule_there_are_once(copy):
     copy.configure(rounds=3)
-    plan = copy.make("--dry-run")
-    reasons = plan.output.rpartition("Reasons:")[2]
+    plan = copy.make("--dry-run", short=True)
     assert plan.jobs["local_training"] > 1
-    assert "local_training" in reasons.partition("output files have to be generated:")[2]
-    assert len(plan.output.splitlines()) < 70 < len(copy.plan().output.splitlines())
+    assert plan.output.count("Job stats:") == 1
+    assert "Reason" not in plan.output
+    assert len(plan.output.splitlines()) < 40 < len(copy.plan().output.splitlines())
     assert "snakemake -n -p lists every job" in plan.output
-    assert "lists every job" not in copy.make("--dry-run", "--quiet", "rules").output
+    assert "Reasons:" in copy.plan().output
+    quiet = copy.make("--dry-run", "--quiet", "rules", short=True)
+    assert "lists every job" not in quiet.output

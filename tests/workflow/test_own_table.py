@@ -67,11 +67,17 @@ def test_each_centre_and_class_has_its_accuracy_by_name(patients):
     own = table[table["of"] == "validation"]
     assert list(own["client_name"]) == ["Basel", "Bern", "Chur", "Geneva"]
     assert own["samples"].sum() == 60
+    tested = table[table["of"] == "test"]
+    assert list(tested["client_name"]) == ["Basel", "Bern", "Chur", "Geneva"]
+    assert list(tested["samples"]) == [25] * 4
+    assert "own_mix" not in set(table["of"])
     assert list(table[table["of"] == "class"]["class_name"]) == ["ill", "well"]
     accuracy = pd.read_csv(project.path / "results/tables/patients/default.csv")["top1_accuracy"]
     classes = table[table["of"] == "class"]
-    mean = (classes["accuracy"] * classes["samples"]).sum() / classes["samples"].sum()
-    assert mean == pytest.approx(accuracy.item())
+    for kind in (classes, tested):
+        mean = (kind["accuracy"] * kind["samples"]).sum() / kind["samples"].sum()
+        assert mean == pytest.approx(accuracy.item())
+    assert tested["accuracy"].nunique() > 1
     text = (project.path / "results/clients/patients/default.md").read_text()
     assert all(f"| {name} " in text for name in ("Basel", "Bern", "Chur", "Geneva", "ill", "well"))
 

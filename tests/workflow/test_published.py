@@ -116,7 +116,7 @@ def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
     assert project.plan().jobs == {"description": 1, "claims": 1, "all": 1}
     config["experiments"]["tiny"]["table"]["published"]["where"]["model"] = "wrn16_2"
     path.write_text(yaml.safe_dump(config))
-    rules = ("tables", "figures", "comparison", "sweep", "claims", "all")
+    rules = ("run_scores", "tables", "figures", "comparison", "sweep", "claims", "all")
     # Two descriptions: of the runs, and of the claims.
     assert project.plan().jobs == {**dict.fromkeys(rules, 1), "description": 2}
 

@@ -27,8 +27,10 @@ from fedstage.plan.graph import listed
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
-from fedstage.plan.syntax import PACKAGE
-from fedstage.plan.source import fingerprint_of, source_of, sources_of, stage_fingerprint
+from fedstage.plan.source import fingerprint_of, sources_of, stage_fingerprint
+from fedstage.plan.syntax import modules
+from fedstage.storage.archived import archived_sources, inputs_of
+from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
 from fedstage.storage.seals import sealed
@@ -46,7 +48,6 @@ gc.set_threshold(200_000, 50, 100)
 # on whatever machine, see the arguments of the command that started them.
 if workflow.is_main_process:
     os.environ["FEDSTAGE_ARGUMENTS"] = shlex.join(sys.argv[1:])
-    os.environ[PLANNED] = str(last_change(PACKAGE))
 
 
 envvars:
@@ -60,11 +61,15 @@ for path in workflow.configfiles:
 ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
 # The folder of this workflow, also where another one uses it as a module.
 WORKFLOW = Path(workflow.current_basedir).parent
+explained(load_for_jobs, config)
+if workflow.is_main_process:
+    os.environ[PLANNED] = str(last_change(modules().values()))
 CATALOGUE = explained(load_catalogue, config, WORKFLOW, ARGUMENTS)
 NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
 EXECUTION = CATALOGUE.config.execution
 KEEP = CATALOGUE.config.keep
+ARCHIVED = explained(archived_sources)
 BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
 if CATALOGUE.config.data_folder:

@@ -5,12 +5,14 @@ here is what files these are.
 """
 
 AT = "{experiment}/{scale}"
-SCORES = {"metrics": of_runs("metrics", "over_rounds")}
+METRICS = {"metrics": of_runs("metrics", "over_rounds")}
+SCORES = {"scores": f"results/tables/{AT}.scores.csv"}  # made of the metrics
 PARTITIONS = {"partitions": of_runs("partition"), "infos": of_runs("info")}
 
 # What a stage reads besides the description of its runs.
 READS = {
-    "tables": SCORES | {"participants": participants},
+    "run_scores": METRICS | {"participants": participants},
+    "tables": SCORES,
     "figures": SCORES | PARTITIONS,
     "comparison": SCORES,
     "sweep": SCORES,
@@ -23,11 +25,10 @@ READS = {
     "report": SCORES
     | PARTITIONS
     | {
-        "participants": participants,
         "definitions": claims_of,
         "measurements": lambda w: measurements(w) if claims_of(w) else [],
     },
-    "communication": SCORES
+    "communication": METRICS
     | {
         "validation": of_runs("validation"),
         "files": lambda w: files_of(CATALOGUE, w.experiment, w.scale),
@@ -44,6 +45,7 @@ READS = {
 
 # The files of options, below the folder of their stage and experiment.
 FILES = {
+    "scores": "{scale}.scores.csv",
     "csv": "{scale}.csv",
     "parquet": "{scale}.parquet",
     "by_run": "{scale}.runs.parquet",
@@ -55,7 +57,7 @@ FILES = {
     "output": "{scale}.html",
     "samples": "{scale}_partition.csv",
 }
-FOLDERS = {"retention_summary": "retention"}
+FOLDERS = {"retention_summary": "retention", "run_scores": "tables"}
 
 # Tables that the report shows: the file, its caption and what it is called.
 SHOWN = {

@@ -8,6 +8,7 @@ from snakemake.logging import logger
 from fedstage.execution.faults import faults
 from fedstage.execution.internals import lift_rate_limit, note_interrupts
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
+from fedstage.experiments.counted_twice import counted_twice
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.shown import shown_runs, shown_tables
@@ -30,15 +31,17 @@ def tell_unknown():
         print(f"\nfedstage: {line}", file=sys.stderr)
 
 
-def tell_unread():
-    """Print a line on each setting of an experiment that no run reads."""
-    for line in unread_settings(CATALOGUE.sources, CATALOGUE.experiments):
+def tell_doubtful():
+    """Print a line on each setting of an experiment that no run reads, or that counts twice."""
+    unread = unread_settings(CATALOGUE.sources, CATALOGUE.experiments)
+    for line in [*unread, *counted_twice(CATALOGUE.runs)]:
         print(f"fedstage: {line}", file=sys.stderr)
 
 
 def show_size():
-    """Print what the targets take on disk."""
-    logger.info(describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted())))
+    """Print what the targets take on disk; what is printed at the end is up to this file."""
+    text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
+    logger.info(text, extra={"explains_failures": True})
 
 
 def tell_faults():
@@ -62,5 +65,5 @@ def link_by_method():
 
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job
-    tell_unread()
+    tell_doubtful()
 atexit.register(tell_unknown)

@@ -3,8 +3,10 @@
 The loaders read it as a run does, so what they refuse is what a run would refuse.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,21 @@ import torch
 
 from fedstage.data.datasets import load
 from fedstage.data.datasets.classes import check_classes
+from fedstage.data.datasets.columns import kind_of
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.image_files import SUFFIXES
+from fedstage.data.table_files import read_files
 from fedstage.errors import FedstageError
-from fedstage.settings.data import Data, DataOption
+from fedstage.settings.data import Data, DataOption, TableData
 from fedstage.settings.validation import validate
 
 _IMAGE_COLUMNS = {"img", "image"}
-_IMAGE_FILES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 _SHOWN = 10  # names in a line
 _FEW = 10  # fewer samples of a client than this are worth a notice
+_CODES = range(3, 11)  # different integers of a column that may be codes of categories
+_OFTEN = 5  # times that each of them occurs, on average
+_SIMILAR = 0.8  # share of the letters that two names have in common, from which one is a misprint
+_MANY = 1000  # classes that are not compared with one another
 
 
 def settings_of(place: Path, given: Mapping[str, Any]) -> Data:
@@ -31,26 +39,25 @@ def settings_of(place: Path, given: Mapping[str, Any]) -> Data:
     Raises
     ------
     FedstageError
-        If the folder has neither tables nor Parquet with images, or a setting is wrong.
+        If the folder has neither tables nor images, or a setting is wrong.
     """
     if not place.is_dir():
         raise FedstageError(f"{place}: no such folder")
-    raw = {"name": _kind(place), "folder": place.name, **given}
+    name = given.get("name") or _kind(place, given)
+    raw = {**given, "name": name, "folder": place.name}
     return validate(DataOption, {"data": raw}, str(place)).data
 
 
-def _kind(place: Path) -> str:
+def _kind(place: Path, given: Mapping[str, Any]) -> str:
     """Return the name of the data set that reads the files of a folder."""
     parquet = sorted(place.glob("*.parquet"))
-    if any(place.glob("*.csv")) or parquet:
-        return "parquet" if any(map(_has_images, parquet)) else "table"
-    images = [path for path in place.rglob("*") if path.suffix.lower() in _IMAGE_FILES]
-    if images:
-        raise FedstageError(
-            f"{place}: has {len(images)} files of images, such as {min(images)}: images are read "
-            "from train*.parquet and test*.parquet, with columns image and label"
-        )
-    raise FedstageError(f"{place}: has no .csv and no .parquet")
+    if any(map(_has_images, parquet)):
+        return "parquet"
+    if parquet or any(place.glob("*.csv")):
+        return "texts" if "text" in given else "table"
+    if any(path.suffix.lower() in SUFFIXES for path in place.rglob("*")):
+        return "image_folder"
+    raise FedstageError(f"{place}: has no .csv, no .parquet and no images")
 
 
 def _has_images(path: Path) -> bool:
@@ -72,7 +79,8 @@ def inspect_data(settings: Data, folder: Path | None) -> list[str]:
     """
     data = load(settings, folder)
     check_classes(settings.name, data)
-    return [*_found(data), *(f"notice: {line}" for line in _odd(data))]
+    odd = [*_odd(data), *_codes(settings, folder)]
+    return [*_found(data), *(f"notice: {line}" for line in odd)]
 
 
 def _found(data: Dataset) -> Iterator[str]:
@@ -109,26 +117,70 @@ def _client_names(data: Dataset) -> Sequence[str]:
 def _odd(data: Dataset) -> Iterator[str]:
     """Yield what a run takes, but may not be meant."""
     names = data.class_names
-    for part, labels in (("training", data.train.labels), ("test", data.test.labels)):
-        counts = torch.bincount(labels, minlength=len(names)).tolist()
-        lacking = [name for name, count in zip(names, counts, strict=True) if not count]
+    counted = [
+        torch.bincount(part.labels, minlength=len(names)) for part in (data.train, data.test)
+    ]
+    for part, counts in zip(("training", "test"), counted, strict=True):
+        lacking = [name for name, count in zip(names, counts.tolist(), strict=True) if not count]
         if lacking:
-            which = f"{len(lacking)} of {len(names)} classes"
-            yield f"{which} have no {part} sample: {_listed(lacking)}"
+            have = "has" if len(lacking) == 1 else "have"
+            which = f"{len(lacking)} of {len(names)} classes {have}"
+            yield f"{which} no {part} sample: {_listed(lacking)}"
     if data.train.clients is not None:
-        counts = torch.bincount(data.train.clients).tolist()
-        few = [name for name, n in zip(_client_names(data), counts, strict=True) if n < _FEW]
+        counts = torch.bincount(data.train.clients)
+        few = [n for n, count in zip(_client_names(data), counts, strict=True) if count < _FEW]
         if few:
-            yield f"{len(few)} clients have fewer than {_FEW} samples: {_listed(few)}"
+            have = "1 client has" if len(few) == 1 else f"{len(few)} clients have"
+            yield f"{have} fewer than {_FEW} samples: {_listed(few)}"
         yield from _alike("clients", _client_names(data))
     yield from _alike("classes", names)
+    yield from _misprints(names, (counted[0] + counted[1]).tolist())
     if data.constant:
         yield f"left out, as they are constant in the training rows: {_listed(data.constant)}"
 
 
+def _plain(name: str) -> str:
+    return " ".join(name.split()).lower()
+
+
 def _alike(what: str, names: Sequence[str]) -> Iterator[str]:
     """Yield names that differ in case or blanks only."""
-    times = Counter(" ".join(name.split()).lower() for name in names)
-    alike = [name for name in names if times[" ".join(name.split()).lower()] > 1]
+    times = Counter(map(_plain, names))
+    alike = [name for name in names if times[_plain(name)] > 1]
     if alike:
         yield f"{what} whose names differ in case or blanks only: {', '.join(map(repr, alike))}"
+
+
+def _misprints(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
+    """Yield classes of a single sample that are spelled nearly like others, numbers aside."""
+    if len(names) > _MANY:
+        return
+    for name, count in zip(names, counts, strict=True):
+        others = [other for other in names if _letters(other) != _letters(name)]
+        near = get_close_matches(name, others, n=1, cutoff=_SIMILAR) if count == 1 else []
+        if near:
+            yield f"class {name!r} has a single sample, and there is {near[0]!r}: a misprint?"
+
+
+def _letters(name: str) -> str:
+    """Return what two names differ in if not in numbers, case or blanks."""
+    return re.sub(r"\d+", "0", _plain(name))
+
+
+def _codes(settings: Data, folder: Path | None) -> Iterator[str]:
+    """Yield columns of features whose numbers may be codes of categories."""
+    if not isinstance(settings, TableData) or folder is None:
+        return
+    tables = [table for _, table in read_files(settings, folder)[0]]
+    table = pa.concat_tables(tables, promote_options="permissive")
+    none = {settings.label, settings.client_column, *settings.drop, *settings.categorical}
+    for name in settings.features or table.column_names:
+        kind = kind_of(table.column(name).type) if name not in none else None
+        values = table.column(name).unique().to_pylist() if kind in ("integer", "number") else []
+        known = [value for value in values if value is not None]
+        often = table.num_rows >= _OFTEN * len(known)
+        if len(known) in _CODES and often and all(float(value).is_integer() for value in known):
+            yield (
+                f"column {name!r} has {len(known)} different integers: if they are codes of "
+                "categories, name it in data.categorical"
+            )

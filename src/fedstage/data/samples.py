@@ -112,6 +112,11 @@ def read_images(
     return images.to(device), None if labels is None else labels.to(device)
 
 
+def read_clients(path: Path) -> torch.Tensor | None:
+    """Return the client of each sample, int64 [n], -1 for one of no client; None if unknown."""
+    return _resident(path.absolute(), version_of(path)).get("clients")
+
+
 def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Samples:
     """Return public images, which must have the shape of the clients' images in `info`.
 

@@ -1,6 +1,7 @@
 """Tables as files, CSV with a header or Parquet: which there are, and their columns.
 
-Rows are counted from 0 within a file, without a header, in messages too.
+In messages the rows of a CSV file are counted as spreadsheets do, the header as row 1, and the rows
+of a Parquet file from 0.
 """
 
 import csv
@@ -8,23 +9,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from fedstage.errors import FedstageError
-from fedstage.settings.data import ParquetData, TableData
+from fedstage.settings.data import OwnTables, ParquetData
 from fedstage.storage.raw_files import folder_of
 from fedstage.storage.tables import load_foreign_table
+
+Files: TypeAlias = Sequence[tuple[Path, pa.Table]]
 
 SUFFIXES = (".csv", ".parquet")
 #: What stands for no value in a CSV file, unless it is quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 
 
-def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[Path]]:
+def train_and_test(settings: OwnTables, folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the files for training and for testing, by name.
 
     With a `test_fraction` all tables are for training, and so they are with a `division` if none
@@ -50,6 +53,16 @@ def train_and_test(settings: TableData, folder: Path) -> tuple[list[Path], list[
     return _some(place, "train", train, hint), _some(place, "test", test, hint)
 
 
+def read_files(settings: OwnTables, folder: Path, texts: Sequence[str] = ()) -> tuple[Files, Files]:
+    """Return the tables for training, and all of them, these first, each with its path.
+
+    The columns `texts` of CSV files are texts, even where they look like numbers.
+    """
+    paths, test_paths = train_and_test(settings, folder)
+    train = [(path, read_table(path, texts=texts)) for path in paths]
+    return train, train + [(path, read_table(path, texts=texts)) for path in test_paths]
+
+
 def _find(place: Path, prefix: str) -> list[Path]:
     return sorted(path for suffix in SUFFIXES for path in place.glob(f"{prefix}*{suffix}"))
 
@@ -61,8 +74,10 @@ def _some(place: Path, prefix: str, found: list[Path], hint: str = "") -> list[P
     return found
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read the columns of a file, by default all.
+def read_table(
+    path: Path, columns: Sequence[str] | None = None, *, texts: Sequence[str] = ()
+) -> pa.Table:
+    """Read the columns of a file, by default all, in CSV the columns `texts` as such.
 
     Raises
     ------
@@ -72,7 +87,10 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     names = _csv_names(path) if path.suffix == ".csv" else read_schema(path).names
     for name in columns or ():
         require(path, "data.client_column", name, names)
-    table = (_read_csv if path.suffix == ".csv" else load_foreign_table)(path, columns)
+    if path.suffix == ".csv":
+        table = _read_csv(path, columns, texts)
+    else:
+        table = load_foreign_table(path, columns)
     if not table.num_rows:
         raise FedstageError(f"{path}: has no rows")
     return table
@@ -82,6 +100,11 @@ def _require_once(path: Path, names: Iterable[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
+
+
+def row_at(path: Path, position: int) -> str:
+    """Return the file and the row of a sample, which is at a position from 0, for messages."""
+    return f"{path}: row {position + 2 if path.suffix == '.csv' else position}"
 
 
 def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:
@@ -103,15 +126,17 @@ def _csv_names(path: Path) -> list[str]:
     return names
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
+def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -> pa.Table:
     convert = pc.ConvertOptions(
         null_values=list(_MISSING),
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         include_columns=list(columns or ()),
+        column_types=dict.fromkeys(texts, pa.string()),
     )
+    parse = pc.ParseOptions(newlines_in_values=True)
     try:
-        return pc.read_csv(path, convert_options=convert)
+        return pc.read_csv(path, convert_options=convert, parse_options=parse)
     except (pa.ArrowException, OSError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
@@ -137,9 +162,9 @@ def read_schema(path: Path) -> pa.Schema:
 # --- clients --------------------------------------------------------------------------------------
 
 
-def owned_files(settings: TableData | ParquetData, folder: Path) -> list[Path]:
+def owned_files(settings: OwnTables | ParquetData, folder: Path) -> list[Path]:
     """Return the files whose rows clients may have: those for training, with a `division` all."""
-    if isinstance(settings, TableData):
+    if isinstance(settings, OwnTables):
         train, test = train_and_test(settings, folder)
         return [*train, *test] if settings.division is not None else train
     place = folder / settings.folder
@@ -150,7 +175,7 @@ def owned_files(settings: TableData | ParquetData, folder: Path) -> list[Path]:
     return found
 
 
-def count_clients(settings: TableData | ParquetData, folder: Path) -> int:
+def count_clients(settings: OwnTables | ParquetData, folder: Path) -> int:
     """Return the number of different values in the column of clients."""
     column = settings.client_column
     assert column is not None, "the caller looks"

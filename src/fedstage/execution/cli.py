@@ -30,6 +30,7 @@ from fedstage.plan.stages import STAGES
 from fedstage.stages import Seconds, call, find_stage, options_of
 from fedstage.storage.files import save_text
 from fedstage.storage.identity import making
+from fedstage.storage.project_plugins import load_project_plugins
 from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 
 
@@ -92,6 +93,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     read: list[str] = options.pop("sources")
     timings = Timings(startup=time.perf_counter() - started)
     try:
+        load_project_plugins()
         with (
             making(source, read) as made,
             noticing(name, sys.stderr) as notices,

@@ -14,9 +14,24 @@ from typing import Any, NamedTuple
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.plan.stages import STAGES
+from fedstage.storage.project_plugins import load_project_plugins
 
 #: What `fedstage list` lists.
-KINDS = ("methods", "models", "data", "partitions", "stages", "experiments", "runs")
+KINDS = (
+    "methods",
+    "models",
+    "data",
+    "partitions",
+    "trainers",
+    "ensembles",
+    "rules",
+    "optimisers",
+    "aggregators",
+    "plugins",
+    "stages",
+    "experiments",
+    "runs",
+)
 #: What `fedstage export` writes for.
 PROGRAMS = ("tensorboard", "mlflow")
 
@@ -28,13 +43,15 @@ class Command(NamedTuple):
     """A command: what it does, what it is called with, its options, and what returns its answer.
 
     `answer` is a function of the options, or the name of one, which is then imported. Without
-    `options` all arguments are snakemake's: it gets them as a list, `arguments`.
+    `options` all arguments are snakemake's: it gets them as a list, `arguments`. `with_plugins`:
+    whether it reads settings, some of which plugins may define.
     """
 
     about: str
     usage: str
     options: Sequence[Option] | None
     answer: Callable[..., str] | str
+    with_plugins: bool = True
 
     @property
     def function(self) -> Callable[..., str]:
@@ -50,6 +67,8 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     """Print the answer of a command, if there is anything to print, or its error instead."""
     given = _parse(name, COMMANDS[name], arguments)
     try:
+        if COMMANDS[name].with_plugins:
+            load_project_plugins(given.get("config", Path("config.yaml")))
         if text := COMMANDS[name].function(**given):
             print(text)
     except BrokenPipeError:
@@ -100,6 +119,13 @@ def _compare(
 
     differences = compare(target, rows, baseline=baseline, metric=metric)
     return write(differences) if to is None else save(differences, to, target, metric=metric)
+
+
+def _schemas(into: Path, config: Path) -> str:
+    from fedstage.settings.schemas import write_schemas
+
+    write_schemas(into)
+    return f"{into}: {len(list(into.glob('*.schema.json')))} schemas"
 
 
 def _completion(shell: str) -> str:
@@ -180,6 +206,16 @@ COMMANDS = {
         ],
         _list,
     ),
+    "schemas": Command(
+        "write the schemas of config.yaml, experiments and claims for editors, with the settings "
+        "of your plugins",
+        "[--into FOLDER]",
+        [
+            _option("--into", type=Path, default=Path("workflow/schemas"), metavar="FOLDER"),
+            _PLACES[0],
+        ],
+        _schemas,
+    ),
     "compare": Command(
         "print which rows of a target's table differ, by paired t-tests over seeds, with p-values "
         "corrected for all comparisons shown (Holm)",
@@ -193,6 +229,16 @@ COMMANDS = {
         ],
         _compare,
     ),
+    "seeds": Command(
+        "print how many seeds would decide a claim, at the published effect and at half of it, and "
+        "the hours that they take",
+        "CLAIM [--experiment EXPERIMENT/SCALE]",
+        [
+            _option("claim", help="its id"),
+            _option("--experiment", help="such as fedsdd_table2/mini, if several have this claim"),
+        ],
+        "fedstage.results.at_hand.seeds.seeds",
+    ),
     "export": Command(
         "write the runs of a target for a program that shows experiments: scalars over rounds, "
         "settings as parameters, and tables; needs the extra of its name",
@@ -204,6 +250,43 @@ COMMANDS = {
         ],
         "fedstage.results.export.targets.export",
     ),
+    "scores": Command(
+        "unite files of scores of several machines, or make tables, curves and claims of them "
+        "without the runs",
+        "merge|present FILE ... -o PLACE [--target TARGET] [--prefer first]",
+        [
+            _option("what", choices=("merge", "present")),
+            _option("files", nargs="+", type=Path, metavar="FILE", help="a .scores.csv"),
+            _option(
+                "-o",
+                dest="output",
+                required=True,
+                type=Path,
+                metavar="PLACE",
+                help="the file; of present a folder, which gets a folder results",
+            ),
+            _option("--target", help="what to present, such as quickstart or fedsdd_table2/mini"),
+            _option("--prefer", choices=["first"], help="take the first of values that differ"),
+            _option(
+                "--measurements",
+                nargs="+",
+                default=[],
+                type=Path,
+                metavar="FILE",
+                help="results/*/EXPERIMENT/SCALE.runs.parquet, for claims about bytes, seconds "
+                "or forgetting",
+            ),
+            *_PLACES,
+        ],
+        "fedstage.execution.lasting.scores",
+    ),
+    "archive": Command(
+        "write what is left of results without tensors: metrics, settings, tables and records, "
+        "which go on in another folder without training finished runs again",
+        "-o FILE.tar.gz",
+        [_option("-o", dest="output", required=True, type=Path, metavar="FILE.tar.gz")],
+        "fedstage.execution.archive.archive",
+    ),
     "watch": Command(
         "show what runs in a working folder, what is left, how long it takes, and the losses",
         "[FOLDER]",
@@ -213,6 +296,7 @@ COMMANDS = {
             _option("--once", action="store_true", help="look once, and end"),
         ],
         "fedstage.execution.watch.watch",
+        with_plugins=False,
     ),
     "completion": Command(
         'print what completes these commands: eval "$(fedstage completion bash)"; in zsh, after '
@@ -220,5 +304,6 @@ COMMANDS = {
         "bash|zsh",
         [_option("shell", choices=["bash", "zsh"])],
         _completion,
+        with_plugins=False,
     ),
 }

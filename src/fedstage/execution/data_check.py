@@ -43,7 +43,7 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     place = Path(named)
     if place.exists() or not (config.is_file() and _is_known(named, config, workflow)):
         chosen = settings_of(place, _given(settings))
-        lines += _report(f"{place}: usable", chosen, place.resolve().parent)
+        lines += _report(f"{place}: usable as data = {chosen.name}", chosen, place.resolve().parent)
     else:
         for chosen, folder in _of_experiment(named, config, workflow):
             lines += _report(f"data = {chosen.name}: usable", chosen, folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 import fedstage
 from fedstage.execution.client import alive
 from fedstage.settings.config_file import Execution
+from fedstage.settings.registry import PLUGINS
 
 
 def prepare(environment: MutableMapping[str, str], commands: Path, execution: Execution) -> None:
@@ -43,7 +44,7 @@ def _lives_at(place: str, owner: str) -> bool:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of where the package is, and of all its source files as they are on disk.
+    """Return a digest of where the package is, and of its source and that of plugins on disk.
 
     Of two equal copies one may be edited later, while a pool of it is still there.
     """
@@ -51,4 +52,6 @@ def fingerprint() -> str:
     digest = hashlib.sha256(str(package).encode() + b"\0")
     for path in sorted(package.rglob("*.py")):
         digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    for name, path in sorted(PLUGINS.files.items()):
+        digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -1,9 +1,11 @@
 """One line for a fault: of the Snakefile, or of failed jobs, last and below Snakemake's own."""
 
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import current_thread, main_thread
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +29,14 @@ def explained(function: Callable[..., Any], *arguments: Any) -> Any:
         sys.exit(f"fedstage: {error}")
 
 
+def expect_interrupts() -> None:
+    """Let Ctrl-C and SIGTERM end this process with one line, until a run handles them."""
+    sys.excepthook = explain_interrupt
+    in_main = current_thread() is main_thread()
+    if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def explain_interrupt(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
@@ -40,7 +50,7 @@ def explain_interrupt(
 def faults(
     failed: Iterable[tuple[str, Path | None]], since: float, interrupted: bool = False
 ) -> list[str]:
-    """Return one line for each different fault of failed jobs.
+    """Return each different fault of failed jobs: the rule and the log of a job, and the fault.
 
     Parameters
     ----------
@@ -51,19 +61,25 @@ def faults(
     interrupted : bool
         Whether the run was, which ends jobs without a message: they are no faults.
     """
-    told = sorted({line for rule, log in failed for line in _told(rule, log, since)})
-    if interrupted:
-        told = [line for line in told if _FAULT.match(line)]
+    told: dict[str, str] = {}
+    for rule, log in failed:
+        if not interrupted or _has_fault(log, since):
+            told.setdefault(_told(log, since), f"{rule} failed: {log or 'no log'}")
+    lines = [line for text, where in sorted(told.items())[:_MOST] for line in (where, text)]
     rest = len(told) - _MOST
-    more = [f"and {rest} more faults, see above"] if rest > 0 else []
-    return [*told[:_MOST], *more, *([INTERRUPTED] if interrupted else [])]
+    more = [f"and {rest} more faults, in the log of this run in .snakemake/log"] if rest > 0 else []
+    return [*lines, *more, *([INTERRUPTED] if interrupted else [])]
 
 
-def _told(rule: str, log: Path | None, since: float) -> list[str]:
-    """Return the lines of a log that is a fault; a job that was ended from outside has none."""
+def _has_fault(log: Path | None, since: float) -> bool:
+    """Whether a job has written its fault into its log; one that was ended from outside has not."""
     if log is None or not log.is_file() or log.stat().st_mtime < since:
-        return [f"{rule}: failed without a message of its own, see above"]
-    lines = log.read_text(errors="replace").splitlines()
-    if lines and _FAULT.match(lines[0]):
-        return lines
-    return [f"{rule}: failed, see above and {log}"]
+        return False
+    return bool(_FAULT.match(log.read_text(errors="replace")))
+
+
+def _told(log: Path | None, since: float) -> str:
+    """Return the fault of a log, or where else it may be."""
+    if log is not None and _has_fault(log, since):
+        return log.read_text(errors="replace").rstrip("\n")
+    return "it has no message of its own; what it has printed is above"

@@ -1,6 +1,7 @@
 """Whether the source that a process has imported is the one that its jobs were planned with.
 
-The plan passes on the last change of any file of the package, as the file system dates it. A module
+The plan passes on the last change of any file of the package or of a plugin, as the file system
+dates it. A module
 whose file has not changed since is what was planned. Of one that has, an edit may have been
 imported and reverted: it must not have changed since the import began, and the fingerprint of the
 job's source, computed from the files, must be the plan's.
@@ -8,10 +9,11 @@ job's source, computed from the files, must be the plan's.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.settings.registry import PLUGINS
 
 #: The variable with the last change at the time of the plan, in ns.
 PLANNED = "FEDSTAGE_PLANNED"
@@ -22,9 +24,9 @@ _SEEN: set[str] = set()
 _CHANGED: dict[str, int] = {}
 
 
-def last_change(package: Path) -> int:
-    """Return when a source file of the package last changed, in ns; edits cannot set it back."""
-    return max(path.stat().st_ctime_ns for path in package.rglob("*.py"))
+def last_change(files: Iterable[Path]) -> int:
+    """Return when one of the files last changed, in ns; edits cannot set it back."""
+    return max(path.stat().st_ctime_ns for path in files)
 
 
 def look_at_imports(since_ns: int) -> None:
@@ -32,7 +34,9 @@ def look_at_imports(since_ns: int) -> None:
     planned = int(os.environ.get(PLANNED) or 0)
     if not planned:
         return
-    new = {name for name in list(sys.modules) if f"{name}.".startswith("fedstage.")} - _SEEN
+    loaded = set(sys.modules)
+    own = {name for name in loaded if f"{name}.".startswith("fedstage.")}
+    new = (own | (PLUGINS.files.keys() & loaded)) - _SEEN
     for name in sorted(new):
         _SEEN.add(name)
         if _changed_at(name) > planned:

@@ -10,6 +10,15 @@ from io import StringIO
 from typing import TextIO
 
 
+class _Line(logging.Formatter):
+    """A line, in which a warning is called one."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        if record.levelno >= logging.WARNING:
+            record.message = f"warning: {record.message}"
+        return super().formatMessage(record)
+
+
 @contextmanager
 def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
     """Give a text to which every notice of the package's loggers is added, a line each.
@@ -21,7 +30,7 @@ def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
     level = logger.level
     logger.setLevel(logging.INFO)
     for handler in handlers:
-        handler.setFormatter(logging.Formatter(f"fedstage {command}: %(message)s"))
+        handler.setFormatter(_Line(f"fedstage {command}: %(message)s"))
         logger.addHandler(handler)
     try:
         yield text

@@ -36,6 +36,7 @@ from fedstage.execution.supervision import (
 from fedstage.execution.worker import Request
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
+from fedstage.storage.project_plugins import load_project_plugins
 from fedstage.training.freed_memory import keep_freed
 
 IDLE_SECONDS = 300.0
@@ -79,6 +80,7 @@ def warm_up() -> None:
     for name, stage in STAGES.items():
         if not stage.presents:
             find_stage(name)
+    load_project_plugins()
     look_at_imports(began)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.grid import with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments, reader
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
@@ -138,10 +139,20 @@ def with_scales(arguments: str, known: Collection[str]) -> str:
     )
 
 
-def resolve_all(config: Config, folder: Path, names: Collection[str] | None = None) -> Catalogue:
-    """Return the catalogue of some experiments, by default all; see `load_catalogue`."""
+def resolve_all(
+    config: Config,
+    folder: Path,
+    names: Collection[str] | None = None,
+    seeds: Collection[int] | None = None,
+) -> Catalogue:
+    """Return the catalogue of some experiments, by default all; see `load_catalogue`.
+
+    `seeds` replace the seeds of their grids; seeds that a grid has come first, in its order.
+    """
     read = reader(config, folder)
     experiments = load_experiments(config, folder, names, read)
+    if seeds is not None:
+        experiments = {name: with_seeds(one, seeds) for name, one in experiments.items()}
     methods = load_methods(folder / "methods.yaml")
     data_folder = Path(config.data_folder) if config.data_folder else None
     runs = {

@@ -1,6 +1,7 @@
 """Descriptions of experiments for the stages of results, as JSON."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
@@ -10,9 +11,10 @@ from fedstage.plan.runs import Run
 from fedstage.plan.scores import CLIENT_ACCURACY, RETENTION
 from fedstage.plan.training import global_model
 from fedstage.results.claims.comparisons import comparisons
-from fedstage.results.claims.library import distinct_cells
+from fedstage.results.claims.library import Sourced, distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
 from fedstage.results.communication.goals import by_value
+from fedstage.results.published.scale import PAPER
 from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -32,7 +34,8 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     if published := catalogue.published.get((experiment, scale)):
         # Claims look at published numbers by themselves; tables and figures show what compares.
         if published.comparable:
-            head |= {"published": published.source, "notes": published.notes}
+            head |= {"published": published.source}
+            head["notes"] = [*published.notes, *head.get("notes", ())]
         numbers = zip(runs, published.numbers, strict=True)
         runs = [{**run, "published": number} for run, number in numbers]
     communicated = definition.communication.published
@@ -54,6 +57,7 @@ def _head(experiment: Experiment) -> Raw:
         "metric": table.metric,
         "also": table.also,
         "over": table.over,
+        "notes": table.notes or None,
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "simulation": canonical(experiment.simulation),
     }
@@ -64,17 +68,55 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
     """Return the claims on an experiment, for JSON."""
     return [
         sourced.claim.model_dump(mode="json", exclude_defaults=True)
-        for sourced in catalogue.claims
-        if sourced.claim.experiment == experiment
+        for sourced in _sourced(catalogue, experiment)
     ]
 
 
-def comparisons_at(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, int]:
+def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
+    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
+    families: dict[str, Raw] = {}
+    for one in _sourced(catalogue, experiment):
+        family = families.setdefault(one.where, {"claims": [], **asdict(one.file)})
+        family["claims"].append(one.claim.id)
+    return {
+        "claims": claims_on(catalogue, experiment),
+        "comparisons": _comparisons(catalogue, experiment, PAPER),
+        "families": list(families.values()),
+        "printed": _printed(catalogue, experiment),
+    }
+
+
+def _sourced(catalogue: Catalogue, experiment: str) -> list[Sourced]:
+    return [one for one in catalogue.claims if one.claim.experiment == experiment]
+
+
+def _printed(catalogue: Catalogue, experiment: str) -> list[str]:
+    """Return the claims whose paper prints the experiment's numbers, of the metric they are about.
+
+    What the text of a paper states needs no cell of its tables.
+    """
+    table = catalogue.experiments[experiment].table
+    if table.published is None:
+        return []
+    return [
+        one.claim.id
+        for one in _sourced(catalogue, experiment)
+        if one.paper == table.published.paper
+        and one.claim.metric in (None, table.metric)
+        and one.claim.stated is None
+    ]
+
+
+def _comparisons(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, int]:
     """Return how many comparisons each claim on an experiment makes at a scale, if it has that."""
-    cells = distinct_cells(run.axes for run in catalogue.runs.get((experiment, scale), []))
-    every = (sourced.claim for sourced in catalogue.claims)
-    claims = [claim for claim in every if claim.experiment == experiment]
-    return {claim.id: len(comparisons(claim, cells)) for claim in claims} if cells else {}
+    points = [run.axes for run in catalogue.runs.get((experiment, scale), [])]
+    published = catalogue.published.get((experiment, scale))
+    cells = distinct_cells(points, published.numbers if published else None)
+    claims = [one.claim for one in _sourced(catalogue, experiment)]
+    printed = _printed(catalogue, experiment)
+    numbers = [cell for cell in cells if cell.published is not None]
+    of = {claim.id: numbers if claim.id in printed else cells for claim in claims}
+    return {claim.id: len(comparisons(claim, of[claim.id])) for claim in claims} if cells else {}
 
 
 def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:

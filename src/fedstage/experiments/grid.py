@@ -1,12 +1,12 @@
 """The values of a grid's axes, as tables and messages show them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
 from fedstage.errors import FedstageError
-from fedstage.settings.experiments import Table, Values
+from fedstage.settings.experiments import Experiment, Scale, Table, Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import suggest
@@ -50,6 +50,22 @@ def named(values: Values) -> list[tuple[Axis, Any]]:
     if isinstance(values, Mapping):
         return list(values.items())
     return [(label(value), value) for value in values]
+
+
+def with_seeds(experiment: Experiment, seeds: Collection[int]) -> Experiment:
+    """Return an experiment whose grid has other seeds, at all scales."""
+    scales = {
+        name: (scale or Scale()).model_copy(
+            update={"grid": _seeded({**experiment.grid, **(scale or Scale()).grid}, seeds)}
+        )
+        for name, scale in experiment.scales.items()
+    }
+    return experiment.model_copy(update={"scales": scales})
+
+
+def _seeded(grid: Mapping[str, Values], seeds: Collection[int]) -> dict[str, Values]:
+    first = [seed for seed in grid.get("seed", ()) if seed in seeds]
+    return {**grid, "seed": [*first, *sorted(set(seeds).difference(first))]}
 
 
 def label(value: Any) -> Axis:

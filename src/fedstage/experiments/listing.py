@@ -14,13 +14,19 @@ from fedstage.plan.graph import Stage
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import global_model
+from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.base import alternatives
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
+from fedstage.settings.ensembles import EnsembleTrainer
+from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.merging import Raw
+from fedstage.settings.model_rules import ServerRule
 from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.registry import PLUGINS
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
@@ -62,6 +68,8 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
     """
     if what in _CHOICES:
         return _choices(_CHOICES[what])
+    if what == "plugins":
+        return _plugins()
     if what == "stages":
         return _stages()
     if what == "methods":
@@ -99,6 +107,16 @@ def _choices(union: Any) -> Listing:
     """Return the alternatives of a setting, with the first sentence about each class."""
     rows = [[", ".join(kind.names()), _summary(kind)] for kind in alternatives(union)]
     return ["name", "about"], rows
+
+
+def _plugins() -> Listing:
+    """Return the alternatives of plugins, with where each is implemented and from which file."""
+    rows = [
+        [name, room, str(PLUGINS.files[kind.__module__]), _summary(kind)]
+        for room, kinds in sorted(PLUGINS.choices.items())
+        for name, kind in sorted(kinds.items())
+    ]
+    return ["name", "kind", "file", "about"], rows
 
 
 def _summary(kind: type) -> str:
@@ -176,9 +194,18 @@ def _accuracy(run: Run) -> str:
     return f"{max(scores, key=lambda row: row['round'])['top1_accuracy']:.2f}"
 
 
-_CHOICES: dict[str, Any] = {"models": Model, "data": Data, "partitions": Partition}
+_CHOICES: dict[str, Any] = {
+    "models": Model,
+    "data": Data,
+    "partitions": Partition,
+    "trainers": LocalTrainer,
+    "ensembles": EnsembleTrainer,
+    "rules": ServerRule,
+    "optimisers": ServerOptimiser,
+    "aggregators": Aggregator,
+}
 #: What can be listed.
-KINDS = ("methods", *_CHOICES, "stages", "experiments", "runs")
+KINDS = ("methods", *_CHOICES, "plugins", "stages", "experiments", "runs")
 
 
 def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

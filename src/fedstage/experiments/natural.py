@@ -1,10 +1,11 @@
 """The number of clients of a natural partition, where an experiment leaves it to the data."""
 
+from importlib import import_module
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
-from fedstage.errors import FedstageError
-from fedstage.settings.data import Data, DataOption, ParquetData, TableData
+from fedstage.errors import FedstageError, UncountedClients
+from fedstage.settings.data import Data, DataOption
 from fedstage.settings.merging import Raw
 from fedstage.settings.partitions import Natural
 from fedstage.settings.samples import check_clients
@@ -21,7 +22,7 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     Raises
     ------
     FedstageError
-        If the number stands in files that are missing or invalid, or in no column.
+        If there is no such number; UncountedClients if it is in files that are missing or invalid.
     """
     partition, data = settings.get("partition"), settings.get("data")
     natural = isinstance(partition, dict) and partition.get("name") == "natural"
@@ -36,19 +37,21 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
 def _count(where: str, data: Data, folder: Path | None) -> int:
     if data.centres is not None:
         return data.centres
-    if not isinstance(data, TableData | ParquetData):
+    if data.clients_in is None:
         raise FedstageError(
             f"{where}: clients: missing; how many data = {data.name} has depends on its settings, "
             "give a number and the stage partition names the right one"
         )
     if folder is None:
-        raise FedstageError(
+        raise UncountedClients(
             f"{where}: clients: missing, and no data folder to count them in; set data_folder in "
             "config.yaml or FEDSTAGE_DATA, or give clients"
         )
-    from fedstage.data.table_files import count_clients  # pyarrow, for this alone
-
+    counting = import_module(f"fedstage.{data.clients_in}")  # pyarrow, for this alone
     try:
-        return count_clients(data, folder)
+        count: int = counting.count_clients(data, folder)
     except FedstageError as error:
-        raise FedstageError(f"{where}: clients: missing, and not to be counted: {error}") from None
+        raise UncountedClients(
+            f"{where}: clients: missing, and not to be counted: {error}"
+        ) from None
+    return count

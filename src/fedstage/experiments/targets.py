@@ -7,7 +7,7 @@ from typing import Literal
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue
-from fedstage.experiments.descriptions import claims_on, comparisons_at, describe_runs
+from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.unlearning import forgets, traces_of
 from fedstage.plan.folders import folders_of
@@ -128,7 +128,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
     published = catalogue.published.get((experiment, scale))
     beside = ["published"] if published and published.comparable else []
     every: dict[str, list[str]] = {
-        "table": [*files("tables", (*formats, "tex")), *forgotten, *judged],
+        "table": [*files("tables", ("scores.csv", *formats, "tex")), *forgotten, *judged],
         "figures": figures(
             "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
         ),
@@ -168,9 +168,9 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     if what == "runs":
         return describe_runs(catalogue, experiment, scale)
     if what == "claims":
-        if not (claims := claims_on(catalogue, experiment)):
+        if not claims_on(catalogue, experiment):
             raise FedstageError(f"{experiment}: no claim is about it")
-        return {"claims": claims, "comparisons": comparisons_at(catalogue, experiment, _PAPER)}
+        return claims_to_judge(catalogue, experiment)
     if not forgets(catalogue, experiment, scale):
         raise FedstageError(f"{experiment}/{scale}: no run forgets a client")
     title = catalogue.experiments[experiment].title

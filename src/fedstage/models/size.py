@@ -6,6 +6,7 @@ from math import prod
 from fedstage.settings.models import (
     Architecture,
     Bert,
+    Cnn,
     CnnFedEt,
     CnnSmall,
     DeepMil,
@@ -55,6 +56,8 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
             return sum(_linear(inputs, outputs) for inputs, outputs in pairwise(widths))
         case CnnSmall():
             return _cnn_small(settings, shape, classes)
+        case Cnn():
+            return _cnn(settings, shape, classes)
         case ResNet():
             blocks = (int(settings.name.removeprefix("resnet")) - 2) // 6
             stages = _stages((16, 16, 32, 64), blocks, settings.norm, settings.shortcut == "B")
@@ -105,6 +108,13 @@ def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
         + _linear(second * (height // 4) * (width // 4), settings.hidden)
         + _linear(settings.hidden, classes)
     )
+
+
+def _cnn(settings: Cnn, shape: tuple[int, ...], classes: int) -> int:
+    widths = pairwise((shape[0], *settings.channels))
+    layers = sum(_stem(before, width, settings.norm) for before, width in widths)
+    pooled = prod(side >> len(settings.channels) for side in shape[1:])
+    return layers + _linear(settings.channels[-1] * pooled, classes)
 
 
 def _stem(channels: int, width: int, norm: Norm) -> int:

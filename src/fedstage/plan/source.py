@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.definitions import Reached, forget
-from fedstage.plan.graph import File, Job
+from fedstage.plan.graph import File, Job, job_behind
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import GRAPH, STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
@@ -32,6 +32,7 @@ from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, subclasses
 from fedstage.settings.exchange import teaches_public
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.registry import PLUGINS
 
 #: Modules, and rooms, of which definitions count one by one.
 DECLARING = (
@@ -43,8 +44,12 @@ DECLARING = (
 )
 
 
-#: Folders of results that are not named after the stage that makes them.
-_MADE_BY = {"choices": "choice", "retention": "retention_summary"}
+#: The stages that make the files of those folders of results that are not named after theirs.
+_MADE_BY = {
+    "choices": ("choice",),
+    "retention": ("retention_summary",),
+    "tables": ("run_scores", "tables"),
+}
 
 #: Classes of settings, each with its module.
 Classes = frozenset[tuple[str, str]]
@@ -52,7 +57,7 @@ Classes = frozenset[tuple[str, str]]
 
 def chosen_modules(settings: Settings) -> frozenset[str]:
     """Return the optional modules that these settings need."""
-    return frozenset(f"fedstage.{name}" for name in _chosen(settings))
+    return frozenset(_chosen(settings))
 
 
 def _chosen(value: Any) -> Iterator[str]:
@@ -65,7 +70,7 @@ def _chosen(value: Any) -> Iterator[str]:
         yield value.implemented_in
     fields = type(value).model_fields
     yield from (
-        module
+        f"fedstage.{module}"
         for key, module in value.uses.items()
         if getattr(value, key, fields[key].default) != fields[key].default
     )
@@ -76,9 +81,8 @@ def _chosen(value: Any) -> Iterator[str]:
 @cache
 def optional_modules() -> frozenset[str]:
     """Return the modules that only some settings need."""
-    used = {name for kind in subclasses(Settings) for name in kind.uses.values()}
-    named = {name for kind in _choices() for name in kind.modules()}
-    return frozenset(f"fedstage.{name}" for name in used | named)
+    used = {f"fedstage.{name}" for kind in subclasses(Settings) for name in kind.uses.values()}
+    return frozenset(used.union(*(kind.modules() for kind in _choices())))
 
 
 @cache
@@ -121,9 +125,13 @@ def fingerprint_of(job: Job) -> str:
 
 def sources_of(files: Iterable[str]) -> list[str]:
     """Return the fingerprints of the rules that make files, each once; settings have none."""
-    jobs = dict.fromkeys(file.job for file in files if isinstance(file, File))
-    folders = {file.split("/")[1] for file in files if not isinstance(file, File)}
-    stages = {_MADE_BY.get(name, name) for name in folders}
+    jobs, folders = dict[Job, None](), set[str]()
+    for file in dict.fromkeys(files):
+        if job := file.job if isinstance(file, File) else job_behind(file, GRAPH):
+            jobs[job] = None
+        else:
+            folders.add(file.split("/")[1])
+    stages = {name for folder in folders for name in _MADE_BY.get(folder, (folder,))}
     results = (stage_fingerprint(name) for name in stages & STAGES.keys())
     return sorted({*map(fingerprint_of, jobs), *results})
 
@@ -175,7 +183,7 @@ def classes_of(settings: Settings) -> Classes:
     values = (getattr(settings, key, None) for key in type(settings).model_fields)
     parts = (part for value in values for part in (value if isinstance(value, tuple) else [value]))
     below = (classes_of(part) for part in parts if isinstance(part, Settings))
-    inside = {(module, name) for module, name in found if module.startswith("fedstage.")}
+    inside = {(module, name) for module, name in found if module in modules()}
     return frozenset(inside).union(*below)
 
 
@@ -254,12 +262,18 @@ def _reached(
             if module not in optional_modules():
                 edges -= unchosen
             if module in choice_rooms():
-                edges |= {name for name in chosen if name.rpartition(".")[0] == module}
+                edges |= {name for name in chosen if module in _found_by(name)}
             waiting |= edges - declaring - found - new
         found |= new
         declared.add([source(module, package).code for module in new])
         waiting = declared.modules - optional_modules() - found
     return frozenset(found), declared
+
+
+def _found_by(module: str) -> frozenset[str]:
+    """Return the packages that find the module of an alternative, by its name or as a plugin."""
+    rooms = (f"fedstage.{room}" for room in PLUGINS.rooms_of(module))
+    return frozenset((module.rpartition(".")[0], *rooms))
 
 
 @cache

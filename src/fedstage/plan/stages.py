@@ -72,13 +72,16 @@ _TABLE = "csv parquet markdown html"
 
 #: The stages that present an experiment.
 RESULTS = (
-    _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex"),
+    _result("run_scores", "put all scores of an experiment's runs into one file", "scores"),
+    _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex",
+            "scores"),
     _result("figures", "draw accuracy over rounds, and the partition",
-            "accuracy partition samples"),
-    _result("comparison", "draw measured against published accuracy", "figure"),
-    _result("sweep", "draw accuracy over the values of an axis", "figure"),
+            "accuracy partition samples", "scores"),
+    _result("comparison", "draw measured against published accuracy", "figure",
+            "scores"),
+    _result("sweep", "draw accuracy over the values of an axis", "figure", "scores"),
     _result("claims", "judge a paper's claims by the metrics of an experiment", _TABLE,
-            "definitions measurements"),
+            "scores definitions measurements"),
     _of_plan("communication", "add up what clients send and receive, and draw accuracy against it",
              f"{_TABLE} by_run figure"),
     _of_plan("costs", "put accuracy, bytes, seconds and memory of each method into a table",
@@ -92,7 +95,7 @@ RESULTS = (
             f"{_TABLE} by_run overlap curves venn"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
     _result("report", "show table, curves, partition, claims and their origin in one HTML file",
-            "output", "definitions measurements"),
+            "output", "scores definitions measurements"),
     _result("forgetting", "list what still contains clients that aggregators have forgotten",
             "markdown csv"),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.remembered import key_of, recall, remember
+from fedstage.settings.registry import PLUGINS
 
 #: The folder of the package; tests read changed copies.
 PACKAGE = Path(__file__).parent.parent
@@ -59,8 +60,8 @@ def imports(module: str, package: Path = PACKAGE) -> frozenset[str]:
 
 @cache
 def modules(package: Path = PACKAGE) -> dict[str, Path]:
-    """Return the file of each module of the package."""
-    found = {}
+    """Return the file of each module of the package, and of plugins."""
+    found = dict(PLUGINS.files)
     for path in package.rglob("*.py"):
         names = ("fedstage", *path.relative_to(package).with_suffix("").parts)
         found[".".join(names).removesuffix(".__init__")] = path
@@ -80,10 +81,11 @@ def source(module: str, package: Path = PACKAGE) -> Source:
         lines = [json.dumps(_found_out(module, path, content))]
         remember(key, lines)
     code, named, imported, definitions = json.loads(lines[0])
-    inside = set(named) & modules(package).keys()
+    known = modules(package).keys()
+    inside = set(named) & known
     return Source(
         _as_code(code),
-        frozenset(inside | parents(inside)),
+        frozenset(inside | (parents(inside) & known)),
         imported,
         {name: _as_code(part) for name, part in definitions.items()},
     )

@@ -1,12 +1,13 @@
-"""Confidence intervals of means, by Student's t (Gosset 1908), with standard library only."""
+"""Confidence intervals of means: over seeds, of two papers' means, over seeds and test images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import atan, cos, floor, inf, isnan, nan, pi, sin, sqrt
+from math import isnan, nan, sqrt
 from statistics import fmean, stdev
 
+from scipy import stats
+
 LEVEL = 0.95
-_HALVINGS = 200  # more than a float has bits: bisection ends at its last digit
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,7 @@ def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interv
     n = len(values)
     if n < 2:
         return Interval(values[0] if n else nan, nan, nan, n)
-    mean = fmean(values)
-    half = student_t(level, n - 1) * stdev(values) / sqrt(n)
-    return Interval(mean, mean - half, mean + half, n)
+    return _around(fmean(values), stdev(values) / sqrt(n), n - 1, n, level)
 
 
 def welch_interval(
@@ -37,48 +36,49 @@ def welch_interval(
 ) -> tuple[float, float]:
     """Return the confidence interval of the difference of two means (Welch 1947).
 
-    Each is a mean, its deviation (n - 1) and n, of independent samples whose variances may differ.
-    Satterthwaite's degrees of freedom are rounded down, so that the interval is rather too wide;
+    Each is a mean, its deviation (n - 1) and n, of independent samples whose variances may differ;
     nan where a deviation is not known or of a single value.
     """
     (mean, std, n), (reference, its_std, its_n) = sample, other
     if min(n, its_n) < 2 or isnan(std) or isnan(its_std):
         return nan, nan
-    own, its = std**2 / n, its_std**2 / its_n
-    if own + its == 0:
-        return mean - reference, mean - reference
-    degrees = (own + its) ** 2 / (own**2 / (n - 1) + its**2 / (its_n - 1))
-    half = student_t(level, max(1, floor(degrees + 1e-9))) * sqrt(own + its)
-    return mean - reference - half, mean - reference + half
+    parts = [(std**2 / n, n - 1), (its_std**2 / its_n, its_n - 1)]
+    found = _around(
+        mean - reference, sqrt(sum(v for v, _ in parts)), satterthwaite(parts), n, level
+    )
+    return found.low, found.high
 
 
-def student_t(level: float, degrees: int) -> float:
-    """Return the t with P(|T| <= t) = level, for T of Student's distribution."""
-    low, high = 0.0, 1.0
-    while central_probability(high, degrees) < level and high < inf:
-        high *= 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if central_probability(middle, degrees) < level:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+def with_images(
+    values: Sequence[float], variance: float, images: int, level: float = LEVEL
+) -> Interval:
+    """Return the interval of a mean over seeds and test images together.
 
+    The seeds share one test set, so that its variance does not shrink with their number: the
+    squared standard error is s^2 / n + variance, with s the deviation over n seeds (which contains
+    the interaction of seeds and images), and Satterthwaite's degrees of freedom.
 
-def central_probability(t: float, degrees: int) -> float:
-    """Return P(|T| <= t) for whole degrees of freedom, as a finite sum.
-
-    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    Parameters
+    ----------
+    variance : float
+        Of the mean, by the draw of the test images.
+    images : int
+        The number of test images.
     """
-    theta = atan(t / sqrt(degrees))
-    odd = degrees % 2
-    term = cos(theta) if odd else 1.0
-    total = 0.0
-    for step in range(degrees // 2):
-        total += term
-        k = 2 * step + 1 + odd
-        term *= cos(theta) ** 2 * k / (k + 1)
-    if odd:
-        return 2 / pi * (theta + sin(theta) * total)
-    return sin(theta) * total
+    n = len(values)
+    if n < 2:
+        return Interval(values[0] if n else nan, nan, nan, n)
+    parts = [(stdev(values) ** 2 / n, n - 1), (variance, images - 1)]
+    error = sqrt(sum(variance for variance, _ in parts))
+    return _around(fmean(values), error, satterthwaite(parts), n, level)
+
+
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the degrees of freedom of a sum of variances, each with its own; 1 of none at all."""
+    bottom = sum(variance**2 / degrees for variance, degrees in parts)
+    return sum(variance for variance, _ in parts) ** 2 / bottom if bottom else 1.0
+
+
+def _around(mean: float, error: float, degrees: float, n: int, level: float) -> Interval:
+    half = float(stats.t.isf((1 - level) / 2, degrees)) * error
+    return Interval(mean, mean - half, mean + half, n)

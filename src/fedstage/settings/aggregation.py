@@ -12,6 +12,7 @@ class ServerStep(Choice):
     """How the server moves the model by the mean change of a round."""
 
     room: ClassVar[str] = "algorithm.aggregation.server_optimizers"
+    functions: ClassVar[tuple[str, ...]] = ("step",)
 
 
 class ServerMomentum(ServerStep):
@@ -85,6 +86,7 @@ class StaleDiscount(Choice):
     """How much an update counts that is stale."""
 
     room: ClassVar[str] = "algorithm.aggregation.discounts"
+    functions: ClassVar[tuple[str, ...]] = ("factor",)
     needs: ClassVar[Needs] = {"name": (Trait.AVERAGE,)}
     lacks: ClassVar[Lacks] = {"name": ("for which it must be constant", Trait.PLAIN_AVERAGE)}
 

@@ -28,6 +28,7 @@ class AggregationRule(Choice):
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
+    functions: ClassVar[tuple[str, ...]] = ("parameters", "combine")
     trained: ClassVar[bool] = False
     fitted: ClassVar[bool] = False
     trained_by: ClassVar[tuple[str, ...]] = ()

@@ -4,17 +4,20 @@ from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     ValidationInfo,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
+from fedstage.settings.registry import PLUGINS
 from fedstage.settings.traits import Lacks, Needs, Part
 
 Positive = Annotated[int, Field(ge=1)]
@@ -90,8 +93,15 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        for fault in self._faults() if info.context != RESTRICTED else ():
+        if info.context == RESTRICTED:
+            return self
+        completed = self._completed()
+        for fault in completed._faults():
             raise ValueError(fault)
+        return completed
+
+    def _completed(self) -> Self:
+        """Return these settings with what some of them imply for others that were left out."""
         return self
 
     def _faults(self) -> Iterator[str]:
@@ -102,9 +112,10 @@ class Settings(BaseModel):
         """Yield these settings and those in them, each with its key and what a class declares."""
         yield from (Part(key, self, *declared) for declared in _declared(type(self)))
         for name, named in _keys(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Settings):
-                yield from value.declarations(f"{key}.{named}" if key else named)
+            value, at = getattr(self, name), f"{key}.{named}" if key else named
+            for i, part in enumerate(value if isinstance(value, tuple) else (value,)):
+                if isinstance(part, Settings):
+                    yield from part.declarations(at if part is value else f"{at}.{i}")
 
     @cached_property
     def _field_hash(self) -> int:
@@ -148,11 +159,14 @@ class Choice(Settings):
     """An alternative, chosen by its name, such as a model or a local trainer.
 
     `room` is the package, below `fedstage`, that implements this kind, and `module` the
-    alternative's module there, by default of the alternative's name.
+    alternative's module there, by default of the alternative's name. A plugin implements its
+    alternatives in the module of their settings. `functions` are what a module of this kind must
+    define.
     """
 
     room: ClassVar[str]
     module: ClassVar[str] = ""
+    functions: ClassVar[tuple[str, ...]] = ()
     name: str
 
     @classmethod
@@ -162,23 +176,35 @@ class Choice(Settings):
 
     @classmethod
     def modules(cls) -> tuple[str, ...]:
-        """Return the modules, below `fedstage`, that implement the alternatives of this class."""
-        return tuple(f"{cls.room}.{cls.module or name}" for name in cls.names())
+        """Return the modules that implement the alternatives of this class."""
+        return tuple(cls._implementing(name) for name in cls.names())
 
     @property
     def implemented_in(self) -> str:
-        """The module, below `fedstage`, that implements this alternative."""
-        return f"{self.room}.{self.module or self.name}"
+        """The module that implements this alternative."""
+        return self._implementing(self.name)
+
+    @classmethod
+    def _implementing(cls, name: str) -> str:
+        if cls.__module__ in PLUGINS.files:
+            return cls.__module__
+        return f"fedstage.{cls.room}.{cls.module or name}"
 
 
 def alternatives(union: Any) -> tuple[type[Choice], ...]:
     """Return the classes of a union of choices, such as `LocalTrainer`."""
-    return get_args(get_args(union)[0])
+    return with_plugins(get_args(get_args(union)[0]))
+
+
+def with_plugins(kinds: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the classes of a union, and what plugins add: all of the same rooms."""
+    choices = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Choice))
+    return (*kinds, *PLUGINS.of_rooms({kind.room for kind in choices}))
 
 
 def implementation(choice: Choice) -> ModuleType:
     """Import the module of an alternative."""
-    return import_module(f"fedstage.{choice.implemented_in}")
+    return import_module(choice.implemented_in)
 
 
 def subclasses(kind: type[Settings]) -> Iterator[type[Settings]]:
@@ -199,7 +225,14 @@ def expand_choice(value: Any) -> Any:
     return value
 
 
+class _WithPlugins:
+    """Opens a union to the alternatives of plugins when its schema is built."""
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler(Union[with_plugins(get_args(union))])  # noqa: UP007
+
+
 T = TypeVar("T")
 
 #: A union of choices by their `name`, in full or in short form: ``ByName[FedAvg | FedProx]``.
-ByName = Annotated[T, Field(discriminator="name"), BeforeValidator(expand_choice)]
+ByName = Annotated[T, Field(discriminator="name"), BeforeValidator(expand_choice), _WithPlugins()]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import Name, Settings
+from fedstage.settings.base import Name, Rate, Settings
 from fedstage.settings.published import Columns
 from fedstage.settings.scores import Cells
 
@@ -65,6 +65,10 @@ class Claim(Settings):
     """The paper's effect, unless its tables have the number."""
     quantifier: Literal["all", "mean"] = "all"
     """The claim is about every comparison, or their average."""
+    primary: bool = False
+    """Of the few claims that the paper stands for, judged on the mean over their cells."""
+    margin: Rate | None = None
+    """A difference that is nearer to 0 than this, in units of the metric, is practically nil."""
 
     def _faults(self) -> Iterator[str]:
         given = {name for name in _PARTS if getattr(self, name) is not None}
@@ -80,6 +84,13 @@ class Claim(Settings):
             yield f"claim {self.id!r}: at_least = {low:g}: must not be above at_most = {high:g}"
         if self.ratio is not None and high <= 0:
             yield f"claim {self.id!r}: at_most = {high:g}: of a ratio must be above 0"
+        if self.margin is not None and self.than is None:
+            yield (
+                f"claim {self.id!r}: margin = {self.margin:g}: only with greater or less; the "
+                "bounds of other claims are their margins"
+            )
+        if self.primary and self.than is not None and self.margin is None:
+            yield f"claim {self.id!r}: margin: missing, a primary claim must have one"
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -92,11 +103,37 @@ class Claim(Settings):
         return -float("inf") if low is None else low, float("inf") if high is None else high
 
 
+#: Numbers of seeds, rising.
+Looks = list[Annotated[int, Field(ge=2)]]
+
+
 class ClaimList(Settings):
     """The claims of a file."""
 
+    looks: Looks = []
+    """Numbers of seeds at which claims are judged, such as [5, 10, 20]; by default any number."""
     claims: list[Claim]
     """The claims."""
+
+    def _faults(self) -> Iterator[str]:
+        if sorted(set(self.looks)) != self.looks:
+            yield f"looks = {self.looks}: must rise"
+
+
+class Family(Settings):
+    """The claims of a file, whose p-values are corrected for one another.
+
+    All claims of the file count, also those that are about other experiments.
+    """
+
+    claims: list[Name]
+    """Their ids, as far as they are about this experiment."""
+    primary: int
+    """How many primary claims the file has."""
+    exploratory: int
+    """How many others it has."""
+    looks: Looks = []
+    """Numbers of seeds at which they are judged."""
 
 
 class ClaimsToJudge(ClaimList):
@@ -104,6 +141,10 @@ class ClaimsToJudge(ClaimList):
 
     comparisons: dict[str, int] = {}
     """How many comparisons each claim makes at the paper's scale."""
+    families: list[Family] = []
+    """The claims by the files that they are in; claims without a file are one more family."""
+    printed: list[Name] = []
+    """Claims that are judged on cells whose number the paper prints."""
 
 
 _BOUNDS = {"at_least", "at_most"}

@@ -55,6 +55,8 @@ class Config(Settings):
     """Claims of this file."""
     data_folder: str | None = None
     """Folder of the raw data."""
+    plugins: list[str] = []
+    """Your own methods, models and data sets: Python files, and folders of them."""
     keep: Keep = "all"
     """Files of rounds that stay on disk."""
     state_every: Positive = 10

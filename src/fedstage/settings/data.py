@@ -26,7 +26,7 @@ from fedstage.settings.data_sets import (
     count_parts,
     faults_of,
 )
-from fedstage.settings.tables import TableColumns
+from fedstage.settings.tables import CLIENT_COLUMN, OwnerColumns, TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
 Length = Annotated[int, Field(ge=3)]
@@ -109,13 +109,34 @@ class TorchvisionData(Sized, ImageSet):
         return Known((3, 32, 32), 100 if self.name == "cifar100" else 10, self._parts())
 
 
-class ParquetData(Sized, ImageSet):
+class Resized(ImageSet):
+    """Images of any size, in three channels."""
+
+    image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Height and width that images are resized to, by default their own."""
+    resampling: Literal["bilinear", "area"] = "bilinear"
+    """How: by Pillow's bilinear filter, or each pixel the mean over the area that it covers."""
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.resampling != "bilinear" and self.image_size is None:
+            yield f"resampling = {self.resampling!r}: only with image_size"
+
+    @property
+    def known(self) -> Known:
+        """The shape that images are given."""
+        return Known(None if self.image_size is None else (3, self.image_size, self.image_size))
+
+
+class ParquetData(Sized, Resized):
     """Images in the Parquet layout of the Hugging Face hub.
 
     Files are `train*.parquet` and `test*.parquet` with encoded images in column `img` or `image`
     and an integer column of labels.
     """
 
+    clients_in: ClassVar[str | None] = "data.table_files"
+    clients_hint: ClassVar[str] = CLIENT_COLUMN
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "train": ("{folder}/train*.parquet",),
         "test": ("{folder}/test*.parquet", "{folder}/valid*.parquet"),
@@ -127,38 +148,81 @@ class ParquetData(Sized, ImageSet):
     """Column of classes."""
     client_column: str | None = None
     """Column of clients, which the natural partition follows."""
-    image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Height and width that images are resized to, by default their own."""
-
-    @property
-    def known(self) -> Known:
-        """The shape that images are given."""
-        return Known(None if self.image_size is None else (3, self.image_size, self.image_size))
 
 
-class TableData(Sized, TableColumns):
-    """Tables of features, CSV or Parquet, one row per sample.
+class OwnSamples(Sized):
+    """Samples of one's own in a folder, whose test samples may be drawn."""
 
-    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``. What the
-    columns mean: `TableColumns`.
-    """
-
-    samples: ClassVar[str] = "features"
-    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "tables": ("{folder}/*.[cp][sa][vr]*",)  # CSV or Parquet, or both
-    }
-    name: Literal["table"]
     folder: str
     """Folder below the data folder."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Share of all rows for testing where there are no test files, drawn with `split_seed`, as
-    evenly over clients and labels as can be.
+    """Share of all samples for testing where none are set apart, drawn with `split_seed`, as evenly
+    over clients and labels as can be.
     """
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
         if self.test_fraction is not None and self.division is not None:
             yield "test_fraction and division: give one of them"
+
+
+class ImageFolder(OwnSamples, Resized):
+    """Images in folders with the names of their classes.
+
+    Files are CLASS/NAME.png or, with `client_folders`, CLIENT/CLASS/NAME.png (or another format).
+    Where there are folders `train` and `test`, these are in them; otherwise a `test_fraction` of
+    all images, by default 0.2, is for testing.
+    """
+
+    clients_in: ClassVar[str | None] = "data.image_files"
+    clients_hint: ClassVar[str] = "set data.client_folders = true, with folders CLIENT/CLASS"
+    name: Literal["image_folder"]
+    client_folders: bool = False
+    """The folders of classes are in folders of clients, which the natural partition follows."""
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether the folders name clients."""
+        return self.client_folders
+
+
+class OwnTables(OwnSamples, OwnerColumns):
+    """Tables, CSV or Parquet, one row per sample.
+
+    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``.
+    """
+
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "tables": ("{folder}/*.[cp][sa][vr]*",)  # CSV or Parquet, or both
+    }
+    clients_in: ClassVar[str | None] = "data.table_files"
+    clients_hint: ClassVar[str] = CLIENT_COLUMN
+
+
+class Texts(DataSet):
+    """Texts as tokens: numbers of WordPieces in a vocabulary."""
+
+    samples: ClassVar[str] = "tokens"
+    length: Length = 128
+    """The first tokens of a text that are kept."""
+    vocabulary: str | None = None
+    """File of WordPieces below the data folder, one piece per line; by default made from the
+    training texts.
+    """
+    vocabulary_size: VocabularySize = 30_522
+    """Pieces of the vocabulary that is made from the training texts."""
+
+    @property
+    def known(self) -> Known:
+        """The tokens; the classes are found in the texts."""
+        return Known((self.length,))
+
+
+class TableData(OwnTables, TableColumns):
+    """Tables of features. What the columns mean: `TableColumns`."""
+
+    samples: ClassVar[str] = "features"
+    name: Literal["table"]
 
 
 class HeartDisease(DataSet):
@@ -229,13 +293,31 @@ class Camelyon16(DataSet):
     server_validation: ClassVar[int] = 0
 
 
-class AgNews(Sized):
+class TextData(OwnTables, Texts):
+    """Tables of texts, with a column of texts and one of labels."""
+
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **OwnTables.raw,
+        "vocabulary": ("{vocabulary}",),
+    }
+    module: ClassVar[str] = "text_tables"
+    name: Literal["texts"]
+    text: str = "text"
+    """Column of texts."""
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        for key in ("label", "client_column"):
+            if getattr(self, key) == self.text:
+                yield f"{key} = {self.text!r}: is the text"
+
+
+class AgNews(Sized, Texts):
     """AG News as published, or texts in the same form.
 
     The classes are the numbers that occur; line n of ``classes.txt`` is the name of class n.
     """
 
-    samples: ClassVar[str] = "tokens"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "train": ("{folder}/train.csv",),
         "test": ("{folder}/test.csv",),
@@ -246,22 +328,9 @@ class AgNews(Sized):
     name: Literal["ag_news"]
     folder: str = "ag_news"
     """Folder below the data folder."""
-    length: Length = 128
-    """The first tokens of a text that are kept."""
-    vocabulary: str | None = None
-    """File of WordPieces below the data folder, one piece per line; by default made from the
-    training texts.
-    """
-    vocabulary_size: VocabularySize = 30_522
-    """Pieces of the vocabulary that is made from the training texts."""
-
-    @property
-    def known(self) -> Known:
-        """The tokens; the classes are found in the texts."""
-        return Known((self.length,))
 
 
-class Sent140(DataSet):
+class Sent140(Texts):
     """Sentiment140 as published, tweets of 2 classes.
 
     Users are divided into disjoint groups: of `test`, of `held_out` and `server_validation`, and
@@ -269,7 +338,6 @@ class Sent140(DataSet):
     open.
     """
 
-    samples: ClassVar[str] = "tokens"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "tweets": ("{folder}/training.1600000.processed.noemoticon.csv",),
         "vocabulary": ("{vocabulary}",),
@@ -289,12 +357,6 @@ class Sent140(DataSet):
     """Seed by which users are divided."""
     length: Length = 256
     """The first tokens of a text that are kept."""
-    vocabulary: str | None = None
-    """File of WordPieces below the data folder, one piece per line; by default made from the
-    training texts.
-    """
-    vocabulary_size: VocabularySize = 30_522
-    """Pieces of the vocabulary that is made from the training texts."""
 
     @property
     def known(self) -> Known:
@@ -314,8 +376,10 @@ class Sent140(DataSet):
             )
 
 
-Images = Digits | TorchvisionData | ParquetData
-Data = ByName[Images | TableData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140]
+Images = Digits | TorchvisionData | ParquetData | ImageFolder
+Data = ByName[
+    Images | TableData | TextData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
+]
 
 
 class DataOption(Settings):

@@ -40,10 +40,13 @@ class DataSet(Choice):
     below the data folder, by default all of `folder`; {braces} stand for the value of a setting,
     and the first pattern that matches any files counts. Their content determines the data set
     (`fedstage.storage.raw_files`); files that the loader verifies by checksums need not be named.
-    `centres`: how many natural clients the set has by definition.
+    `centres`: how many natural clients the set has by definition; or `clients_in`: the module,
+    below `fedstage` and without torch, whose ``count_clients(settings, folder)`` counts them in the
+    files. `clients_hint`: what to do where the natural partition has none.
     """
 
     room: ClassVar[str] = "data.datasets"
+    functions: ClassVar[tuple[str, ...]] = ("load",)
     lacks: ClassVar[Lacks] = {
         "no are_images": ("whose samples are {0.samples}", Trait.IMAGES),
         "no server_validation": ("", Trait.VALIDATION),
@@ -53,6 +56,8 @@ class DataSet(Choice):
     in_folder: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
     centres: ClassVar[int | None] = None
+    clients_in: ClassVar[str | None] = None
+    clients_hint: ClassVar[str] = "choose another partition"
 
     @property
     def are_images(self) -> bool:

@@ -14,6 +14,7 @@ class Ensemble(Choice):
     """
 
     room: ClassVar[str] = "algorithm.ensemble_trainers"
+    functions: ClassVar[tuple[str, ...]] = ("shares",)
     members: ClassVar[tuple[str, ...]] = ("aggregated",)
     average: Literal["logits", "probabilities"] = "logits"
     """What of its members an ensemble averages."""

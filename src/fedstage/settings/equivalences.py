@@ -27,7 +27,7 @@ from fedstage.settings.transfers import KlTransfer
 OF_TEACHERS = ("temperature", "tau_squared", "softened", "sharpening")
 
 #: Settings of clients that matter only in several rounds, at their defaults.
-IN_ONE_TRAINING = {"round_decay": 1.0, "batches": "anew"}  # prose: ok
+IN_ONE_TRAINING = {"round_decay": 1.0, "round_cosine": None, "batches": "anew"}  # prose: ok
 
 
 @cache

@@ -36,6 +36,8 @@ class Table(Settings):
     """Further columns: `maximum`, the highest of all rounds, is what some released code reports."""
     over: str | None = None
     """A further figure shows the metric over the values of this axis."""
+    notes: list[str] = []
+    """Further lines of the legend, in Markdown."""
 
     @model_validator(mode="before")
     @classmethod

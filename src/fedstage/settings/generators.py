@@ -34,6 +34,7 @@ class OfClients(ImageGenerator):
     The fields in `of_sampling` are those that only the server reads, once generators are trained.
     """
 
+    functions: ClassVar[tuple[str, ...]] = ("train", "sample")
     of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
     lacks: ClassVar[Lacks] = {"name": ("", Trait.FROM_SERVER)}
     samples: Positive = 7500

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from fedstage.settings.base import Positive, Settings
-from fedstage.settings.models import Model, head_of
+from fedstage.settings.models import Model, default_head, head_of, with_default
 from fedstage.settings.participants import shares_of, unbound_needed
 from fedstage.settings.staleness import Staleness, Synchronised
 from fedstage.settings.traits import Lacks, Needs, Trait
@@ -26,7 +26,9 @@ class BoundClients(Settings):
 class Groups(Settings):
     """Which clients participate in a round, and which global model each participant trains."""
 
-    needs: ClassVar[Needs] = {"head_sharing": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE)}
+    needs: ClassVar[Needs] = {
+        "head_sharing": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE, Trait.HEAD)
+    }
     lacks: ClassVar[Lacks] = {
         "no server_model": ("", Trait.SERVER_MODEL),
         "client_groups=drawn": ("by which their number is drawn", Trait.FIXED_GROUPS),
@@ -73,6 +75,20 @@ class Groups(Settings):
     """What is left of equal shares goes to the first groups, one each, or to the main model's
     group.
     """
+
+    def _completed(self) -> Self:
+        """Give models without a head the default one of what needs it."""
+        if (head := default_head(self.declarations())) is None:
+            return self
+        changed = {
+            "model": with_default(self.model, head),
+            "architectures": tuple(with_default(model, head) for model in self.architectures),
+            "client_architectures": tuple(
+                part.model_copy(update={"model": part.model and with_default(part.model, head)})
+                for part in self.client_architectures
+            ),
+        }
+        return self.model_copy(update=changed)
 
     def _faults(self) -> Iterator[str]:
         if self.participants > self.clients:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
+from fedstage.settings.models import Head
 from fedstage.settings.traits import KEEPING, OF_STUDENTS, Lacks, Needs, Trait
 
 #: What clients send, and learn from one another by.
@@ -16,15 +17,18 @@ class LocalTraining(Choice):
     `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
     learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
     their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
-    logits. `needs_head`: whether that reads the representation of a model with a head.
+    logits. `needs_head`: whether that reads the representation of a model with a head, and
+    `default_head` the head of models that have none.
     `history`: of how many of the last global models a participant learns, `judged`: whether their
     losses on the server's validation set count, and `models_sent` how many the server then sends.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
+    functions: ClassVar[tuple[str, ...]] = ("Trainer",)
     needs: ClassVar[Needs] = {
         "history": (Trait.STATISTICS,),
         "judged": (Trait.VALIDATION,),
+        "needs_head": (Trait.HEAD,),
         "exchanges=logits": (*KEEPING, Trait.CLIENTS, Trait.PRESENT),
         "exchanges=features": (*KEEPING, Trait.SERVER_MODEL),
     }
@@ -39,6 +43,7 @@ class LocalTraining(Choice):
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
     needs_head: ClassVar[bool] = False
+    default_head: ClassVar[Head] = Head()
 
     @property
     def history(self) -> int:
@@ -116,14 +121,12 @@ class FedNova(LocalTraining):
 
 
 class Moon(LocalTraining):
-    """A contrast of representations (Li, He, Song 2021).
-
-    The model needs a `head`, whose representation is compared.
-    """
+    """A contrast of representations of the model's head (Li, He, Song 2021)."""
 
     keeps_state: ClassVar[bool] = True
     own_loss: ClassVar[bool] = True
     needs_head: ClassVar[bool] = True
+    default_head: ClassVar[Head] = Head(hidden=128, width=256, relu=False)
     name: Literal["moon"]
     mu: NonNegative = 5.0
     """Weight of the contrast."""

@@ -66,3 +66,14 @@ def plain(key: str, value: Any) -> Any:
     if isinstance(value, str) and _EXPONENT.fullmatch(value):
         return float(value)
     return value
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return nested settings with dots in their keys, and their values as texts."""
+    flat: dict[str, str] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = str(value)
+    return flat

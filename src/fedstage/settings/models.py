@@ -3,12 +3,13 @@
 One file because all alternatives of one choice are read next to one another.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
+from fedstage.settings.traits import Lacks, Part, Trait
 
 Norm = Literal["batch", "group", "none"]
 #: Of residual blocks that change the number of channels: without (A) or with a projection (B).
@@ -34,6 +35,8 @@ class Architecture(Choice):
     """
 
     room: ClassVar[str] = "models.architectures"
+    lacks: ClassVar[Lacks] = {"no head": ("which takes none", Trait.HEAD)}
+    functions: ClassVar[tuple[str, ...]] = ("network",)
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True
@@ -60,6 +63,20 @@ class CnnSmall(Headed):
     """Channels of the first convolution; the second has twice as many."""
     hidden: Positive = 64
     """Units of the first linear layer."""
+    norm: Norm = "none"
+    """Normalisation behind each convolution."""
+
+
+class Cnn(Headed):
+    """3x3 convolutions, each with 2x2 max-pooling, and one linear layer."""
+
+    smallest: ClassVar[int | None] = 8
+    pools_maps: ClassVar[bool] = True
+    name: Literal["cnn"]
+    channels: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=3)] = (
+        16, 32, 64,
+    )  # fmt: skip
+    """Channels of the convolutions."""
     norm: Norm = "none"
     """Normalisation behind each convolution."""
 
@@ -314,7 +331,7 @@ class Bert(Transformer):
     """Dimension between the two layers behind attention."""
 
 
-_Common = CnnSmall | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
+_Common = CnnSmall | Cnn | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
 _OfPapers = ResNetWide | DeepMil | EfficientNet | CnnFedEt | ResNet18 | Vgg19
 Model = ByName[_Common | _OfPapers | DistilBert | Lstm | Bert | Perceptron]
 
@@ -323,6 +340,20 @@ def head_of(model: Architecture) -> Head | None:
     """Return the head of a model, if it has one."""
     head: Head | None = getattr(model, "head", None)
     return head
+
+
+def default_head(parts: Iterable[Part]) -> Head | None:
+    """Return the `default_head` of the first part that needs models with a head, if one does."""
+    for part in parts:
+        if any(Trait.HEAD in part.needs[condition] for condition in filter(part.holds, part.needs)):
+            return getattr(part.settings, "default_head", Head())
+    return None
+
+
+def with_default(model: Model, head: Head) -> Model:
+    """Return a model with this head, if it has none and its architecture takes one."""
+    takes = isinstance(model, Headed) and model.head is None
+    return model.model_copy(update={"head": head}) if takes else model
 
 
 def has_batch_norm(model: Model) -> bool:

@@ -87,6 +87,7 @@ class LossOfLabels(Choice):
     """The loss that clients minimise."""
 
     room: ClassVar[str] = "training.losses"
+    functions: ClassVar[tuple[str, ...]] = ("loss",)
 
 
 class CrossEntropy(LossOfLabels):
@@ -119,6 +120,8 @@ class Client(Optimiser):
     """Steps of the participant; or give epochs."""
     round_decay: Share = 1.0
     """What multiplies the learning rate once a round; `schedule` runs within a round."""
+    round_cosine: Positive | None = None
+    """Over so many rounds half a cosine multiplies the learning rate down to 0, where it stays."""
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
     """What becomes of the samples that do not fill a batch, or of a single one."""
     batches: Literal["anew", "continued"] = "anew"  # prose: ok

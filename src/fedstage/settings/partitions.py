@@ -9,6 +9,7 @@ class Scheme(Choice):
     """A scheme that deals out samples."""
 
     room: ClassVar[str] = "data.partitions"
+    functions: ClassVar[tuple[str, ...]] = ("assign",)
 
 
 class Iid(Scheme):

@@ -28,7 +28,6 @@ from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import (
     check_clients,
-    check_heads,
     check_maps,
     check_parts,
     check_public,
@@ -143,8 +142,6 @@ class Recipe(Groups):
             )
         if self.global_trainer is not None or self.local.exchanges == "logits":
             yield from check_public(self.data, self.public, self.core, self.generator)
-        if self.local.needs_head:
-            yield from check_heads(f"local = {self.local.name}", models_of(self))
         if self.local.exchanges == "features":
             yield from check_parts(f"local = {self.local.name}", self.model, models)
         if self.global_trainer and self.server and has_factors(self.server):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from fedstage.settings.data import AgNews, Data, Sent140
+from fedstage.settings.data import Data, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
 from fedstage.settings.models import Lower, Model, OfTexts, Upper, head_of
@@ -42,9 +42,8 @@ def check_public(
 def check_clients(data: Data, partition: Partition) -> Iterator[str]:
     """Yield that a natural partition has no clients."""
     if partition.name == "natural" and not data.has_clients:
-        named = hasattr(data, "client_column")
-        hint = "name one in data.client_column" if named else "choose another partition"
-        yield f"partition = natural: data = {data.name} has no column of clients; {hint}"
+        fault = f"partition = natural: data = {data.name} has no column of clients"
+        yield f"{fault}; {data.clients_hint}"
 
 
 def check_samples(
@@ -64,7 +63,7 @@ def check_samples(
             )
         if numerics.compile and not model.compiles:
             yield f"numerics.compile = true: not for model = {model.name}; use false"
-        if not isinstance(model, OfTexts) or not isinstance(data, AgNews | Sent140):
+        if not isinstance(model, OfTexts) or not isinstance(data, Texts):
             continue
         if model.vocabulary < data.vocabulary_size:
             yield (
@@ -99,16 +98,6 @@ def check_parts(where: str, server: Model, clients: tuple[Model, ...]) -> Iterat
             yield (
                 f"architectures: {model.name}.width = {model.width}: must be the server's, "
                 f"model.width = {server.width}"
-            )
-
-
-def check_heads(where: str, models: Iterable[Model]) -> Iterator[str]:
-    """Yield models without a representation that can be read."""
-    for model in models:
-        if head_of(model) is None:
-            yield (
-                f"{where}: reads representations, and model = {model.name!r} has no head, "
-                "such as MOON's model.head = {hidden: 128, width: 256, relu: false}"
             )
 
 

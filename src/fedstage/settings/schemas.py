@@ -50,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write the schemas into the folder that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m fedstage.settings.schemas")
     parser.add_argument("folder", type=Path, help="folder of config.schema.json and the others")
-    folder: Path = parser.parse_args(argv).folder
+    write_schemas(parser.parse_args(argv).folder)
+
+
+def write_schemas(folder: Path) -> None:
+    """Write the schemas into a folder; with the settings of the plugins that are loaded."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, schema in schemas().items():
         (folder / name).write_text(as_text(schema), encoding="utf-8")

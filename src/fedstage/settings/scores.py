@@ -59,7 +59,8 @@ Retained = Literal[
     "distance",
     "fluctuation",
 ]
-RETAINED: frozenset[str] = frozenset(get_args(Retained))
+#: Claims may also be about the overlap of what a run and the other methods have learnt.
+RETAINED: frozenset[str] = frozenset({*get_args(Retained), "overlap"})
 
 #: Columns of the metrics in percent; higher is better.
 Score = Literal["top1_accuracy", "balanced_accuracy", "auc"]

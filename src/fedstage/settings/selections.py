@@ -13,6 +13,7 @@ class Selection(Choice):
     """
 
     room: ClassVar[str] = "algorithm.one_shot.selections"
+    functions: ClassVar[tuple[str, ...]] = ("choose",)
     needs: ClassVar[Needs] = {"name": (Trait.CHOSEN,)}
     judged: ClassVar[bool] = False
     count: Positive

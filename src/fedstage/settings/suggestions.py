@@ -7,6 +7,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from fedstage.settings.base import with_plugins
+
 
 def suggest(given: Any, known: Iterable[str]) -> str:
     """Return ``; did you mean 'client'?`` for the known name nearest to one, or nothing."""
@@ -33,6 +35,7 @@ def _kinds(annotation: Any, place: Sequence[int | str]) -> Iterator[type[BaseMod
     elif origin is Annotated:
         yield from _kinds(inner[0], place)
     elif origin in (Union, UnionType):
+        inner = with_plugins(inner)
         chosen = [kind for kind in inner if place and place[0] in _names(kind)]
         for kind in chosen or inner:
             yield from _kinds(kind, place[1:] if chosen else place)

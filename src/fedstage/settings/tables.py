@@ -1,4 +1,4 @@
-"""The columns of tables of features."""
+"""The columns of tables of samples."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -7,21 +7,34 @@ from pydantic import Field
 
 from fedstage.settings.base import Settings
 
+#: How the samples of a table get clients.
+CLIENT_COLUMN = "name one in data.client_column"
+
 #: Names of columns.
 Columns = Annotated[tuple[str, ...], Field(strict=False)]
 
 
-class TableColumns(Settings):
+class OwnerColumns(Settings):
+    """Which columns are the class and the client of a sample."""
+
+    label: str = "label"
+    """Column of classes: integers, texts or booleans."""
+    client_column: str | None = None
+    """Column of the natural partition's clients: integers, texts or booleans."""
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.client_column == self.label:
+            yield f"client_column = {self.label!r}: is the label"
+
+
+class TableColumns(OwnerColumns):
     """What the columns of a table are.
 
     Numbers are standardised by the mean and deviation of the clients' training rows; texts,
     booleans and the columns of `categorical` are one-hot coded with the categories there.
     """
 
-    label: str = "label"
-    """Column of classes: integers, texts or booleans."""
-    client_column: str | None = None
-    """Column of the natural partition's clients: integers, texts or booleans."""
     features: Columns = ()
     """Columns of features, by default all others."""
     drop: Columns = ()
@@ -37,8 +50,6 @@ class TableColumns(Settings):
         yield from super()._faults()
         if self.features and self.drop:
             yield "features and drop: give one of them"
-        if self.client_column == self.label:
-            yield f"client_column = {self.label!r}: is the label"
         for key in ("features", "drop", "categorical"):
             columns = getattr(self, key)
             for column in columns:

@@ -17,6 +17,7 @@ class StudentLoss(Choice):
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
+    functions: ClassVar[tuple[str, ...]] = ("targets", "loss")
     teacher: ClassVar[Teacher] = "ensemble"
     selects: ClassVar[bool] = False
     diverges: ClassVar[bool] = False

@@ -20,6 +20,7 @@ class OutlierSource(Choice):
     """What samples of the unknown class are made from, out of a client's own of these kinds."""
 
     room: ClassVar[str] = "algorithm.one_shot.outliers"
+    functions: ClassVar[tuple[str, ...]] = ("make",)
     samples: ClassVar[tuple[str, ...]] = ("images",)
 
 

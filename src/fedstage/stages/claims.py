@@ -13,6 +13,7 @@ from fedstage.storage.files import save_text
 def claims(
     *,
     runs: Path,
+    scores: Path | None = None,
     definitions: Path,
     csv: Path,
     parquet: Path,
@@ -30,7 +31,7 @@ def claims(
         Parquet tables with a column for every axis, for `seed` and for further metrics, such as
         seconds; metrics that none of them has are read from the runs' metrics files.
     """
-    judged = judge_claims(runs, definitions, measurements or [])
+    judged = judge_claims(runs, definitions, measurements or [], scores)
     experiment = judged.experiment
     rows = claim_rows(judged.judgements, experiment.metric)
     write_csv(csv, rows, SCHEMA.names)

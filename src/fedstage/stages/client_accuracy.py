@@ -5,10 +5,10 @@ from pathlib import Path
 import torch
 
 from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_labelled, read_owned
+from fedstage.data.samples import read_clients, read_labelled, read_owned
 from fedstage.plan.inputs import ClientAccuracyInputs
-from fedstage.results.clients.columns import CLIENTS_SCHEMA
-from fedstage.results.clients.measures import of_classes, of_mixes, of_validation
+from fedstage.results.clients.columns import CLIENTS_SCHEMA, TEST, VALIDATION
+from fedstage.results.clients.measures import of_classes, of_mixes, of_own
 from fedstage.results.scores import score
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, load_model
@@ -17,7 +17,11 @@ from fedstage.training.inference import compute_logits
 
 
 def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output: Path) -> None:
-    """Write a row for each client and kind of accuracy, and a row for each class."""
+    """Write a row for each client and kind of accuracy, and a row for each class.
+
+    Clients have test samples of their own where the partition is natural and the data set has the
+    clients of its test samples. Elsewhere the accuracy on their own mix of classes is an estimate.
+    """
     device, info = begin(recipe, read.info)
     trained = load_model(read.model, recipe.model, info, device, recipe.numerics)
 
@@ -29,10 +33,11 @@ def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output:
     if recipe.validation:
         samples, owners = read_owned(read.clients, "validation")
         predicted, labels = logits_of(read.data, samples)
-        rows += of_validation(predicted.argmax(1) == labels, owners)
+        rows += of_own(VALIDATION, predicted.argmax(1) == labels, owners, recipe.clients)
     predicted, labels = logits_of(read.test, None)
-    rows += [
-        *of_mixes(score(predicted, labels), read_counts(read.histogram)),
-        *of_classes(predicted, labels),
-    ]
-    save_rows(output, rows, CLIENTS_SCHEMA)
+    tested = read_clients(read.test) if recipe.partition.name == "natural" else None
+    if tested is not None:
+        rows += of_own(TEST, predicted.argmax(1) == labels, tested, recipe.clients)
+    else:
+        rows += of_mixes(score(predicted, labels), read_counts(read.histogram))
+    save_rows(output, [*rows, *of_classes(predicted, labels)], CLIENTS_SCHEMA)

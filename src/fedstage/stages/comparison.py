@@ -10,12 +10,12 @@ from fedstage.results.tables.runs import read_scores
 from fedstage.results.tables.summary import summarise
 
 
-def comparison(*, runs: Path, figure: list[Path]) -> None:
+def comparison(*, runs: Path, scores: Path | None = None, figure: list[Path]) -> None:
     """Draw the measured and the published accuracy of each cell of `runs` that has both.
 
     The figure has a path for each format, and one for its caption.
     """
-    experiment, frame = read_scores(runs)
+    experiment, frame = read_scores(runs, scores)
     table = summarise(frame, experiment.axes, experiment.metric)
     people = for_people(experiment)
     shown = frame_for_people(table, experiment)

@@ -11,7 +11,7 @@ from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import write_exact
 from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.runs import read_metrics
+from fedstage.results.tables.measured import read_metrics
 from fedstage.settings.scores import Metric
 from fedstage.storage.tables import load_table
 

@@ -19,19 +19,27 @@ from fedstage.storage.files import save_text
 
 
 def figures(
-    *, runs: Path, accuracy: list[Path], partition: list[Path], samples: Path | None = None
+    *,
+    runs: Path,
+    scores: Path | None = None,
+    accuracy: list[Path],
+    partition: list[Path] | None = None,
+    samples: Path | None = None,
 ) -> None:
     """Draw an experiment's accuracy over rounds, and its partitions for the first seed.
 
-    A figure has a path for each format, and one for its caption. `samples` is an output, too:
-    CSV of the numbers in the figure of partitions, one row per client and class, with their names.
+    A figure has a path for each format, and one for its caption; only accuracy needs no other file
+    of the runs than `scores`. `samples` is an output, too: CSV of the numbers in
+    the figure of partitions, one row per client and class, with their names.
     """
-    read, frame = read_runs(runs)
+    read, frame = read_runs(runs, scores)
     experiment, frame = for_people(read), frame_for_people(frame, read)
     title = experiment.title
     rows, columns, metric = experiment.rows, experiment.columns, experiment.metric
     caption = f"{title}. {describe_accuracy(frame, rows, columns)}"
     save_figure(draw_accuracy(frame, rows, columns, metric), accuracy, caption)
+    if not partition:
+        return
     files = find_partitions(experiment.runs)
     histograms = {label: read_histogram(file) for label, file in files.items()}
     names = read_names(experiment.runs)

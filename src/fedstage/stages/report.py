@@ -24,6 +24,7 @@ from fedstage.storage.files import save_text
 def report(
     *,
     runs: Path,
+    scores: Path | None = None,
     definitions: Path | None = None,
     measurements: list[Path] | None = None,
     output: Path,
@@ -38,11 +39,11 @@ def report(
     definitions, measurements : Path, list of Path, optional
         The claims on the experiment, and tables with further metrics that they are about.
     """
-    experiment, frame = read_scores(runs)
+    experiment, frame = read_scores(runs, scores)
     table = summarise(frame, experiment.axes, experiment.metric)
-    layout, source = present(experiment, frame, table, count_dropped(experiment))
+    layout, source = present(experiment, frame, table, count_dropped(experiment, frame))
     origins = origins_of(experiment.runs, Path())
-    judged = judge_claims(runs, definitions, measurements or []) if definitions else None
+    judged = judge_claims(runs, definitions, measurements or [], scores) if definitions else None
     sections = [
         table_section(layout, source),
         charts_section(experiment, frame),

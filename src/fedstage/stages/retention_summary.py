@@ -5,11 +5,17 @@ from pathlib import Path
 
 from fedstage.results.figures.style import save_figure
 from fedstage.results.retention.curves import describe_curves, draw_curves
-from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
+from fedstage.results.retention.overlaps import (
+    OVERLAP,
+    mean_overlaps,
+    overlap_columns,
+    overlap_rows,
+    shown_overlaps,
+)
 from fedstage.results.retention.runs import read_retention
 from fedstage.results.retention.table import (
+    BY_RUN,
     COLUMNS,
-    MEASURES,
     run_rows,
     shown_retention,
     table_rows,
@@ -37,8 +43,8 @@ def retention_summary(
     """Average the measures of forgetting of all runs over rounds and seeds.
 
     `csv` and `parquet` have exact numbers, one row per cell of the table, `markdown` and `html`
-    rounded ones. `by_run` has a row for each run, with its value on every axis and its seed, for
-    claims.
+    rounded ones. `by_run` has a row for each run, with its value on every axis, its seed and its
+    mean overlap with the other methods, for claims.
     `overlap` has a row for each pair of methods: how much of their new knowledge is the same.
     `curves` draws measures over rounds, `venn` what is lost, gained and retained;
     both have a path for each format, and one for their caption.
@@ -47,7 +53,8 @@ def retention_summary(
     axes = experiment.axes
     measured = [read_retention(run) for run in experiment.runs]
     write_exact(table_rows(measured, axes), COLUMNS, csv=csv, parquet=parquet)
-    write_exact(run_rows(measured), MEASURES, parquet=by_run)
+    shared = zip(run_rows(measured), mean_overlaps(measured, axes), strict=True)
+    write_exact([row | {OVERLAP: value} for row, value in shared], BY_RUN, parquet=by_run)
     overlaps = overlap_rows(measured, axes)
     write_csv(overlap, overlaps, overlap_columns(axes))
     people = for_people(experiment)

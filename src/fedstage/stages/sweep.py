@@ -10,12 +10,12 @@ from fedstage.results.tables.runs import read_scores
 from fedstage.results.tables.summary import summarise
 
 
-def sweep(*, runs: Path, figure: list[Path]) -> None:
+def sweep(*, runs: Path, scores: Path | None = None, figure: list[Path]) -> None:
     """Draw the metric of the last evaluated round over the values of the axis `table.over`.
 
     The figure has a path for each format, and one for its caption.
     """
-    experiment, frame = read_scores(runs)
+    experiment, frame = read_scores(runs, scores)
     people = for_people(experiment)
     if people.over is None:
         raise FedstageError(f"{runs}: over: missing, an axis of the table is required")

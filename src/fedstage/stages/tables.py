@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fedstage.results.tables.dropped import DROPPED, count_dropped
+from fedstage.results.tables.dropped import count_dropped
 from fedstage.results.tables.exact import frame_as_csv
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.latex import render_latex
 from fedstage.results.tables.markdown import render
+from fedstage.results.tables.measured import DROPPED
 from fedstage.results.tables.presented import present
 from fedstage.results.tables.runs import read_scores
 from fedstage.results.tables.summary import summarise, table_schema
@@ -17,7 +18,14 @@ from fedstage.storage.tables import save_table
 
 
 def tables(
-    *, runs: Path, csv: Path, parquet: Path, markdown: Path, html: Path, latex: Path
+    *,
+    runs: Path,
+    scores: Path | None = None,
+    csv: Path,
+    parquet: Path,
+    markdown: Path,
+    html: Path,
+    latex: Path,
 ) -> None:
     """Write the table of the last evaluated round of each run, averaged over seeds.
 
@@ -26,11 +34,11 @@ def tables(
     the others are for people: rounded, column axes as columns, with a legend. Where updates were
     dropped, both say how many.
     """
-    experiment, frame = read_scores(runs)
+    experiment, frame = read_scores(runs, scores)
     metric = experiment.metric
     table = summarise(frame, experiment.axes, metric)
     schema = table_schema(frame, experiment.axes, metric)
-    counts = count_dropped(experiment)
+    counts = count_dropped(experiment, frame)
     if any(dropped for dropped, _ in counts):
         dropped, updates = zip(*counts, strict=True)
         table = table.assign(dropped=dropped, updates=updates)

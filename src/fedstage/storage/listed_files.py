@@ -8,6 +8,9 @@ from fedstage.storage.files import load_json
 
 Runs = list[dict[str, Any]]
 
+#: Stages that read scores in a file made of the metrics.
+_OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
+
 
 def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]:
     """Return, by kind, the files of runs that a stage of results reads; runs files may be gone."""
@@ -16,7 +19,12 @@ def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]
     measured = {"retention_summary": "retention", "clients": "clients"}
     if key := measured.get(stage):
         return {"measures": [path for run in runs for path in run[key]]}
-    found = {"metrics": _named(runs, "metrics", "over_rounds"), "chosen": _named(runs, "chosen")}
+    found = {}
+    if stage not in _OF_SCORES:
+        found = {
+            "metrics": _named(runs, "metrics", "over_rounds"),
+            "chosen": _named(runs, "chosen"),
+        }
     if stage == "figures":
         found |= {"partitions": _named(runs, "partition"), "infos": _named(runs, "info")}
     return {kind: files for kind, files in found.items() if files}

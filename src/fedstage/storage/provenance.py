@@ -8,6 +8,7 @@ it cannot stand among the artefacts, which are compared byte by byte.
 import hashlib
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -54,6 +55,7 @@ def write_record(
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source,
         "versions": versions(),
+        "commit": commit(),
         "machine": machine(),
         **figures,
         "options": {
@@ -75,6 +77,24 @@ def versions() -> dict[str, str]:
 
     found = {name: version(name) for name in ("fedstage", "torch", "numpy")}
     return found | {"python": platform.python_version()}
+
+
+@cache
+def commit() -> str | None:
+    """Return the commit of the package, ending in -dirty if files differ; None if it has none."""
+    git = ["git", "-C", str(Path(__file__).parents[1])]
+    described = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        # Of an installed package the repository around it is another project's.
+        if not _output([*git, "ls-files", "__init__.py"]):
+            return None
+        return _output([*git, *described])
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def machine() -> dict[str, Any]:

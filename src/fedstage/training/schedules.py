@@ -2,7 +2,7 @@
 
 import math
 
-from fedstage.settings.optimisation import Constant, Cosine, Cyclical, Step
+from fedstage.settings.optimisation import Client, Constant, Cosine, Cyclical, Step
 
 
 def factor(schedule: Constant | Step | Cosine | Cyclical, step: int, steps: int) -> float:
@@ -21,3 +21,15 @@ def factor(schedule: Constant | Step | Cosine | Cyclical, step: int, steps: int)
     if isinstance(schedule, Cyclical):
         return 1 - (1 - schedule.final) * ((step % schedule.cycle + 1) / schedule.cycle)
     return 1.0
+
+
+def round_factor(client: Client, round_: int) -> float:
+    """Return the factor of a client's learning rate in a round, from 1.
+
+    decay^(t - 1), with `round_cosine` = T times (1 + cos(pi min(t - 1, T)/T)) / 2.
+    """
+    decayed = client.round_decay ** (round_ - 1)
+    if client.round_cosine is None:
+        return decayed
+    passed = min(round_ - 1, client.round_cosine) / client.round_cosine
+    return decayed * (1 + math.cos(math.pi * passed)) / 2

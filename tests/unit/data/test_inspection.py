@@ -71,13 +71,90 @@ def pictures(told, train=None, test=None, **settings):
     return Bad((told,), files, settings)
 
 
+def folders(told, files, **settings):
+    return Bad((told,), files, settings)
+
+
+def encoded(pixels):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+CATS = {f"{kind}/{n}.png": png() for kind in ("cats", "dogs") for n in range(5)}
+HOSTILE = encoded(np.zeros((13_000, 13_000), bool))
+
 BAD = {
     # folders
     "no folder": Bad(("mine: no such folder",), None),
-    "an empty folder": Bad(("mine: has no .csv and no .parquet",)),
-    "other files only": Bad(("has no .csv and no .parquet",), {"notes.txt": "x"}),
-    "images in folders": Bad(
-        ("has 2 files of images", "train*.parquet"), {"cats/1.png": png(), "dogs/1.png": png()}
+    "an empty folder": Bad(("mine: has no .csv, no .parquet and no images",)),
+    "other files only": Bad(("has no .csv, no .parquet and",), {"notes.txt": "x"}),
+    # images in folders
+    "images in one folder": folders("1.png: must be CLASS/FILE below", {"1.png": png()}),
+    "images in folders of clients": folders(
+        "if it is CLIENT/CLASS/FILE, set data.client_folders = true",
+        {"Bern/cats/1.png": png(), "Bern/dogs/1.png": png()},
+    ),
+    "images without folders of clients": folders(
+        "must be CLIENT/CLASS/FILE below", CATS, client_folders=True
+    ),
+    "images in folders of one class": folders(
+        "are of class 'cats'", {f"cats/{n}.png": png() for n in range(9)}
+    ),
+    "images of two sizes in folders": folders(
+        "set data.image_size to resize all", CATS | {"dogs/0.png": png(9)}
+    ),
+    "an image in a folder that is damaged": folders(
+        "dogs/0.png: cannot decode the image", CATS | {"dogs/0.png": png()[:40]}
+    ),
+    "an image of 16 bits": folders(
+        "0.png: cannot decode the image (mode I;16",
+        CATS | {"dogs/0.png": encoded(np.zeros((8, 8), np.uint16))},
+    ),
+    "a hostile image": folders(
+        "0.png: cannot decode the image (13000 x 13000 pixels: at most 50,000,000 are read)",
+        CATS | {"dogs/0.png": HOSTILE},
+        image_size=8,
+    ),
+    "images of a hostile size": folders(
+        "data.image_size = 1000000: must be less than or equal to 4096", CATS, image_size=10**6
+    ),
+    "images for training alone": folders(
+        "has no images in test", {f"train/{path}": content for path, content in CATS.items()}
+    ),
+    "images for testing alone": folders(
+        "has no images in train", {f"test/{path}": content for path, content in CATS.items()}
+    ),
+    "a test fraction beside a folder": folders(
+        "leave out the fraction",
+        {f"{part}/{path}": content for path, content in CATS.items() for part in ("train", "test")},
+        test_fraction=0.5,
+    ),
+    # texts
+    "no column of texts": Bad(
+        ("data.text = 'review': no such column; its columns are age",),
+        {"a.csv": TABLE},
+        {"text": "review", "test_fraction": 0.5},
+    ),
+    "texts that are missing": Bad(
+        ("a.csv: row 3: text: missing",),
+        {"a.csv": "text,label\nx y,a\n,b\n"},
+        {"text": "text", "test_fraction": 0.5},
+    ),
+    "texts in Parquet that are numbers": Bad(
+        ("column is int64; must be text",),
+        {"a.parquet": pa.table({"text": [1, 2], "label": [1, 2]})},
+        {"text": "text", "test_fraction": 0.5},
+    ),
+    "enormous labels of texts": Bad(
+        ("column is double; must be integer, text",),
+        {"a.csv": "text,label\nx,1e308\ny,2\n"},
+        {"text": "text", "test_fraction": 0.5},
+    ),
+    "texts that are labels": Bad(
+        ("label = 'text': is the text",),
+        {"a.csv": "text,label\nx,a\ny,b\n"},
+        {"text": "text", "label": "text"},
     ),
     "no files for training": table("has no train*.csv or train*.parquet", train=None),
     "no files for testing": table("set data.test_fraction", test=None),
@@ -118,14 +195,14 @@ BAD = {
         test="name,x,label\nn1,1,a\n",
     ),
     # values
-    "a missing feature": table("train.csv: row 1: dose: missing", train=changed(1, 1, "")),
+    "a missing feature": table("train.csv: row 3: dose: missing", train=changed(1, 1, "")),
     "a feature that is no number": table(
-        "train.csv: row 2: dose: missing", train=changed(2, 1, "NaN")
+        "train.csv: row 4: dose: missing", train=changed(2, 1, "NaN")
     ),
-    "an infinite feature": table("row 2: dose: infinite", train=changed(2, 1, "inf")),
-    "a missing label": table("train.csv: row 0: label: missing", train=changed(0, 2, "")),
+    "an infinite feature": table("row 4: dose: infinite", train=changed(2, 1, "inf")),
+    "a missing label": table("train.csv: row 2: label: missing", train=changed(0, 2, "")),
     "a missing client": table(
-        "train.csv: row 3: centre: missing", train=changed(3, 3, ""), client_column="centre"
+        "train.csv: row 5: centre: missing", train=changed(3, 3, ""), client_column="centre"
     ),
     "labels that are fractions": table("must be integer, text or boolean", label="dose"),
     "labels of one class": table("in all training rows: one class", train=csv([ROWS[0], ROWS[2]])),
@@ -192,8 +269,9 @@ def check(folder, files, settings):
 
 
 @pytest.mark.parametrize("case", BAD.values(), ids=BAD)
-def test_bad_data_is_told_in_one_line(tmp_path, capsys, case):
+def test_bad_data_is_told_in_one_line(tmp_path, capsys, recwarn, case):
     assert check(tmp_path, case.files, case.settings) == 1
+    assert not recwarn.list
     shown = capsys.readouterr()
     assert shown.out == ""
     (line,) = shown.err.splitlines()
@@ -205,7 +283,7 @@ def test_what_is_in_a_table(tmp_path, capsys):
     files = {"train.csv": csv(), "test.csv": csv()}
     assert check(tmp_path, files, {"client_column": "centre"}) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"{tmp_path}/mine: usable",
+        f"{tmp_path}/mine: usable as data = table",
         "  samples: 4 for training, 4 for testing; each of shape [2]",
         "  classes: 2: a (2), b (2)",
         "  clients: 2: Basel (2), Bern (2)",
@@ -222,7 +300,7 @@ def test_what_is_in_images(tmp_path, capsys):
         samples == "  samples: 3 for training, 2 for testing, 1 held out; each of shape [3, 8, 8]"
     )
     assert classes.startswith("  classes: 2: 0 (")
-    assert rest == ["  notice: 1 of 2 classes have no test sample: 0"]
+    assert rest == ["  notice: 1 of 2 classes has no test sample: 0"]
 
 
 def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
@@ -234,8 +312,61 @@ def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
     out = shown.out
     assert "classes whose names differ in case or blanks only: 'A ', 'a'" in out
     assert "clients whose names differ in case or blanks only: 'Bern', 'bern'" in out
-    assert "1 of 3 classes have no training sample: c" in out
+    assert "1 of 3 classes has no training sample: c" in out
     assert "left out, as they are constant in the training rows: dose" in out
+
+
+def test_what_is_in_folders_of_images(tmp_path, capsys):
+    files = {f"{who}/{path}": content for who in ("Bern", "Basel") for path, content in CATS.items()
+             if who == "Bern" or path < "cats/3"}  # fmt: skip
+    assert check(tmp_path, files, {"client_folders": True, "image_size": 16}) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/mine: usable as data = image_folder",
+        "  samples: 11 for training, 2 for testing; each of shape [3, 16, 16]",
+        "  classes: 2: cats (7), dogs (4)",
+        "  clients: 2: Basel (3), Bern (8)",
+        "  notice: 2 clients have fewer than 10 samples: Basel, Bern",
+    ]
+
+
+def test_what_is_in_texts(tmp_path, capsys):
+    rows = "".join(f'"so {n}\nit is",{"good" if n % 2 else "bad"},u{n // 15}\n' for n in range(30))
+    settings = {"text": "text", "client_column": "who", "length": 8, "test_fraction": 0.4}
+    assert check(tmp_path, {"all.csv": "text,label,who\n" + rows}, settings) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{tmp_path}/mine: usable as data = texts",
+        "  samples: 18 for training, 12 for testing; each of shape [8]",
+        "  classes: 2: bad (10), good (8)",
+        "  clients: 2: u0 (9), u1 (9)",
+        "  notice: 2 clients have fewer than 10 samples: u0, u1",
+    ]
+
+
+def test_codes_and_misprints_are_noticed(tmp_path, capsys):
+    stages = [1, 2, 3] * 20
+    labels = ["healthy" if n % 2 else "ill" for n in range(60)]
+    labels[8] = "helthy"
+    table = enumerate(zip(stages, labels, strict=True))
+    rows = "".join(f"{stage},{n},{n % 2},{label},{label == 'ill'}\n" for n, (stage, label) in table)
+    files = {"all.csv": "stage,age,sex,label,centre\n" + rows}
+    assert check(tmp_path, files, {"test_fraction": 0.2}) == 0
+    notices = [line for line in capsys.readouterr().out.splitlines() if "notice" in line]
+    assert [line for line in notices if "no t" not in line] == [
+        "  notice: class 'helthy' has a single sample, and there is 'healthy': a misprint?",
+        "  notice: column 'stage' has 3 different integers: if they are codes of categories, "
+        "name it in data.categorical",
+    ]
+    settings = {"test_fraction": 0.2, "categorical": ["stage"]}
+    (tmp_path / "mine/all.csv").write_text(files["all.csv"].replace("helthy", "healthy"))
+    main(["check-data", str(tmp_path / "mine"), "--settings", yaml.safe_dump(settings)])
+    assert "notice" not in capsys.readouterr().out
+
+
+def test_one_client_is_one(tmp_path, capsys):
+    rows = [(str(n), str(n), "ab"[n % 2], "Bern" if n else "Basel") for n in range(30)]
+    files = {"train.csv": csv(rows), "test.csv": csv(rows)}
+    assert check(tmp_path, files, {"client_column": "centre"}) == 0
+    assert "notice: 1 client has fewer than 10 samples: Basel\n" in capsys.readouterr().out
 
 
 def experiments(folder, data):

@@ -12,7 +12,8 @@ from fedstage.plan.stages import STAGES
 
 def test_every_command_has_a_function_of_its_options(capsys):
     for name, command in COMMANDS.items():
-        options = [option.lstrip("-") for option, _ in command.options or [("arguments", {})]]
+        given = command.options or [("arguments", {})]
+        options = [about.get("dest", option.lstrip("-")) for option, about in given]
         parameters = inspect.signature(command.function).parameters.values()
         required = {one.name for one in parameters if one.default is inspect.Parameter.empty}
         assert required <= set(options) <= {one.name for one in parameters}, name

@@ -9,23 +9,22 @@ def write(path, text):
     return path
 
 
-def test_each_fault_is_told_once(tmp_path):
+NOTHING = "it has no message of its own; what it has printed is above"
+
+
+def test_each_fault_is_told_once_with_rule_and_log(tmp_path):
     fault = "fedstage partition: clients = 9: at most 8"
     logs = [write(tmp_path / name, f"{fault}\n") for name in "ab"]
-    assert faults([("partition", log) for log in logs], since=50) == [fault]
+    told = faults([("partition", log) for log in logs], since=50)
+    assert told == [f"partition failed: {logs[0]}", fault]
 
 
-def test_a_job_that_was_ended_from_outside_is_named(tmp_path):
+def test_a_job_without_a_fault_in_its_log_is_named(tmp_path):
     old = write(tmp_path / "old.log", "fedstage segment: of another run\n")
-    told = "segment_1: failed without a message of its own, see above"
-    assert faults([("segment_1", old)], since=200) == [told]
-    assert faults([("segment_1", None)], since=200) == [told]
-    assert faults([("segment_1", tmp_path / "none.log")], since=200) == [told]
-
-
-def test_a_log_that_is_no_fault_is_named(tmp_path):
-    log = write(tmp_path / "a.log", "Traceback (most recent call last):\n")
-    assert faults([("tables", log)], since=50) == [f"tables: failed, see above and {log}"]
+    other = write(tmp_path / "a.log", "Traceback (most recent call last):\n")
+    for log, since in [(old, 200), (None, 200), (tmp_path / "none.log", 200), (other, 50)]:
+        told = faults([("segment_1", log)], since=since)
+        assert told == [f"segment_1 failed: {log or 'no log'}", NOTHING]
 
 
 def test_of_many_faults_some_are_told(tmp_path):
@@ -34,18 +33,20 @@ def test_of_many_faults_some_are_told(tmp_path):
         for number in range(8)
     ]
     *told, last = faults([("partition", log) for log in logs], since=50)
-    assert len(told) == 5
-    assert last == "and 3 more faults, see above"
+    assert len(told) == 10
+    assert last == "and 3 more faults, in the log of this run in .snakemake/log"
 
 
 def test_jobs_that_an_interrupt_has_ended_are_no_faults(tmp_path):
     fault = "fedstage partition: clients = 9: at most 8"
+    log = write(tmp_path / "a.log", f"{fault}\n")
     failed = [
         ("segment_1", None),
-        ("partition", write(tmp_path / "a.log", f"{fault}\n")),
+        ("partition", log),
         ("tables", write(tmp_path / "b.log", "Traceback (most recent call last):\n")),
     ]
-    assert faults(failed, since=50, interrupted=True) == [fault, INTERRUPTED]
+    told = [f"partition failed: {log}", fault, INTERRUPTED]
+    assert faults(failed, since=50, interrupted=True) == told
     assert faults([], since=50, interrupted=True) == [INTERRUPTED]
     assert faults([], since=50) == []
 

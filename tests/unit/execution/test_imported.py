@@ -22,7 +22,7 @@ def load(tmp_path, monkeypatch):
         path.write_text("")
         module.__file__ = str(path)
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setenv(imported.PLANNED, str(planned or imported.last_change(tmp_path)))
+        monkeypatch.setenv(imported.PLANNED, str(planned or imported.last_change([path])))
         return path
 
     return imports

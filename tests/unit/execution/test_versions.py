@@ -58,7 +58,8 @@ def required():
 def test_requirements_are_versions_of_the_project_with_hashes():
     build = [*PROJECT["dependency-groups"]["build"], *PROJECT["build-system"]["requires"]]
     pinned = {constraint.partition(" ;")[0] for constraint in CONSTRAINTS}
-    assert {*DIRECT, *build} <= set(required()) <= pinned
+    direct = {entry.partition(" ;")[0] for entry in DIRECT}
+    assert {*direct, *build} <= set(required()) <= pinned
     assert all(required().values())
     # Nothing but versions and hashes: no host, no index, no file, no option.
     rest = re.sub(r"^#.*\n|--hash=sha256:[0-9a-f]{64}", "", REQUIREMENTS, flags=re.MULTILINE)
@@ -96,7 +97,7 @@ def test_pythons_of_the_environments_are_supported():
 
 @pytest.mark.parametrize("dependency", [*DIRECT, *DEVELOPMENT, *OPTIONAL])
 def test_direct_dependency_is_pinned_and_a_constraint_at_the_same_version(dependency):
-    assert re.fullmatch(r"[\w.-]+==[\w.]+", dependency)
+    assert re.fullmatch(r"[\w.-]+==[\w.]+", dependency.partition(" ;")[0])
     assert dependency in CONSTRAINTS
 
 

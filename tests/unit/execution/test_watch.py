@@ -7,7 +7,8 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.execution.snakemake_log import latest_log, read_progress
-from fedstage.execution.watch import describe, look, seconds_left, seconds_of
+from fedstage.execution.time_left import seconds_left, seconds_of
+from fedstage.execution.watch import describe, look
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows

@@ -116,7 +116,7 @@ def method(settings, *told, name="feddf"):
 
 
 CHOICES = {
-    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'table'",
+    "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'image_folder', 'table'",
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
     "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
@@ -949,7 +949,11 @@ BAD_CONFIGURATIONS = [
         },
         "participation = 'by_samples': not with client_architectures",
     ),
-    method({"local": "moon"}, "local = moon: reads representations", "model.head = {hidden: 128"),
+    method(
+        {"local": "moon", "model": "logistic_regression"},
+        "local = moon: needs a model with a head, not model = logistic_regression, "
+        "which takes none",
+    ),
     method(
         {"local": "moon", "model": {"cnn_small": {"head": {}}}, "numerics": {"compile": True}},
         "numerics.compile = true: needs losses with compiled code, not local = moon, "

@@ -54,14 +54,13 @@ SPLIT = {
 }  # fmt: skip
 #: What an experiment gives to methods in which the server has samples of its own.
 CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
-ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ft_kd")
+ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ema_round", "ft_kd")
 HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "scarlet", "fedmd")
 
 
 @pytest.mark.parametrize("method", LIBRARY)
 def test_every_method_is_a_run_of_the_papers_base(method):
     needed = {
-        "moon": {"model.head": {"width": 8}},
         "fedgkt": SPLIT,
         "fens_ds": {"data": {"cifar10": {}}},
         "fafi": {"model": "resnet8"},
@@ -83,6 +82,7 @@ def test_distillation_on_the_core_is_that_of_its_paper_and_each_rival_changes_on
     assert (kd.recipe.global_trainer.starts_from, kd.recipe.public.name) == ("previous", "core")
     assert kd.before.recipe.on_core
     for method, key in (("bkd", "buffer"), ("melting", "buffer"), ("ema", "moving_average"),
+                        ("ema_round", "moving_average"),
                         ("ft_kd", "factor_transfer")):  # fmt: skip
         other = run(method, **CORE)
         assert getattr(server, key) is None
@@ -149,7 +149,7 @@ def test_in_fedgems_the_servers_model_is_a_student_and_clients_hear_it():
 
 @pytest.mark.parametrize("local", ["fedprox", "scaffold", "moon", "fednova"])
 def test_fedftg_goes_with_any_local_trainer_and_its_code_has_another_generator(local):
-    needed = {"local": local} | ({"model.head": {"width": 8}} if local == "moon" else {})
+    needed = {"local": local}
     published, released = (run(f"fedftg{name}", **needed).recipe for name in ("", "_as_released"))
     assert (published.generator.name, published.public.name) == ("fedftg", "generated")
     assert students(published) == (0,)

@@ -4,13 +4,15 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.maps import with_maps
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnSmall, LogisticRegression, ResNet, WideResNet
+from fedstage.settings.models import Cnn, CnnSmall, LogisticRegression, ResNet, WideResNet
 
 NORMS = ("batch", "group", "none")
 MODELS = [
     LogisticRegression(name="logistic_regression"),
     *(CnnSmall(name="cnn_small", norm=norm) for norm in NORMS),
+    *(Cnn(name="cnn", norm=norm, channels=(4, 6)) for norm in NORMS),
     *(ResNet(name="resnet8", norm=norm, shortcut=cut) for norm in NORMS for cut in ("A", "B")),
     *(WideResNet(name="wrn16_2", norm=norm) for norm in NORMS),
 ]
@@ -58,6 +60,14 @@ def test_group_norm_has_as_many_parameters_as_batch_norm():
 def test_without_norm_every_convolution_has_a_bias_instead_of_weight_and_bias_of_a_norm():
     channels = 7 * 16 + 6 * 32 + 6 * 64
     assert parameters(ResNet(name="resnet20", norm="none")) == 269_722 - channels
+
+
+def test_the_plain_network_has_a_convolution_for_each_of_its_channels():
+    model = build(Cnn(name="cnn", channels=(4, 6)), (3, 17, 16), 7)
+    shapes = [tuple(each.shape) for each in model.parameters() if each.dim() > 1]
+    assert shapes == [(4, 3, 3, 3), (6, 4, 3, 3), (7, 6 * 4 * 4)]
+    maps, logits = with_maps(model, images((3, 17, 16), 2))
+    assert (maps.shape, logits.shape) == ((2, 6, 8, 8), (2, 7))
 
 
 def test_width_and_hidden_of_the_small_network_are_those_of_its_settings():

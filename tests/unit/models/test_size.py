@@ -10,6 +10,7 @@ from fedstage.models.build import build
 from fedstage.models.size import state_size
 from fedstage.settings.models import (
     Bert,
+    Cnn,
     CnnFedEt,
     CnnSmall,
     DeepMil,
@@ -45,6 +46,8 @@ SMALL = [
 for norm in NORMS:
     SMALL += [
         CnnSmall(name="cnn_small", norm=norm),
+        Cnn(name="cnn", norm=norm),
+        Cnn(name="cnn", norm=norm, channels=(5, 3)),
         WideResNet(name="wrn16_2", norm=norm),
         ResNetLower(name="resnet_lower", norm=norm, blocks=2, width=5),
     ]

@@ -1,29 +1,8 @@
-from math import inf, isnan, nan, pi
+from math import isnan, nan
 
 import pytest
 
-from fedstage.results.intervals import (
-    central_probability,
-    confidence_interval,
-    student_t,
-    welch_interval,
-)
-
-
-def test_tables_of_students_distribution():
-    """Quantiles as they are printed in textbooks."""
-    printed = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 30: 2.042, 120: 1.980}
-    assert {df: round(student_t(0.95, df), 3) for df in printed} == printed
-    assert round(student_t(0.99, 4), 3) == 4.604
-
-
-def test_one_and_two_degrees_have_closed_forms():
-    assert central_probability(1.0, 1) == pytest.approx(0.5)
-    assert central_probability(3**0.5, 1) == pytest.approx(2 / 3)  # 2/pi atan(t)
-    assert central_probability(2.0, 2) == pytest.approx(2 / 6**0.5)  # t / sqrt(2 + t^2)
-    assert central_probability(0.0, 5) == 0.0
-    assert central_probability(inf, 7) == pytest.approx(1.0)
-    assert student_t(2 / pi, 1) == pytest.approx(1.5574077, rel=1e-6)
+from fedstage.results.intervals import confidence_interval, welch_interval, with_images
 
 
 def test_the_interval_is_around_the_mean():
@@ -42,13 +21,13 @@ def test_values_that_are_all_the_same_have_no_width():
 
 
 def test_welchs_interval():
-    """Means 20 and 25, variances 4 and 9 over 5 and 8: 1.925 apart, 10.6 degrees of freedom."""
+    """Variances 4 and 9 over 5 and 8: 10.87 degrees, t between 2.2281 (10) and 2.2010 (11)."""
     low, high = welch_interval((20.0, 2.0, 5), (25.0, 3.0, 8))
     error = (4 / 5 + 9 / 8) ** 0.5
-    assert (low, high) == pytest.approx((-5 - 2.2281 * error, -5 + 2.2281 * error), rel=1e-4)
+    assert (low, high) == pytest.approx((-5 - 2.2042 * error, -5 + 2.2042 * error), rel=1e-4)
     # With equal deviations and numbers it is Student's of the pooled deviation.
     low, high = welch_interval((1.0, 2.0, 3), (0.0, 2.0, 3))
-    assert high - 1.0 == pytest.approx(student_t(0.95, 4) * 2.0 * (2 / 3) ** 0.5)
+    assert high - 1.0 == pytest.approx(2.776445 * 2.0 * (2 / 3) ** 0.5)
 
 
 def test_welchs_interval_needs_two_deviations():
@@ -61,3 +40,16 @@ def test_one_value_has_no_interval_and_none_no_mean():
     one, none = confidence_interval([3.0]), confidence_interval([])
     assert (one.mean, one.n, none.n) == (3.0, 1, 0)
     assert all(map(isnan, (one.low, one.high, none.mean, none.low, none.high)))
+
+
+def test_test_images_widen_the_interval_and_their_number_does_not_shrink_with_seeds():
+    """s = 1 over three seeds, and a variance of 2 / 3: se = 1, (1/3 + 2/3)^2 / (1/18 + 4/8991)."""
+    found = with_images([1.0, 2.0, 3.0], 2 / 3, 1000)
+    degrees = 1 / ((1 / 3) ** 2 / 2 + (2 / 3) ** 2 / 999)
+    assert 17.8 < degrees < 17.9
+    assert (found.mean, found.n) == (2.0, 3)
+    assert found.high - 2.0 == pytest.approx(2.1021, abs=1e-3)  # of 17.86 degrees of freedom
+    without = with_images([1.0, 2.0, 3.0], 0.0, 1000)
+    own = confidence_interval([1.0, 2.0, 3.0])
+    assert (without.low, without.high) == pytest.approx((own.low, own.high))
+    assert isnan(with_images([1.0], 1.0, 1000).low)

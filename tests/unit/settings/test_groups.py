@@ -4,7 +4,8 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import client_groups, group_participants, model_of
+from fedstage.settings.groups import client_groups, group_participants, model_of, models_of
+from fedstage.settings.models import Head
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
@@ -173,10 +174,37 @@ def test_heads_must_be_the_same(other, message):
     assert fault(**HEADS | {"architectures": [LARGE, SMALL, other]}) == f"here: {message}"
 
 
-def test_models_without_heads_have_none_to_transfer():
-    message = fault(**SERVED, head_sharing=True)
-    assert message.startswith("here: model = 'cnn_small': head_sharing needs the same head")
-    assert "no head" in message
+def test_models_without_a_head_have_the_default_one_of_what_needs_it():
+    plain = {"cnn_small": {"width": 4}}
+    of_moon = Head(hidden=128, width=256, relu=False)  # Li, He, Song 2021, Section 3.2
+    assert recipe(local="moon").model.head == of_moon
+    assert recipe(local="moon") == recipe(local="moon", model={"cnn_small": {"head": of_moon}})
+    assert recipe(local="moon", model=SMALL).model.head == Head(**HEAD)
+    assert recipe(local="fedavg").model.head is None
+
+    several = {"architectures": ["cnn_small", plain, plain], "model": "cnn_small"}
+    shared = recipe(**HEADS | several)
+    assert {model.head for model in models_of(shared)} == {Head()}  # of Fed-ET
+    bound = [{"model": plain, "clients": 3}]
+    two = {"local": "moon", "model": "cnn_small", "architectures": ["cnn_small", plain]}
+    many = recipe(**two, global_models=2, client_architectures=bound)
+    assert many.client_architectures[0].model == many.architectures[1]
+    assert many.client_architectures[0].model.head == of_moon
+
+
+@pytest.mark.parametrize(
+    ("models", "where"),
+    [
+        ({"model": "logistic_regression"}, "model"),
+        ({"architectures": ["cnn_small", "logistic_regression"], "global_models": 2,
+          "model": "cnn_small"}, "architectures.1"),
+    ],
+)  # fmt: skip
+def test_an_architecture_that_takes_no_head_is_refused(models, where):
+    assert fault(local="moon", **models) == (
+        f"here: local = moon: needs a model with a head, not {where} = logistic_regression, "
+        "which takes none"
+    )
 
 
 # --- faults of recipes ----------------------------------------------------------------------------

@@ -185,7 +185,7 @@ PACKAGES = {
 @pytest.mark.parametrize(("package", "choice"), PACKAGES.items(), ids=PACKAGES)
 def test_alternatives_are_called_as_their_modules_are(package, choice):
     for kind in alternatives(choice):
-        assert kind.modules() == tuple(f"{package}.{name}" for name in kind.names())
+        assert kind.modules() == tuple(f"fedstage.{package}.{name}" for name in kind.names())
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_every_name_has_a_module(package, choice):
     for kind in kinds:
         assert len(kind.modules()) == len(kind.names()) > 0
         for module in kind.modules():
-            assert module.startswith(f"{package}.")
-            assert importlib.util.find_spec(f"fedstage.{module}"), f"{module}: no such module"
+            assert module.startswith(f"fedstage.{package}.")
+            assert importlib.util.find_spec(module), f"{module}: no such module"
 
 
 def test_stateful_trainers_are_those_that_carry_a_state():

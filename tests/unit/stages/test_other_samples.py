@@ -13,7 +13,7 @@ from tests.shared.stages import make_all
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.samples import read_labelled
 from fedstage.plan.data_files import clients_table, data_file
-from fedstage.plan.scores import EVALUATION
+from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION
 from fedstage.plan.training import LOGITS, global_model, participants_table
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
@@ -114,6 +114,25 @@ def test_both_versions_of_the_test_samples_are_scored_with_the_same_model(world)
         right = (z + weights["linear.bias"].numpy() > 0) == samples["labels"].numpy()
         assert evaluated(recipe, role)["top1_accuracy"] == pytest.approx(100 * np.mean(right))
     assert evaluated(recipe, "test_own") != evaluated(recipe, "test")
+
+
+def test_each_client_is_scored_on_its_own_test_samples(world):
+    kind, recipe = world
+    logits = LOGITS(recipe, 2, 0, "aggregated", "test")
+    make_all(logits)
+    make_all(CLIENT_ACCURACY(recipe, 2))
+    test = drawn(kind, 1, 10)
+    right = load_tensors(logits)[0]["logits"][0].argmax(1) == test.labels
+    expected = [
+        (client, int(own.sum()), 100 * float(right[own].double().mean()))
+        for client in range(recipe.clients)
+        for own in [test.clients == client]
+    ]
+    rows = load_table(CLIENT_ACCURACY(recipe, 2)).to_pylist()
+    found = [(row["client"], row["samples"], row["accuracy"]) for row in rows
+             if row["of"] == "test"]  # fmt: skip
+    assert found == expected
+    assert {row["of"] for row in rows} == {"test", "class"}
 
 
 def test_logits_of_members_are_those_of_the_samples(world):

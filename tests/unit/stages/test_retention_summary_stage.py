@@ -15,6 +15,8 @@ from fedstage.experiments.descriptions import describe_runs, files_of_rounds
 from fedstage.plan.scores import RETENTION
 from fedstage.plan.training import global_model, participants_table
 from fedstage.results.retention.measures import RETENTION_SCHEMA
+from fedstage.results.retention.overlaps import mean_overlaps
+from fedstage.results.retention.runs import RunRetention
 from fedstage.settings.scores import RETAINED
 from fedstage.stages.retention_summary import retention_summary
 from fedstage.storage.files import save_json
@@ -105,6 +107,22 @@ def test_each_run_has_a_row_for_claims(made):
     assert set(frame) == {"method", "partition.alpha", "seed"} | RETAINED
     assert frame.set_index(["method", "partition.alpha", "seed"]).index.is_unique
     assert len(frame) == 8
+
+
+def test_a_run_has_its_mean_overlap_with_the_other_methods_of_its_seed_and_cell():
+    learnt = {
+        ("kd", 0): [1, 1, 0, 0], ("bkd", 0): [1, 0, 1, 0], ("ft_kd", 0): [1, 1, 1, 0],
+        ("kd", 1): [0, 1, 0, 0], ("bkd", 1): [0, 0, 0, 1], ("alone", 2): [1, 0, 0, 0],
+    }  # fmt: skip
+    runs = [
+        RunRetention({"method": method, "seed": seed}, [], torch.tensor(right, dtype=torch.bool))
+        for (method, seed), right in learnt.items()
+    ]
+    third, two_thirds = 100 / 3, 200 / 3
+    kd, bkd, ft_kd, *others = mean_overlaps(runs, ["method"])
+    assert [kd, bkd] == pytest.approx([(third + two_thirds) / 2] * 2)
+    assert ft_kd == pytest.approx(two_thirds)
+    assert others == [0.0, 0.0, None]
 
 
 def test_pairs_of_methods_have_a_table_of_their_own(made):

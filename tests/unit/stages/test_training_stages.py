@@ -383,6 +383,16 @@ def test_round_decay_multiplies_once_a_round(world, tmp_path):
         assert close(weights_in(output, "model/"), expected)
 
 
+def test_round_cosine_falls_over_the_rounds_and_stays_at_zero(world, tmp_path):
+    recipe_file = written_recipe(tmp_path, client=WHOLE | {"round_cosine": 2})
+    start = weights_in(world.initial(LINEAR))
+    for round_, share in ((1, 1.0), (2, 0.5), (3, 0.0)):
+        x, y = own_data(world, client_of(world, round_, 0))
+        output = trained(world, tmp_path, recipe_file, participant=0, round_=round_)
+        expected = slow_training(start, x, y, rate=0.02 * share)
+        assert close(weights_in(output, "model/"), expected)
+
+
 def test_batches_depend_on_the_round_but_not_on_the_group(world, tmp_path):
     client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 1}
     recipe_file = written_recipe(tmp_path, client=client)

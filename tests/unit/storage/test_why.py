@@ -418,14 +418,18 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
         name: table.replace(".md", f".{name}") for name in ("csv", "parquet", "html", "latex")
     }
     source = stage_fingerprint("tables")
-    call("tables", "tables/x/default", source, runs=runs, markdown=table, **outputs)
+    scores = Path("results/tables/x/default.scores.csv")
+    call("run_scores", "run_scores/x/default", None, runs=runs, scores=scores)
+    outputs |= {"scores": scores, "markdown": table}
+    call("tables", "tables/x/default", source, runs=runs, **outputs)
     told = shown(table)
     assert told.facts["source"] == f"{source}, the same now"
     assert told.inputs["runs"].keys() == {str(runs)}
     now = content_digest(Path(METRICS))
-    assert told.inputs["metrics"] == {METRICS: f"{now}, unchanged"}
+    assert told.inputs["scores"] == {str(scores): f"{content_digest(scores)}, unchanged"}
+    assert shown(scores).inputs["metrics"] == {METRICS: f"{now}, unchanged"}
     Path(METRICS).write_text("other")
-    assert shown(table).inputs["metrics"][METRICS].endswith(f", was {now}")
+    assert shown(scores).inputs["metrics"][METRICS].endswith(f", was {now}")
 
 
 def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):

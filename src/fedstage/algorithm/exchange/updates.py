@@ -22,6 +22,8 @@ class Update:
         round, group, participant, client, base_round, samples; steps and loss, or diverged_at.
     residual : dict
         What compression left out, by NAME; the client keeps it, and does not send it.
+    kept : dict
+        What the local trainer keeps for the client, which does not send it either.
     """
 
     path: Path
@@ -29,6 +31,7 @@ class Update:
     payload: Tensors
     metadata: dict[str, Any]
     residual: Tensors = field(default_factory=dict)
+    kept: Tensors = field(default_factory=dict)
 
     @property
     def delay(self) -> int:
@@ -50,10 +53,10 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
     for path, (tensors, metadata) in zip(paths, open_all(paths), strict=True):
         if metadata["client"] is None:
             continue
-        model, payload, residual = (
-            part(tensors, prefix) for prefix in ("model/", "payload/", "residual/")
+        model, payload, residual, kept = (
+            part(tensors, f"{kind}/") for kind in ("model", "payload", "residual", "kept")
         )
-        updates.append(Update(path, model, payload, metadata, residual))
+        updates.append(Update(path, model, payload, metadata, residual, kept))
     return sorted(updates, key=lambda update: update.metadata["participant"])
 
 

@@ -23,7 +23,8 @@ def take(
     """Replace the model's parameters by the averages.
 
     Running statistics are not averaged but estimated on the images, as FedBE does on its unlabelled
-    ones.
+    ones. They are the images of the training, augmented if those were, so that statistics are of
+    the same images as a student's that keeps its last weights.
     """
     for parameter, average in zip(model.parameters(), averages, strict=True):
         parameter.copy_(average)

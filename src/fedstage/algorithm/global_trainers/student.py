@@ -31,6 +31,7 @@ from fedstage.randomness import Key, torch_generator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server, adds_terms, has_factors
 from fedstage.training.batches import epoch_steps, public_batches, public_steps
+from fedstage.training.images import augment, draw
 from fedstage.training.loop import AfterStep, train
 from fedstage.training.passes import Loss
 from fedstage.weights import Weights
@@ -123,7 +124,8 @@ def teach(
             f"server.learning_rate = {server.learning_rate}"
         )
     if kept.averages is not None:
-        take(model, kept.averages, images, info, numerics)
+        drawn = draw(server.augmentation, len(images), torch_generator(*key, "statistics"))
+        take(model, kept.averages, augment(images, drawn.to(images.device)), info, numerics)
     if kept.best is not None:
         stopped = {"steps": outcome.steps, "best_step": kept.best.step}
         return kept.best.weights, {"loss": outcome.loss} | stopped

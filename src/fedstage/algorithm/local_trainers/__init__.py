@@ -110,6 +110,10 @@ class LocalTrainer(Generic[S]):
         """Return what the client sends in addition to its weights."""
         return {}
 
+    def kept(self, trained: Trained, state: Tensors, client: int) -> Weights:
+        """Return what the client keeps for `next_state` without sending it."""
+        return {}
+
     def sent_down(self, start: Tensors, state: Tensors) -> Tensors:
         """Return what the server sends in addition to the global model."""
         return {}

@@ -23,6 +23,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.training.batches import client_batches
 from fedstage.training.loop import full_gradient, training
 from fedstage.training.losses import client_loss
+from fedstage.training.schedules import round_factor
 from fedstage.weights import Tensors, Weights
 
 Metadata = dict[str, Any]
@@ -80,9 +81,9 @@ def train_participant(
     """Train a client, after the `lesson` if there is one; return its update's tensors and metadata.
 
     Yields after each step, so that other clients may take theirs. The update holds the trained
-    weights as ``model/NAME``, what the local trainer sends with them as ``payload/NAME``, and
-    what compression leaves with the client as ``residual/NAME``. If training diverges and
-    `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
+    weights as ``model/NAME``, what the local trainer sends with them as ``payload/NAME``, and what
+    it and compression leave with the client as ``kept/NAME`` and ``residual/NAME``. If training
+    diverges and `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def train_participant(
         info,
         torch_generator(*key),
         numerics,
-        rate=client.round_decay ** (round_ - 1),
+        rate=round_factor(client, round_),
         objective=trainer.objective(task),
         gradient_term=trainer.gradient_term(anchors, on_device, number),
     )
@@ -135,12 +136,12 @@ def train_participant(
 
     before, after = parameters_of(model, start.weights), parameters_of(model, end)
     trained = Trained(before, after, outcome, gradient_at_start, client)
-    payload = trainer.payload(trained, state, number)
+    payload, kept = (of(trained, state, number) for of in (trainer.payload, trainer.kept))
     residual: Weights = {}
     if settings.compression.name != "none":
         left = residual_of(start.state, number)
         after, residual = transmit(settings.compression, before, after, left)
-    parts = {"model": end | after, "payload": payload, "residual": residual}
+    parts = {"model": end | after, "payload": payload, "residual": residual, "kept": kept}
     tensors = {f"{kind}/{n}": value for kind, part in parts.items() for n, value in part.items()}
     return tensors, participant.metadata | {"steps": outcome.steps, "loss": outcome.loss}
 

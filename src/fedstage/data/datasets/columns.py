@@ -1,4 +1,4 @@
-"""Columns of tables as numbers: names of classes and clients, and features.
+"""Columns of tables as numbers: labels and clients, and features.
 
 Numbers are standardised and categories one-hot coded, by the training rows alone.
 """
@@ -14,35 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fedstage.data.datasets.labelled import Labelled, Named, named
 from fedstage.data.datasets.splits import Rows
-from fedstage.data.table_files import require
+from fedstage.data.table_files import Files, require, row_at
 from fedstage.errors import FedstageError
+from fedstage.settings.data import OwnTables
 
-Files: TypeAlias = Sequence[tuple[Path, pa.Table]]
 Values: TypeAlias = NDArray[np.float64]
 
 #: A column of texts with more than these is an identifier, or numbers among which a text strayed.
 MOST_CATEGORIES = 100
 #: The name of the category of missing values.
 MISSING = "missing"
-
-
-@dataclass(frozen=True)
-class Named:
-    """The class or client of each row, int64 [n], as a position among sorted names."""
-
-    numbers: Rows
-    names: tuple[str, ...]
-
-    def of(self, rows: Rows, *, every: bool = False) -> "Named":
-        """Return the numbers of some rows, with the names that occur there, or `every` name."""
-        own = self.numbers[rows]
-        if every:
-            return Named(own, self.names)
-        kept, numbers = np.unique(own, return_inverse=True)
-        return Named(
-            numbers.astype(np.int64), tuple(self.names[number] for number in kept.tolist())
-        )
 
 
 @dataclass(frozen=True)
@@ -66,7 +49,7 @@ class Column:
         row = int(self.order[position])
         for path, rows in self.places:
             if row < rows:
-                return f"{path}: row {row}"
+                return row_at(path, row)
             row -= rows
         raise AssertionError("a value stands in a row of a file")
 
@@ -97,9 +80,7 @@ def named_column(key: str, name: str, files: Files) -> Named:
     for path, table in files:
         require(path, key, name, table.column_names)
         column, where = table.column(name), f"{path}: {key} = {name!r}"
-        if column.null_count:
-            row = pc.index(column.is_null(), True).as_py()
-            raise FedstageError(f"{path}: row {row}: {name}: missing; a value is required")
+        _refuse_missing(path, name, column)
         kind = kind_of(column.type)
         if kind not in ("integer", "text", "boolean"):
             raise FedstageError(
@@ -108,10 +89,51 @@ def named_column(key: str, name: str, files: Files) -> Named:
         values += column.to_pylist() if kind == "integer" else _texts(column)
         if isinstance(values[-1], int) != isinstance(values[0], int):
             raise FedstageError(f"{where}: column is {column.type}, unlike that of {files[0][0]}")
-    names = sorted(set(values))
-    numbers = {value: number for number, value in enumerate(names)}
-    found = np.array([numbers[value] for value in values], np.int64)
-    return Named(found, tuple(map(str, names)))
+    return named(values)
+
+
+def text_column(key: str, name: str, files: Files) -> list[str]:
+    """Return the texts in the column of a setting.
+
+    Raises
+    ------
+    FedstageError
+        If a file has no such column, or one of another type, or a text is missing.
+    """
+    texts: list[str] = []
+    for path, table in files:
+        require(path, key, name, table.column_names)
+        column = table.column(name)
+        if kind_of(column.type) != "text":
+            raise FedstageError(f"{path}: {key} = {name!r}: column is {column.type}; must be text")
+        _refuse_missing(path, name, column)
+        texts += column.to_pylist()
+    return texts
+
+
+def _refuse_missing(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    if column.null_count:
+        where = row_at(path, pc.index(column.is_null(), True).as_py())
+        raise FedstageError(f"{where}: {name}: missing; a value is required")
+
+
+def labelled_rows(settings: OwnTables, train: Files, every: Files) -> Labelled:
+    """Return the label and client of each row, the rows that are drawn for testing last.
+
+    Without a column of clients in any test file, clients are known of training rows only.
+    """
+    labels = named_column("data.label", settings.label, every)
+    clients, column = None, settings.client_column
+    if column is not None:
+        tested = any(column in table.column_names for _, table in every[len(train) :])
+        # A division takes clients from all rows.
+        owned = every if tested or settings.division is not None else train
+        clients = named_column("data.client_column", column, owned)
+    rows, trained = len(labels.numbers), sum(table.num_rows for _, table in train)
+    found = Labelled(labels, clients, trained, np.arange(rows))
+    if settings.test_fraction is None:
+        return found
+    return found.divided(settings.test_fraction, settings.split_seed)
 
 
 def feature_column(name: str, files: Files, categorical: bool) -> Column:

@@ -3,7 +3,8 @@
 import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import TypeAlias
 
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fedstage.data.datasets.small_images import decode_small, is_small
+from fedstage.errors import FedstageError
 
 Pixels: TypeAlias = NDArray[np.uint8]
+Decode: TypeAlias = Callable[[bytes], Pixels]
+Reader: TypeAlias = Callable[[int], bytes | None]  # of the encoded image with a number
 
 #: Pillow's exceptions for damaged or hostile images (found by altering and truncating valid ones).
 UNDECODABLE = (
@@ -27,10 +31,17 @@ UNDECODABLE = (
 _WORTH_THREADS = 100 * 100
 #: Pixels of an image at most: decoding takes three bytes for each.
 _MOST_PIXELS = 50_000_000
+Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of images that are refused here
+_AT_ONCE = 100  # images that a thread decodes at a time
+
+_FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 
 
-def decode(encoded: bytes, size: int | None = None) -> Pixels:
-    """Decode an image to RGB, uint8 [3, H, W], resized (bilinear) to size x size if given."""
+def decode(encoded: bytes, size: int | None = None, resampling: str = "bilinear") -> Pixels:
+    """Decode an image to RGB, uint8 [3, H, W], resized to size x size if given.
+
+    `resampling` is ``bilinear`` or ``area``, as `fedstage.settings.data.Resized` has it.
+    """
     small = decode_small(encoded)
     if small is not None and (size is None or small.shape[1:] == (size, size)):
         pixels: Pixels = small.numpy()
@@ -40,9 +51,11 @@ def decode(encoded: bytes, size: int | None = None) -> Pixels:
             raise ValueError(
                 f"{opened.width} x {opened.height} pixels: at most {_MOST_PIXELS:,} are read"
             )
+        if opened.mode.startswith(("I", "F")):  # of which Pillow would cut off all above 255
+            raise ValueError(f"mode {opened.mode}: must have 8 bits a channel")
         image = opened if opened.mode == "RGB" else opened.convert("RGB")
         if size is not None and image.size != (size, size):
-            image = image.resize((size, size), Image.Resampling.BILINEAR)
+            image = image.resize((size, size), _FILTERS[resampling])
         return np.asarray(image).transpose(2, 0, 1)
 
 
@@ -52,3 +65,44 @@ def threads(encoded: bytes, shape: Sequence[int]) -> int:
         linux = hasattr(os, "sched_getaffinity")
         return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
     return 1
+
+
+def decode_one(encoded: bytes | None, where: str, decoded: Decode) -> Pixels:
+    """Decode an image; FedstageError if it cannot be, beginning with `where`."""
+    if encoded is None:
+        raise FedstageError(f"{where}: image has no bytes")
+    try:
+        return decoded(encoded)
+    except UNDECODABLE as error:
+        detail = str(error).partition(" <_io")[0]  # an address in memory
+        raise FedstageError(f"{where}: cannot decode the image ({detail})") from None
+
+
+def decode_all(
+    pixels: Pixels,
+    encoded: Reader,
+    where: Callable[[int], str],
+    decoded: Decode,
+) -> None:
+    """Decode image n to ``pixels[n]``, for all of `pixels` [n, 3, H, W], in threads.
+
+    Raises
+    ------
+    FedstageError
+        If an image cannot be decoded, or has another shape than `pixels`.
+    """
+
+    def decode_some(numbers: range) -> None:
+        for number in numbers:
+            image = decode_one(encoded(number), where(number), decoded)
+            if image.shape != pixels.shape[1:]:
+                raise FedstageError(
+                    f"{where(number)}: image of shape {image.shape}, others have "
+                    f"{pixels.shape[1:]}; set data.image_size to resize all"
+                )
+            pixels[number] = image
+
+    if len(pixels):
+        parts = [range(len(pixels))[start:][:_AT_ONCE] for start in range(0, len(pixels), _AT_ONCE)]
+        with ThreadPoolExecutor(threads(encoded(0) or b"", pixels.shape[1:])) as pool:
+            list(pool.map(decode_some, parts))

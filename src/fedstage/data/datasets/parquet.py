@@ -5,7 +5,6 @@ Rows are counted from 0 within a file, in messages too.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode, threads
+from fedstage.data.datasets.decoding import Decode, Reader, decode, decode_all, decode_one
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
 from fedstage.data.table_files import read_schema
@@ -27,7 +26,6 @@ from fedstage.storage.tables import load_foreign_table
 
 _IMAGE_COLUMNS = ("img", "image")
 _MOST_CLASSES = 100_000  # the last layer of a model has a row for each
-_AT_ONCE = 100  # images that a thread decodes at a time
 
 Types = Mapping[str, Callable[[pa.DataType], bool]]
 _LABELS: Types = {"integer": pa.types.is_integer}
@@ -67,20 +65,24 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     names = _class_names(every, settings.label)
     counts = (sum(len(file.labels) for file in files) for files in (train, test))
     rows = choose_rows(settings, *counts)
-    images = _images(every, rows.train, settings.image_size, None)
+    decoded = partial(decode, size=settings.image_size, resampling=settings.resampling)
+    images = _images(every, rows.train, decoded, None)
     shape = tuple(images.shape[1:])
-    clients, names_of_clients = _clients(every, rows.train, settings.client_column)
+    trained = _clients(every, rows.train, settings.client_column)
+    places = {client: place for place, client in enumerate(sorted(set(trained)))}
 
-    def part(own: Rows) -> Images:
-        return Images(_images(every, own, settings.image_size, shape), _labels(every, own))
+    def part(own: Rows, clients: Sequence[int | str] = ()) -> Images:
+        pixels = images if own is rows.train else _images(every, own, decoded, shape)
+        owners = torch.tensor([places.get(client, -1) for client in clients], dtype=torch.int64)
+        return Images(pixels, _labels(every, own), owners if clients else None)
 
     return Dataset(
-        train=Images(images, _labels(every, rows.train), clients),
-        test=part(rows.test),
+        train=part(rows.train, trained),
+        test=part(rows.test, _of_tests(every, rows.test, settings.client_column)),
         held_out=part(rows.held_out).images,
         server_validation=part(rows.server_validation),
         class_names=names,
-        client_names=names_of_clients,
+        client_names=tuple(map(str, places)) or None,
     )
 
 
@@ -133,13 +135,11 @@ def _labels(files: Sequence[_File], rows: Rows) -> torch.Tensor:
     return torch.from_numpy(np.concatenate([file.labels for file in files])[rows])
 
 
-def _clients(
-    files: Sequence[_File], rows: Rows, column: str | None
-) -> tuple[torch.Tensor | None, tuple[str, ...] | None]:
-    """Return the client of each row, and the clients' names, if there is a column of them."""
+def _clients(files: Sequence[_File], rows: Rows, column: str | None) -> list[Any]:
+    """Return the client of each row, nothing if there is no column of them."""
+    values: list[Any] = []
     if column is None:
-        return None, None
-    values: list[int | str] = []
+        return values
     first: _File | None = None
     for file, own in _rows_by_file(files, rows):
         key = "data.client_column"
@@ -149,9 +149,13 @@ def _clients(
             where = f"{file.path}: {key} = {column!r}: column is {read.type}"
             raise FedstageError(f"{where}, in {first.path} it is not")
         values += read.take(pa.array(own)).to_pylist()
-    numbers = {value: number for number, value in enumerate(sorted(set(values)))}
-    owners = torch.tensor([numbers[value] for value in values], dtype=torch.int64)
-    return owners, tuple(map(str, numbers))
+    return values
+
+
+def _of_tests(files: Sequence[_File], rows: Rows, column: str | None) -> list[Any]:
+    """Return the client of each row for testing, nothing where no file of them has the column."""
+    tested = [file for file, _ in _rows_by_file(files, rows)]
+    return _clients(files, rows, column) if any(column in f.schema.names for f in tested) else []
 
 
 # --- names of the classes -------------------------------------------------------------------------
@@ -204,47 +208,28 @@ def _metadata(file: _File, key: str) -> Any:
 
 
 def _images(
-    files: Sequence[_File], rows: Rows, size: int | None, shape: tuple[int, ...] | None
+    files: Sequence[_File], rows: Rows, decoded: Decode, shape: tuple[int, ...] | None
 ) -> torch.Tensor:
     """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, or the first one's."""
     pixels = np.empty((len(rows), *(shape or ())), np.uint8)
     done = 0
     for file, own in _rows_by_file(files, rows):
-        encoded = pc.struct_field(
-            load_foreign_table(file.path, [file.image]).column(file.image), "bytes"
-        )
-        first = _decode_row(file, encoded, size, own[0])
+        read, where = _reader(file, own.tolist())
         if shape is None:
-            shape = first.shape
+            shape = decode_one(read(0), where(0), decoded).shape
             pixels = np.empty((len(rows), *shape), np.uint8)
-        decode_rows = partial(_decode_rows, file, encoded, size, pixels[done : done + len(own)])
-        parts = [slice(start, start + _AT_ONCE) for start in range(0, len(own), _AT_ONCE)]
-        with ThreadPoolExecutor(threads(encoded[own[0]].as_py(), first.shape)) as pool:
-            list(pool.map(decode_rows, (own[part] for part in parts), parts))
+        decode_all(pixels[done : done + len(own)], read, where, decoded)
         done += len(own)
     return torch.from_numpy(pixels)
 
 
-def _decode_rows(
-    file: _File, encoded: pa.ChunkedArray, size: int | None, pixels: Pixels, rows: Rows, part: slice
-) -> None:
-    """Decode rows of a file into a part of `pixels`."""
-    for place, row in zip(pixels[part], rows.tolist(), strict=True):
-        image = _decode_row(file, encoded, size, row)
-        if image.shape != place.shape:
-            raise FedstageError(
-                f"{file.path}: row {row}: image of shape {image.shape}, others have {place.shape}; "
-                "set data.image_size to resize all"
-            )
-        place[:] = image
+def _reader(file: _File, rows: Sequence[int]) -> tuple[Reader, Callable[[int], str]]:
+    """Return functions of the position of a row: its encoded image, and where that is."""
+    column = load_foreign_table(file.path, [file.image]).column(file.image)
+    encoded = pc.struct_field(column, "bytes")
 
+    def read(place: int) -> bytes | None:
+        image: bytes | None = encoded[rows[place]].as_py()
+        return image
 
-def _decode_row(file: _File, encoded: pa.ChunkedArray, size: int | None, row: int) -> Pixels:
-    image = encoded[row].as_py()
-    if image is None:
-        raise FedstageError(f"{file.path}: row {row}: {file.image} has no bytes")
-    try:
-        return decode(image, size)
-    except UNDECODABLE as error:
-        told = str(error).partition(" <_io")[0]  # an address in memory
-        raise FedstageError(f"{file.path}: row {row}: cannot decode the image ({told})") from None
+    return read, lambda place: f"{file.path}: row {rows[place]}"

@@ -9,7 +9,7 @@ import torch
 
 from fedstage.data.datasets.wordpiece import SPECIAL, Vocabulary, build_vocabulary, encode
 from fedstage.errors import FedstageError
-from fedstage.settings.data import AgNews, Sent140
+from fedstage.settings.data import Texts
 from fedstage.storage.raw_files import place_of
 
 
@@ -48,7 +48,7 @@ def read_lines(path: Path, where: str) -> list[str]:
         raise FedstageError(f"{where}: {error}") from None
 
 
-def vocabulary_of(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]) -> Vocabulary:
+def vocabulary_of(settings: Texts, folder: Path, texts: Iterable[str]) -> Vocabulary:
     """Return the vocabulary of a file below the data folder, one piece a line, or of the texts.
 
     Raises
@@ -60,7 +60,7 @@ def vocabulary_of(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]
     return {piece: number for number, piece in enumerate(pieces)}
 
 
-def _pieces(settings: AgNews | Sent140, folder: Path, texts: Iterable[str]) -> list[str]:
+def _pieces(settings: Texts, folder: Path, texts: Iterable[str]) -> list[str]:
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
     path = place_of(settings, folder, "vocabulary")

@@ -9,6 +9,7 @@ from fedstage.plan.runs import split_target
 from fedstage.results.cells import check_cells, selects, show_point
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
 from fedstage.settings.scores import Axis
+from fedstage.storage.project_plugins import load_project_plugins
 
 METHOD = "method"
 
@@ -32,8 +33,13 @@ def runs_path(target: str, folder: Path) -> Path:
 
 
 def read_target(target: str, folder: Path) -> ExperimentRuns:
-    """Return the runs of a target, with paths that lead to its files from here."""
-    return read_runs_file(runs_path(target, folder))
+    """Return the runs of a target, with paths that lead to its files from here.
+
+    The project's plugins are loaded, for runs may have their settings.
+    """
+    path = runs_path(target, folder)
+    load_project_plugins(folder / "config.yaml", folder)
+    return read_runs_file(path)
 
 
 def find_run(

@@ -13,12 +13,17 @@ from fedstage.settings.scores import Axis, Cells
 class Cell:
     """A cell of an experiment's table.
 
-    It has a value on each axis but the seed, the measured number of each seed, and the paper's.
+    It has a value on each axis but the seed, the measured number of each seed, and the paper's,
+    with its deviation and number of seeds. `images` is the number of test samples behind measured
+    accuracies in percent.
     """
 
     axes: Mapping[str, Axis]
     values: Mapping[Axis, float] = field(default_factory=dict)
     published: float | None = None
+    published_std: float | None = None
+    published_seeds: int | None = None
+    images: int | None = None
 
 
 Pair = tuple[Cell, Cell]

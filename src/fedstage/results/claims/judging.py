@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.results.claims.families import correct
+from fedstage.results.claims.measurements import (
+    cells_of,
+    images_of_runs,
+    values_of_runs,
+    values_of_table,
+)
 from fedstage.results.claims.table import claim_rows
-from fedstage.results.claims.verdicts import Judgement, correct, judge
+from fedstage.results.claims.verdicts import Judgement, judge
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source
@@ -29,7 +35,9 @@ class Judged:
     source: str
 
 
-def judge_claims(runs: Path, definitions: Path, measurements: Sequence[Path] = ()) -> Judged:
+def judge_claims(
+    runs: Path, definitions: Path, measurements: Sequence[Path] = (), scores: Path | None = None
+) -> Judged:
     """Judge claims by the last evaluated round of each run, or by other measurements of the runs.
 
     Parameters
@@ -38,20 +46,20 @@ def judge_claims(runs: Path, definitions: Path, measurements: Sequence[Path] = (
         The runs file, and the claims with the number of comparisons that each is about.
     measurements : sequence of Path
         Tables with further metrics of the runs, as for the stage `claims`.
+    scores : Path, optional
+        The scores file; by default the metrics files of the runs are read.
 
     Raises
     ------
     FedstageError
         If a file is missing or damaged, or a claim is about what is not measured.
     """
-    experiment, frame = read_runs(runs)
+    experiment, frame = read_runs(runs, scores)
     listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
     tables = [load_frame(path) for path in measurements]
     judged = correct(
-        [
-            _judge(claim, listed.comparisons.get(claim.id), experiment, frame, tables)
-            for claim in listed.claims
-        ]
+        [_judge(claim, listed, experiment, frame, tables) for claim in listed.claims],
+        listed.families,
     )
     metrics = {row["metric"] for row in claim_rows(judged, experiment.metric)}
     return Judged(experiment, judged, _source(experiment, frame, tables, metrics))
@@ -72,7 +80,7 @@ def _source(
 
 def _judge(
     claim: Claim,
-    claimed: int | None,
+    listed: ClaimsToJudge,
     experiment: ExperimentRuns,
     frame: pd.DataFrame,
     tables: list[pd.DataFrame],
@@ -84,5 +92,14 @@ def _judge(
         values = values_of_table(table, experiment, metric)
     else:
         values = values_of_runs(frame, metric)
-    cells = cells_of(experiment, values, published=metric == experiment.metric)
-    return judge(claim, cells, lambda point: settings_for_people(point, experiment), claimed)
+    images = images_of_runs(frame) if metric == "top1_accuracy" else None
+    cells = cells_of(experiment, values, metric == experiment.metric, images)
+    looks = [family.looks for family in listed.families if claim.id in family.claims]
+    return judge(
+        claim,
+        cells,
+        lambda point: settings_for_people(point, experiment),
+        listed.comparisons.get(claim.id),
+        looks=looks[0] if looks else listed.looks,
+        printed=claim.id in listed.printed,
+    )

@@ -1,16 +1,17 @@
 """The claims of all papers and of config.yaml, checked against their experiments."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, check_cells, show_point
 from fedstage.results.claims.comparisons import Cell, comparisons, sides
 from fedstage.results.published.matching import Point, without_seed
 from fedstage.results.published.rows import Row, load_rows
-from fedstage.settings.claims import Claim, ClaimList, StatedRows
+from fedstage.settings.claims import Claim, ClaimList, Looks, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
@@ -18,11 +19,24 @@ from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 #: The metrics of claims that are columns of another result than the metrics of runs.
-_MEASURES: dict[Result, Collection[str]] = {
+MEASURES: dict[Result, Collection[str]] = {
     "communication": COMMUNICATED,
     "round_times": SECONDS,
     "retention": RETAINED,
 }
+
+
+#: The most primary claims of a paper.
+_MOST_PRIMARY = 5
+
+
+@dataclass(frozen=True)
+class File:
+    """What all claims of a file share: how many they are, and at how many seeds they are judged."""
+
+    primary: int = 0
+    exploratory: int = 0
+    looks: Looks = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,8 @@ class Sourced:
 
     where: str
     claim: Claim
+    paper: str | None = None  # the folder of the paper that makes it
+    file: File = File()
 
     @property
     def place(self) -> str:
@@ -54,14 +70,35 @@ def load_claims(
         If a file is not valid, an experiment has two claims of one id, or the rows that a claim
         names for its range are neither one nor a lower and an upper end.
     """
-    claims = [_own(claim) for claim in own]
+    listed = list(own)
+    primary = sum(claim.primary for claim in listed)
+    file = File(_few("config.yaml: claims", primary), len(listed) - primary)
+    claims = [replace(_own(claim), file=file) for claim in listed]
     for path in sorted(folder.glob("*/claims.yaml")):
-        raw = _about(load_yaml(path), experiments)
-        file = validate(ClaimList, raw, str(path))
+        every = load_yaml(path)
+        content = validate(ClaimList, _about(every, experiments), str(path))
+        file = _file(str(path), every.get("claims", []), content.looks)
         rows = cache(partial(load_rows, path.parent))
-        claims += [_with_statement(Sourced(str(path), claim), rows) for claim in file.claims]
+        claims += [
+            _with_statement(Sourced(str(path), claim, path.parent.name, file), rows)
+            for claim in content.claims
+        ]
     _check_ids(claims)
     return claims
+
+
+def _file(where: str, claims: Sequence[Raw], looks: Looks) -> File:
+    """Count the claims of a file, also those on experiments that are not read."""
+    primary = sum(claim.get("primary") is True for claim in claims)
+    return File(_few(where, primary), len(claims) - primary, looks)
+
+
+def _few(where: str, primary: int) -> int:
+    if primary > _MOST_PRIMARY:
+        raise FedstageError(
+            f"{where}: primary: {primary} claims are; at most {_MOST_PRIMARY} may be"
+        )
+    return primary
 
 
 def _about(raw: Raw, experiments: Collection[str] | None) -> Raw:
@@ -104,7 +141,7 @@ def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experimen
     """Check that claims about seconds, bytes or forgetting are on experiments that measure it."""
     for sourced in claims:
         name, metric = sourced.claim.experiment, sourced.claim.metric
-        needed = next((result for result, metrics in _MEASURES.items() if metric in metrics), None)
+        needed = next((result for result, metrics in MEASURES.items() if metric in metrics), None)
         if needed and name in experiments and needed not in experiments[name].results:
             raise FedstageError(
                 f"{sourced.place}: metric = {metric!r}: only of experiments with {needed} among "
@@ -155,7 +192,12 @@ def _check_ids(claims: Iterable[Sourced]) -> None:
             )
 
 
-def distinct_cells(points: Iterable[Point]) -> list[Cell]:
-    """Return the cells of a grid's points, one for all seeds."""
-    cells = map(without_seed, points)
-    return list({str(axes): Cell(axes) for axes in cells}.values())
+def distinct_cells(
+    points: Sequence[Point], numbers: Sequence[Mapping[str, Any] | None] | None = None
+) -> list[Cell]:
+    """Return the cells of a grid's points, one for all seeds, with the paper's number of each."""
+    found: dict[str, Cell] = {}
+    for point, number in zip(points, numbers or [None] * len(points), strict=True):
+        axes = without_seed(point)
+        found.setdefault(str(axes), Cell(axes, published=number["value"] if number else None))
+    return list(found.values())

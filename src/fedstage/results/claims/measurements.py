@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, show_point
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.published.matching import without_seed
-from fedstage.results.runs_file import SEED, ExperimentRuns
+from fedstage.results.runs_file import SEED, ExperimentRuns, PublishedNumber
 from fedstage.results.tables.runs import RUN, last_rounds
 from fedstage.settings.scores import Axis
 
@@ -48,23 +48,49 @@ def values_of_table(
     return {i: values[key] for i, key in enumerate(keys) if key in values}
 
 
+def images_of_runs(frame: pd.DataFrame) -> dict[int, int]:
+    """Return the number of samples that each run's last accuracy is of, by the run's position."""
+    last = last_rounds(frame)
+    return dict(zip(last[RUN], last["samples"].astype(int), strict=True))
+
+
 def cells_of(
-    experiment: ExperimentRuns, values: Mapping[int, float], published: bool
+    experiment: ExperimentRuns,
+    values: Mapping[int, float],
+    published: bool,
+    images: Mapping[int, int] | None = None,
 ) -> list[Cell]:
     """Return the cells of an experiment, in the order of its runs.
 
     `values` are the measured numbers by a run's position, of which finite ones count; `published`
-    tells whether the published numbers are of the same metric.
+    tells whether the published numbers are of the same metric; `images` are the test samples of
+    each run, if the numbers are accuracies.
     """
     points: dict[str, dict[str, Axis]] = {}
     measured: dict[str, dict[Axis, float]] = {}
-    numbers: dict[str, float | None] = {}
+    numbers: dict[str, PublishedNumber | None] = {}
+    samples: dict[str, int] = {}
     for i, run in enumerate(experiment.runs):
         point = without_seed(run.settings)
         key = show_point(point)
         if key not in points:
             points[key], measured[key] = point, {}
-            numbers[key] = run.published.value if published and run.published else None
+            numbers[key] = run.published if published else None
         if i in values and isfinite(values[i]):
             measured[key][run.settings[SEED]] = values[i]
-    return [Cell(point, measured[key], numbers[key]) for key, point in points.items()]
+            if images and i in images:
+                samples[key] = min(samples.get(key, images[i]), images[i])
+    return [
+        _cell(point, measured[key], numbers[key], samples.get(key)) for key, point in points.items()
+    ]
+
+
+def _cell(
+    point: Mapping[str, Axis],
+    measured: Mapping[Axis, float],
+    number: PublishedNumber | None,
+    images: int | None,
+) -> Cell:
+    if number is None:
+        return Cell(point, measured, images=images)
+    return Cell(point, measured, number.value, number.std, number.seeds, images)

@@ -4,27 +4,47 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 from types import ModuleType
 
-from fedstage.results.claims.verdicts import HOLDS, Effect, Judgement, stated_range
+from fedstage.results.claims.effects import HOLDS, UNDECIDED, Effect, stated_range
+from fedstage.results.claims.table import Line, lines_of, published_p
+from fedstage.results.claims.verdicts import Judgement
+from fedstage.results.intervals import Interval
 from fedstage.results.tables import markdown
 from fedstage.results.tables.labels import NOTHING
 
-_SUMMARY = ["Claim", "In the paper", "Published numbers", "Measured", "Comparisons", "p (Holm)"]
+_SUMMARY = [
+    *("Claim", "In the paper", "Published numbers", "Measured", "Comparisons", "p (corrected)"),
+    *("Kind", "The paper's own tests"),
+]
 _LEAST = 0.001  # smaller p-values are written as smaller than this
-_COMPARISONS = ["Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", "Verdict"]
+_COMPARISONS = [
+    *("Claim", "Comparison", "Published", "Measured [95 %]", "Seeds", "Verdict"),
+    *("With test images [95 %]", "p in the paper (Welch)"),
+]
 _LEGEND = [
     "**Published numbers**: whether the claim holds in the paper's own means, or in what its text "
     "states, over those of the comparisons below that it has numbers "  # prose: ok
     f"for; {NOTHING} where it has none.",
     "**Measured**: `holds` if the effect is as claimed in every comparison, `holds where measured` "
     "if that is all that can be said because others of the paper's comparisons were not made, "
-    "`contradicted` if it is not in one, each with p at most 0.05; else `undecided`. One seed "
-    "decides nothing. `not measured`: no cells at this scale.",
-    "**p (Holm)**: of paired t-tests over seeds. A claim holds with the p-value of its weakest "
-    "comparison; it is contradicted with that of the strongest one against it, times the number "
-    "of comparisons (Bonferroni). Over the claims of this report these are corrected by Holm's "
-    "method, so that all verdicts are right together with 95 %.",
-    "**Verdict** of a comparison: that of its own 95 % interval (Student's t over seeds), without "
-    "any correction: where there is no difference, each interval is on the wrong side with 2.5 %.",
+    "`contradicted` if it is not in one, `practically nil` if every difference is within the "
+    "claim's margin, each with p at most 0.05; else `undecided`, with the seeds that would decide "
+    "it at the published effect (with probability 0.8). One seed decides nothing. `not measured`: "
+    "no cells at this scale.",
+    "**p (corrected)**: of paired t-tests over seeds. A claim holds with the p-value of its "
+    "weakest comparison; it is contradicted with that of the strongest one against it, times the "
+    "number of comparisons (Bonferroni); it is practically nil with that of two one-sided tests "
+    "(TOST). *Primary* claims are judged on the mean over their cells and corrected by Holm's "
+    "method over the paper's primary claims: all their verdicts are right together with 95 %. The "
+    "others are *exploratory*, and corrected over the paper's others by Benjamini and Hochberg's: "
+    "5 % of their verdicts are expected to be wrong. Claims of the paper that are not in this "
+    "report count as not significant.",
+    "**Verdict** of a comparison: that of its own p-values, without any correction: where there is "
+    "no difference, each interval is on the wrong side with 2.5 %. Cells of a primary claim are "
+    "tested only if the claim is decided, with Holm's correction among them; else `not tested`.",
+    "**With test images**: the interval over seeds and the draw of test images together, at most: "
+    "with the binomial variance of both accuracies.",
+    "**The paper's own tests**: Welch's t-tests of its printed means, deviations and seeds, with "
+    "Holm's correction over the comparisons of the claim.",
     "Comparisons are paired: with the same seed, both sides have the same partition, participants "
     "and initial weights.",
 ]
@@ -52,13 +72,17 @@ def report_parts(
     """Return the parts of the report below its title, written by `writer`."""
     summary = [_summary(judgement) for judgement in judgements]
     comparisons = [
-        _line(judgement, effect) for judgement in judgements for effect in judgement.effects
+        _line(judgement, line) for judgement in judgements for line in lines_of(judgement)
     ]
+    notes = [*(_looks(judgement) for judgement in judgements[:1] if judgement.looks), *notes]
     return [
         writer.paragraph(source),
         writer.grid(_SUMMARY, summary, len(_SUMMARY)),
         writer.items(
-            [f"**{judgement.claim.id}**: {judgement.claim.text}" for judgement in judgements]
+            [
+                f"**{judgement.claim.id}**: {judgement.claim.text}{_left_out(judgement)}"
+                for judgement in judgements
+            ]
         ),
         writer.heading("Comparisons"),
         writer.grid(_COMPARISONS, comparisons, 2),
@@ -71,10 +95,49 @@ def _summary(judgement: Judgement) -> list[str]:
         judgement.claim.id,
         judgement.claim.place,
         _published(judgement),
-        judgement.verdict,
+        _verdict(judgement),
         _count(judgement),
-        p_text(judgement.p_value) if judgement.made else NOTHING,
+        p_text(judgement.p_verdict) if judgement.made else NOTHING,
+        "primary" if judgement.claim.primary else "exploratory",
+        NOTHING if judgement.evidence is None else str(judgement.evidence),
     ]
+
+
+def _verdict(judgement: Judgement) -> str:
+    """Write a verdict: ``undecided after 3 seeds, would need 12``."""
+    if judgement.verdict != UNDECIDED:
+        return judgement.verdict
+    text = f"undecided after {_seeds(judgement.seeds)}"
+    looks = judgement.looks
+    if looks and judgement.seeds < looks[0]:
+        text += f", first look at {looks[0]}"
+    if judgement.needed is None:
+        return text
+    return f"{text}, would need {judgement.needed}"
+
+
+def _seeds(number: int) -> str:
+    return f"{number} seed" if number == 1 else f"{number} seeds"
+
+
+def _left_out(judgement: Judgement) -> str:
+    """Write how many comparisons the claim's source does not have."""
+    if not judgement.left_out:
+        return ""
+    return (
+        f" Left out: {judgement.left_out} comparisons with a cell for which the paper prints no "
+        "number."
+    )
+
+
+def _looks(judgement: Judgement) -> str:
+    """Name the looks of a file of claims, and what they do to p-values."""
+    numbers = ", ".join(map(str, judgement.looks))
+    return (
+        f"Claims are judged at {numbers} seeds, by bounds that spend the error as O'Brien and "
+        "Fleming's do (Lan and DeMets 1983): p-values are the smallest errors with whose bounds "
+        "the t-test decides at this look. Between two looks, the seeds of the earlier one count."
+    )
 
 
 def p_text(p_value: float) -> str:
@@ -87,7 +150,7 @@ def _count(judgement: Judgement) -> str:
     if not judgement.made:
         return f"{judgement.not_made} not made"
     missing = f", {judgement.not_made} not made" if judgement.not_made else ""
-    if judgement.claim.quantifier == "mean":
+    if judgement.claim.primary or judgement.claim.quantifier == "mean":
         return judgement.made[0].label + missing
     held = sum(effect.verdict == HOLDS for effect in judgement.made)
     return f"holds in {held} of {len(judgement.made)} made{missing}"
@@ -104,18 +167,28 @@ def _published(judgement: Judgement) -> str:
     return f"{answer} ({sum(known)} of {len(known)})"
 
 
-def _line(judgement: Judgement, effect: Effect) -> list[str]:
-    interval = effect.measured
-    low, high = _number(judgement, interval.low), _number(judgement, interval.high)
-    between = "" if isnan(interval.low) else f" [{low}, {high}]"
+def _line(judgement: Judgement, line: Line) -> list[str]:
+    _, effect, place = line
+    interval, over_images = effect.measured, effect.over_images
+    own, _ = published_p(judgement, place)
     return [
         judgement.claim.id,
         effect.shown + _bound(judgement),
         _reported(judgement, effect),
-        NOTHING if isnan(interval.mean) else _number(judgement, interval.mean) + between,
+        NOTHING
+        if isnan(interval.mean)
+        else _number(judgement, interval.mean) + _between(judgement, interval),
         str(interval.n),
         effect.verdict,
+        (_between(judgement, over_images).strip() or NOTHING) if over_images else NOTHING,
+        NOTHING if own is None else p_text(own),
     ]
+
+
+def _between(judgement: Judgement, interval: Interval) -> str:
+    if isnan(interval.low):
+        return ""
+    return f" [{_number(judgement, interval.low)}, {_number(judgement, interval.high)}]"
 
 
 def _reported(judgement: Judgement, effect: Effect) -> str:

@@ -1,14 +1,18 @@
 """How surprising the measurements would be if a claim were not true, or true: p-values."""
 
 from collections.abc import Mapping, Sequence
-from math import isinf, sqrt
-from statistics import fmean, stdev
+from math import isinf
+from typing import Literal
 
-from fedstage.results.intervals import central_probability
+from scipy import stats
+
 from fedstage.settings.scores import Axis
 
-#: The error that is allowed to all verdicts of a report together.
+#: The error that is allowed to all verdicts of a family together.
 LEVEL = 0.05
+#: Corrections for the number of p-values: of the probability of any error (Holm 1979), and of the
+#: expected share of errors among what is found (Benjamini and Hochberg 1995).
+Correction = Literal["holm", "fdr_bh"]
 
 
 def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) -> float:
@@ -17,19 +21,24 @@ def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) 
     Twice the one-sided p-value of the harder bound, so that it is at most 0.05 where the 95 %
     confidence interval is between the bounds. With fewer than two values it is 1.
     """
-    if len(values) < 2:
-        return 1.0
-    return max(_p_above(values, low, closed), _p_above([-v for v in values], -high, closed))
+    above = _p_above(values, low, closed)
+    return min(1.0, 2 * max(above, _p_above([-v for v in values], -high, closed)))
 
 
 def p_outside(values: Sequence[float], low: float, high: float) -> float:
     """Return the p-value of a mean outside bounds against one between them, as `p_within`."""
-    if len(values) < 2:
-        return 1.0
-    return min(
-        _p_above([-value for value in values], -low, closed=False),
-        _p_above(values, high, closed=False),
-    )
+    below = _p_above([-value for value in values], -low, closed=False)
+    return min(1.0, 2 * min(below, _p_above(values, high, closed=False)))
+
+
+def p_nil(values: Sequence[float], margin: float) -> float:
+    """Return the p-value of a mean nearer to 0 than a margin, by two one-sided t-tests (TOST).
+
+    The larger of both, each one-sided (Schuirmann 1987). It is at most 0.05 where the interval of
+    90 % is within the margin. With fewer than two values it is 1.
+    """
+    above = _p_above(values, -margin, closed=False)
+    return max(above, _p_above([-value for value in values], -margin, closed=False))
 
 
 def paired(left: Mapping[Axis, float], right: Mapping[Axis, float]) -> list[float]:
@@ -37,29 +46,31 @@ def paired(left: Mapping[Axis, float], right: Mapping[Axis, float]) -> list[floa
     return [value - right[seed] for seed, value in left.items() if seed in right]
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values (Holm 1979), in the order given.
+def corrected(p_values: Sequence[float], by: Correction) -> list[float]:
+    """Return adjusted p-values, in the order given, at most 1.
 
-    Those that are at most 0.05 may be believed together: the probability that any of them is wrong
-    is at most 5 %.
+    Those that are at most 0.05 may be believed together.
     """
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    adjusted, highest = [1.0] * len(p_values), 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    # Only few results correct anything, and the import takes seconds.
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(p_values, method=by)[1]] if p_values else []
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted by Holm's method."""
+    return corrected(p_values, "holm")
 
 
 def _p_above(values: Sequence[float], bound: float, closed: bool) -> float:
-    """Return twice the one-sided p-value of a mean above a bound, at most 1.
+    """Return the one-sided p-value of a mean above a bound; 1 of fewer than two values.
 
     Values that are all the same leave no doubt; on the bound they are above it if it is `closed`.
     """
+    if len(values) < 2:
+        return 1.0
     if isinf(bound):
         return 0.0 if bound < 0 else 1.0
-    distance, error = fmean(values) - bound, stdev(values) / sqrt(len(values))
-    if error == 0:
-        return 0.0 if distance > 0 or (closed and distance == 0) else 1.0
-    t = distance / error
-    return min(1.0, 1.0 - central_probability(t, len(values) - 1)) if t > 0 else 1.0
+    if min(values) == max(values):
+        return 0.0 if values[0] > bound or (closed and values[0] == bound) else 1.0
+    return float(stats.ttest_1samp(values, bound, alternative="greater").pvalue)

@@ -1,12 +1,13 @@
 """The judgements on claims as exact numbers: one row per comparison."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 
-from fedstage.results.claims.verdicts import Effect, Judgement, stated_range
+from fedstage.results.claims.effects import Effect, stated_range
+from fedstage.results.claims.verdicts import Judgement
 from fedstage.settings.claims import Claim
 
 SCHEMA = pa.schema(
@@ -32,18 +33,57 @@ SCHEMA = pa.schema(
         pa.field("claim_verdict", pa.string(), nullable=False),  # the same in each of its rows
         pa.field("claim_p", pa.float64(), nullable=False),  # of that verdict, corrected (Holm)
         pa.field("claim_not_made", pa.int64(), nullable=False),  # comparisons without measurements
+        pa.field("kind", pa.string(), nullable=False),  # "primary", its "cell", or "exploratory"
+        pa.field("margin", pa.float64()),  # what is nearer to 0 is practically nil
+        # Of this comparison by itself, as the verdict: of each verdict but undecided.
+        pa.field("p_holds", pa.float64(), nullable=False),
+        pa.field("p_contradicted", pa.float64(), nullable=False),
+        pa.field("p_nil", pa.float64(), nullable=False),
+        # Standard error by the draw of the test images, at most, and the 95 % interval with it.
+        pa.field("image_error", pa.float64()),
+        pa.field("low_with_images", pa.float64()),
+        pa.field("high_with_images", pa.float64()),
+        # Welch's test of the printed means, and corrected for the claim's others (Holm).
+        pa.field("published_p", pa.float64()),
+        pa.field("published_p_holm", pa.float64()),
+        pa.field("claim_evidence", pa.string()),  # what these tests find
+        pa.field("claim_seeds_needed", pa.int64()),  # that would decide an undecided claim
+        pa.field("claim_left_out", pa.int64(), nullable=False),  # comparisons the paper lacks
     ]
 )
+
+#: A comparison of a claim: what kind it is, and its place in the paper's evidence.
+Line = tuple[str, Effect, int | None]
 
 
 def claim_rows(judgements: Iterable[Judgement], metric: str) -> list[dict[str, Any]]:
     """Return the rows of the table; `metric` is the metric of claims without one."""
     return [
-        _row(judgement, effect, metric) for judgement in judgements for effect in judgement.effects
+        _row(judgement, line, metric) for judgement in judgements for line in lines_of(judgement)
     ]
 
 
-def _row(judgement: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
+def lines_of(judgement: Judgement) -> Iterator[Line]:
+    """Yield the comparisons of a claim: those that its verdict follows from, then its cells."""
+    claim = judgement.claim
+    single = not claim.primary and claim.quantifier == "all"
+    for i, effect in enumerate(judgement.effects):
+        yield "primary" if claim.primary else "exploratory", effect, i if single else None
+    for i, cell in enumerate(judgement.cells):
+        yield "cell", cell, i
+
+
+def published_p(judgement: Judgement, place: int | None) -> tuple[float | None, float | None]:
+    """Return the paper's own p-value of a comparison, and the corrected one."""
+    if judgement.evidence is None or place is None:
+        return None, None
+    return judgement.evidence.p_values[place], judgement.evidence.adjusted[place]
+
+
+def _row(judgement: Judgement, line: Line, metric: str) -> dict[str, Any]:
+    kind, effect, place = line
+    over_images = effect.over_images
+    own, adjusted = published_p(judgement, place)
     claim, interval, stated = judgement.claim, effect.measured, stated_range(judgement.claim)
     return {
         "claim": claim.id,
@@ -65,8 +105,21 @@ def _row(judgement: Judgement, effect: Effect, metric: str) -> dict[str, Any]:
         "verdict": effect.verdict,
         "claim_published_holds": judgement.published_holds,
         "claim_verdict": judgement.verdict,
-        "claim_p": judgement.p_value,
+        "claim_p": judgement.p_verdict,
         "claim_not_made": judgement.not_made,
+        "kind": kind,
+        "margin": claim.margin,
+        "p_holds": effect.p_holds,
+        "p_contradicted": effect.p_contradicted,
+        "p_nil": effect.p_nil,
+        "image_error": _number(effect.image_error),
+        "low_with_images": None if over_images is None else _number(over_images.low),
+        "high_with_images": None if over_images is None else _number(over_images.high),
+        "published_p": own,
+        "published_p_holm": adjusted,
+        "claim_evidence": None if judgement.evidence is None else str(judgement.evidence),
+        "claim_seeds_needed": judgement.needed,
+        "claim_left_out": judgement.left_out,
     }
 
 

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-#: What an accuracy is of: a client's own samples for validation, the test samples weighted by the
-#: client's own mix of classes, or the test samples of a class.
-VALIDATION, OWN_MIX, CLASS = "validation", "own_mix", "class"
+#: What an accuracy is of: a client's own test samples, its own samples for validation, all test
+#: samples weighted by the client's own mix of classes, or the test samples of a class.
+TEST, VALIDATION, OWN_MIX, CLASS = "test", "validation", "own_mix", "class"
 
 #: One row per client and kind of accuracy, and one per class.
 CLIENTS_SCHEMA = pa.schema(
@@ -12,8 +12,9 @@ CLIENTS_SCHEMA = pa.schema(
         pa.field("of", pa.string(), nullable=False),
         pa.field("client", pa.int64()),  # null for a class
         pa.field("label", pa.int64()),  # null for a client
-        # Samples for validation, of the client's mix (for training), or of the class.
+        # The samples that are scored; of a mix the client's training samples.
         pa.field("samples", pa.int64(), nullable=False),
-        pa.field("accuracy", pa.float64()),  # percent; null for a mix that the test samples lack
+        # Percent; null for a client without samples, or with a mix that the test samples lack.
+        pa.field("accuracy", pa.float64()),
     ]
 )

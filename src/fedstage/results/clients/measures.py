@@ -5,29 +5,31 @@ from typing import Any
 
 import torch
 
-from fedstage.results.clients.columns import CLASS, OWN_MIX, VALIDATION
+from fedstage.results.clients.columns import CLASS, OWN_MIX
 from fedstage.results.scores import PERCENT, ClassCounts, Score, by_own_mix
 from fedstage.training.inference import class_accuracies
 
 Row = dict[str, Any]
 
 
-def of_validation(right: torch.Tensor, owners: torch.Tensor) -> list[Row]:
-    """Return the accuracy of each client that has validation samples.
+def of_own(of: str, right: torch.Tensor, owners: torch.Tensor, clients: int) -> list[Row]:
+    """Return the accuracy of each client on its own samples.
 
     Parameters
     ----------
+    of : str
+        What these samples are: `TEST` or `VALIDATION`.
     right : Tensor
         Whether the model is right about a sample, bool [n].
     owners : Tensor
-        The client of each sample, int64 [n].
+        The client of each sample, int64 [n]; those that are not one of the `clients` do not count.
     """
-    clients = owners.unique().tolist()
-    own = {client: right[owners == client] for client in clients}
-    return [
-        _row(VALIDATION, client, None, int(predicted.sum()), len(predicted))
-        for client, predicted in own.items()
-    ]
+    known = owners[(owners >= 0) & (owners < clients)]
+    hits = right[(owners >= 0) & (owners < clients)].double()
+    samples = torch.bincount(known, minlength=clients)
+    correct = torch.zeros(clients, dtype=torch.float64).index_add_(0, known, hits)
+    pairs = enumerate(zip(correct.tolist(), samples.tolist(), strict=True))
+    return [_row(of, client, None, own, count) for client, (own, count) in pairs]
 
 
 def of_classes(logits: torch.Tensor, labels: torch.Tensor) -> list[Row]:
@@ -52,5 +54,5 @@ def of_mixes(score: Score, counts: ClassCounts) -> Iterator[Row]:
 
 
 def _row(of: str, client: int | None, label: int | None, right: float, samples: int) -> Row:
-    accuracy = PERCENT * (right / samples)
+    accuracy = PERCENT * (right / samples) if samples else None
     return {"of": of, "client": client, "label": label, "samples": samples, "accuracy": accuracy}

@@ -1,30 +1,39 @@
 """Tables of accuracies by client and by class, with the names that the data give them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedstage.results.clients.columns import CLASS, OWN_MIX, VALIDATION
+from fedstage.results.clients.columns import CLASS, OWN_MIX, TEST, VALIDATION
 from fedstage.results.figures.names import Names, name_of
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.columns import TextTable, with_deviation
 from fedstage.results.tables.exact import Cell
-from fedstage.results.tables.labels import join_labels
+from fedstage.results.tables.labels import NOTHING, join_labels
 from fedstage.storage.tables import load_table
 
 COLUMNS = ("of", "client", "client_name", "label", "class_name", "samples", "accuracy")
 
-_HEADS = {VALIDATION: "own validation samples", OWN_MIX: "own mix of classes"}
+#: The heads of a kind's accuracies, and of the numbers of their samples.
+_HEADS = {
+    TEST: ("accuracy on own test samples", "own test samples"),
+    VALIDATION: ("accuracy on own validation samples", "own validation samples"),
+    OWN_MIX: ("estimate by own mix of classes", "own training samples"),
+}
 NOTES = {
-    OWN_MIX: (
-        "**own mix of classes**: accuracy on test samples, each class weighted by the client's "
-        "training samples of it (%)."
+    TEST: (
+        "**accuracy on own test samples**: on the client's own test samples (%), of which there "
+        "are so many."
     ),
-    VALIDATION: "**own validation samples**: accuracy on the client's own, set aside (%).",
-    CLASS: "Accuracy on the test samples of a class (%).",
+    OWN_MIX: (
+        "**estimate by own mix of classes**: accuracy on all test samples, which have no client, "
+        "each class weighted by the client's training samples of it (%)."
+    ),
+    VALIDATION: "**accuracy on own validation samples**: on the client's own, set aside (%).",
+    CLASS: "Accuracy on the test samples of a class (%), of which there are so many.",
 }
 
-#: Accuracies of a client or class by its number, by the heads of columns.
-Cells = dict[str, dict[int, list[float]]]
+#: What the cells of a client or class show, by its number, by the heads of columns.
+Columns = dict[str, dict[int, str]]
 _SHOW = with_deviation()
 
 #: A run's value on every axis, and a row of its accuracies.
@@ -60,37 +69,58 @@ def _named(row: Mapping[str, Any], names: Names) -> dict[str, Cell]:
 
 
 def client_table(measured: Sequence[Measured], axes: Sequence[str], names: Names) -> TextTable:
-    """Return the table of clients for people, with one column per cell and kind of accuracy."""
-    cells: Cells = {}
-    for of, kind in _HEADS.items():
-        for client, place, accuracy in _known(measured, axes, of, "client"):
-            head = f"{place}: {kind}" if place else kind
-            cells.setdefault(head, {}).setdefault(client, []).append(accuracy)
-    table = _pivot("Client", cells, names.clients, [])
+    """Return the table of clients for people.
+
+    Each kind of accuracy has a column with the numbers of samples, and one per cell.
+    """
+    columns: Columns = {}
+    for of, (accuracy, samples) in _HEADS.items():
+        rows = [(settings, row) for settings, row in measured if row["of"] == of]
+        columns |= _columns(rows, axes, "client", samples, accuracy)
+    table = _pivot("Client", columns, names.clients, [])
     return table._replace(compact=len(table.heads))
 
 
 def class_table(measured: Sequence[Measured], axes: Sequence[str], names: Names) -> TextTable:
     """Return the table of classes for people, with one column per cell."""
-    cells: Cells = {}
-    for label, place, accuracy in _known(measured, axes, CLASS, "label"):
-        cells.setdefault(place or "accuracy", {}).setdefault(label, []).append(accuracy)
-    return _pivot("Class", cells, names.classes, [NOTES[CLASS]])
+    rows = [(settings, row) for settings, row in measured if row["of"] == CLASS]
+    columns = _columns(rows, axes, "label", "test samples", "accuracy")
+    return _pivot("Class", columns, names.classes, [NOTES[CLASS]])
 
 
-def _known(
-    measured: Sequence[Measured], axes: Sequence[str], of: str, key: str
-) -> Iterator[tuple[int, str, float]]:
-    """Yield client or class, place and accuracy of the rows of a kind that have one."""
+def _columns(
+    measured: Sequence[Measured], axes: Sequence[str], key: str, samples: str, accuracy: str
+) -> Columns:
+    """Return what cells show by client or class: the number of samples, then accuracies."""
+    counts: dict[int, set[int]] = {}
+    accuracies: dict[str, dict[int, list[float]]] = {}
     for settings, row in measured:
-        if row["of"] == of and row["accuracy"] is not None:
-            yield row[key], join_labels(axes, [settings[axis] for axis in axes]), row["accuracy"]
+        counts.setdefault(row[key], set()).add(row["samples"])
+        place = join_labels(axes, [settings[axis] for axis in axes])
+        column = accuracies.setdefault(f"{place}: {accuracy}" if place else accuracy, {})
+        column.setdefault(row[key], [])
+        if row["accuracy"] is not None:
+            column[row[key]].append(row["accuracy"])
+    if not counts:
+        return {}
+    shown = {
+        head: {n: _SHOW(of) for n, of in column.items()} for head, column in accuracies.items()
+    }
+    return {samples: {number: _range(own) for number, own in counts.items()}} | shown
 
 
-def _pivot(head: str, cells: Cells, names: Sequence[str] | None, notes: Sequence[str]) -> TextTable:
-    """Return means over seeds: a line for each number in any column, by its name."""
+def _range(counts: set[int]) -> str:
+    """Write a number of samples, from the fewest to the most where runs differ."""
+    ends = dict.fromkeys((min(counts), max(counts)))
+    return "\N{EN DASH}".join(map(str, ends))
+
+
+def _pivot(
+    head: str, columns: Columns, names: Sequence[str] | None, notes: Sequence[str]
+) -> TextTable:
+    """Return a line for each number in any column, by its name."""
     lines = [
-        [name_of(number, names), *(_SHOW(column.get(number, [])) for column in cells.values())]
-        for number in sorted({number for column in cells.values() for number in column})
+        [name_of(number, names), *(column.get(number, NOTHING) for column in columns.values())]
+        for number in sorted({number for column in columns.values() for number in column})
     ]
-    return TextTable([head, *cells], lines, 1, notes)
+    return TextTable([head, *columns], lines, 1, notes)

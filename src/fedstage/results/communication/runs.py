@@ -17,7 +17,7 @@ from fedstage.results.communication.phases import (
     total,
 )
 from fedstage.results.runs_file import ExperimentRun
-from fedstage.results.tables.runs import read_metrics
+from fedstage.results.tables.measured import read_metrics
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.scores import Axis, Cells, Metric, Reach

@@ -13,7 +13,7 @@ from fedstage.results.at_hand.runs import last_part
 from fedstage.results.losses import mean_loss
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import ExperimentRun, Part
-from fedstage.results.tables.runs import read_metrics
+from fedstage.results.tables.measured import read_metrics
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from fedstage.plan.digests import canonical
-from fedstage.results.report.origins import flatten
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part
 from fedstage.results.tables.labels import METHOD, show_value
 from fedstage.settings.base import Choice
+from fedstage.settings.merging import flatten
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.optimisation import Client

@@ -8,11 +8,13 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.folders import folders_of
 from fedstage.results.runs_file import ExperimentRun
+from fedstage.settings.merging import flatten
 from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.why import facts_of, files_read, settings_of
 
 #: What a recipe's jobs are: their number and their seconds, by the id of the recipe.
 Jobs = dict[str, tuple[int, float]]
+_OF_THESE = "of this recipe and those that it shares files with"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
         artefact = find_artefact(root / run.metrics)
         facts = dict(facts_of(artefact))
         versions = facts.pop("versions")
-        facts["jobs"] = _spent(run, root, jobs)
+        count, seconds = spent(run, root, jobs)
+        facts["jobs"] = f"{count}, {seconds:.1f} s in all, {_OF_THESE}"
         return Origin(
             run.metrics,
             facts,
@@ -52,8 +55,11 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
         return Origin(run.metrics, fault=str(error))
 
 
-def _spent(run: ExperimentRun, root: Path, jobs: Jobs) -> str:
-    """Write how many jobs a run's recipes have had, and how long these took."""
+def spent(run: ExperimentRun, root: Path, jobs: Jobs) -> tuple[int, float]:
+    """Return how many jobs a run's recipes have had, and their seconds.
+
+    `jobs` has the jobs of each recipe that other runs have read, and gets the others.
+    """
     parts = run.candidates[run.which()].parts
     paths = (path for part in parts for path in folders_of(part.recipe))
     ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
@@ -61,8 +67,7 @@ def _spent(run: ExperimentRun, root: Path, jobs: Jobs) -> str:
         if name not in jobs:
             seconds = [float(job["compute_s"]) for _, job in records_of(root, name)]
             jobs[name] = len(seconds), sum(seconds)
-    count, seconds = (sum(figures) for figures in zip(*(jobs[name] for name in ids), strict=True))
-    return f"{count}, {seconds:.1f} s in all, of this recipe and those that it shares files with"
+    return sum(jobs[name][0] for name in ids), sum(jobs[name][1] for name in ids)
 
 
 def describe_machine(machine: Mapping[str, Any]) -> str:
@@ -71,17 +76,6 @@ def describe_machine(machine: Mapping[str, Any]) -> str:
         return "not recorded"
     gpu = machine.get("gpu") or "no GPU used"
     return f"{machine.get('processor', 'unknown')}, {machine.get('cores', '?')} cores, {gpu}"
-
-
-def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return nested settings with dots in their keys, and their values as texts."""
-    flat: dict[str, str] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = str(value)
-    return flat
 
 
 def shared_settings(origins: Sequence[Origin]) -> dict[str, str]:

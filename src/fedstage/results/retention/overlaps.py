@@ -10,7 +10,7 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.results.metrics import spread
-from fedstage.results.retention.runs import RunRetention
+from fedstage.results.retention.runs import RunRetention, mean
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.columns import TextTable
 from fedstage.results.tables.exact import Cell
@@ -52,6 +52,22 @@ def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict
         dict(zip(columns, (*key, fmean(values), spread(values), len(values)), strict=True))
         for key, values in found.items()
     ]
+
+
+def mean_overlaps(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[float | None]:
+    """Return each run's mean overlap with the other methods of its seed and cell, in percent.
+
+    It is None where there is no other method, or none of them and the run has learnt anything.
+    """
+    rest = [axis for axis in axes if axis != METHOD]
+    beside = _by_place(runs, [*rest, SEED])
+    found = []
+    for run in runs:
+        methods = beside[tuple(run.settings[axis] for axis in [*rest, SEED])].values()
+        found.append(
+            mean(overlap(run.learnt, other.learnt) for other in methods if other is not run)
+        )
+    return found
 
 
 def overlap_columns(axes: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from fedstage.results.retention.overlaps import OVERLAP
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.tables.columns import (
     Column,
@@ -42,6 +43,8 @@ MEASURES = (
         "mean absolute change of the accuracy on test samples from round to round, in percentage "
         "points; lower is better."),
 )  # fmt: skip
+#: What a run's file has for claims: its measures, and what its method shares with the others.
+BY_RUN = (*MEASURES, Column(OVERLAP))
 SEEDS = Column(
     "seeds",
     "Seeds",

@@ -2,22 +2,23 @@
 
 from collections.abc import Sequence
 
-import pyarrow as pa
+import pandas as pd
 
-from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
+from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import join_for_people
-from fedstage.storage.tables import load_table
-
-#: Columns of a table any of whose updates was dropped: these, and all updates of a row's runs.
-DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int64())])
+from fedstage.results.tables.measured import DROPPED
 
 
-def count_dropped(experiment: ExperimentRuns) -> list[tuple[int, int]]:
-    """Return, for each place, how many updates of its runs were dropped, and of how many."""
-    counts = [[_count(run) for run in runs] for runs in experiment.places().values()]
-    return [
-        (sum(dropped for dropped, _ in pairs), sum(every for _, every in pairs)) for pairs in counts
-    ]
+def count_dropped(experiment: ExperimentRuns, frame: pd.DataFrame) -> list[tuple[int, int]]:
+    """Return, for each place, how many updates of its runs were dropped, and of how many.
+
+    `frame` are the runs, as `fedstage.results.tables.runs.read_runs` returns them.
+    """
+    if not set(DROPPED.names) <= set(frame):
+        return [(0, 0)] * len(experiment.places())
+    # As in the table: a place is a group of runs, in the order of their first.
+    places = frame.groupby(experiment.axes, sort=False, dropna=False)
+    return [(int(cell["dropped"].sum()), int(cell["updates"].sum())) for _, cell in places]
 
 
 def note_dropped(experiment: ExperimentRuns, counts: Sequence[tuple[int, int]]) -> list[str]:
@@ -29,11 +30,3 @@ def note_dropped(experiment: ExperimentRuns, counts: Sequence[tuple[int, int]]) 
     ]
     about = "updates left out because training diverged, in all rounds and seeds"
     return [f"**Dropped**: {about}: {'; '.join(places)}."] if places else []
-
-
-def _count(run: ExperimentRun) -> tuple[int, int]:
-    tables = run.candidates[run.which()].participants
-    dropped = [
-        was for path in tables for was in load_table(path, ["dropped"])["dropped"].to_pylist()
-    ]
-    return sum(dropped), len(dropped)

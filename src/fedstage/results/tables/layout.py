@@ -17,8 +17,8 @@ from fedstage.results.tables.labels import (
     show_value,
     signed,
 )
+from fedstage.results.tables.measured import AS_RELEASED
 from fedstage.results.tables.runs import (
-    AS_RELEASED,
     AS_RELEASED_STD,
     DIFFERENCE_HIGH,
     DIFFERENCE_LOW,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -11,8 +10,9 @@ from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.results.metrics import METRICS_SCHEMA, arrow_type
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
-from fedstage.settings.scores import SECONDS, Axis, Metric
-from fedstage.storage.tables import frame_of, load_table
+from fedstage.results.tables.measured import AS_RELEASED, measure
+from fedstage.results.tables.score_file import measured_in, read_score_file
+from fedstage.settings.scores import SECONDS, Axis
 
 #: Columns of the frame in addition to settings and measurements: the run's position in the runs
 #: file (runs may share a metrics file), and its files.
@@ -20,9 +20,8 @@ RUN, METRICS_FILE, PARTITION_FILE = "run", "metrics_file", "partition_file"
 #: Columns of an experiment with a published counterpart: mean, deviation and number of seeds.
 PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS = "published", "published_std", "published_seeds"
 DIFFERENCE_LOW, DIFFERENCE_HIGH = "difference_low", "difference_high"
-#: Columns of an experiment with `also: [maximum]`: the highest of all rounds, and its deviation in
-#: a table.
-AS_RELEASED, AS_RELEASED_STD = "as_released", "as_released_std"
+#: The deviation of the highest of all rounds in a table.
+AS_RELEASED_STD = "as_released_std"
 #: Nullable types of settings in the frame.
 DTYPES = {
     pa.bool_(): "boolean",
@@ -41,8 +40,13 @@ _TAKEN = {
 }.difference(_SHARED)
 
 
-def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
-    """Read a runs file and the metrics of all of its runs.
+def read_runs(path: Path, scores: Path | None = None) -> tuple[ExperimentRuns, pd.DataFrame]:
+    """Read a runs file and what was measured of all of its runs.
+
+    Parameters
+    ----------
+    scores : Path, optional
+        The scores file, which alone is read then; by default the metrics files are.
 
     Returns
     -------
@@ -52,8 +56,8 @@ def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
         One row per run and evaluated round, in the order of the file: a column for every setting
         (as a nullable type: integers, floats, booleans or text), `run`, `metrics_file`,
         `partition_file`, the columns of `METRICS_SCHEMA`, for an experiment with a published
-        counterpart `published`, `published_std` and `published_seeds`, and for one with the
-        maximum `as_released`, the highest value of a run that is evaluated more than once.
+        counterpart `published`, `published_std` and `published_seeds`, and the columns of
+        `OF_RUNS` that any run has, in the last row of a run.
 
     Raises
     ------
@@ -62,70 +66,39 @@ def read_runs(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
         same seed and axes, or a value of the metric is not a number.
     """
     experiment = read_runs_file(path)
-    return experiment, frame_of_runs(experiment, path)
+    if scores is None:
+        return experiment, frame_of_runs(experiment, path)
+    return experiment, joined(experiment, path, measured_in(experiment, read_score_file(scores)))
 
 
 def frame_of_runs(experiment: ExperimentRuns, path: str | Path) -> pd.DataFrame:
     """Return the frame of `read_runs`; `path` is how messages call the experiment."""
+    return joined(experiment, path, [measure(run, experiment) for run in experiment.runs])
+
+
+def joined(
+    experiment: ExperimentRuns, path: str | Path, measured: Sequence[pd.DataFrame]
+) -> pd.DataFrame:
+    """Return the frame of `read_runs` from what was measured of each run."""
     _check_axes(experiment, path)
     _check_unique(experiment, path)
-    score = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
-    metrics = [read_metrics(run.metrics, score) for run in experiment.runs]
     settings = _settings_frame(experiment.runs)
     if experiment.published is not None:
         settings = settings.assign(**_published_columns(experiment.runs))
-    if "maximum" in experiment.also:
-        pairs = zip(experiment.runs, metrics, strict=True)
-        settings = settings.assign(**{AS_RELEASED: [_highest(*pair, score) for pair in pairs]})
-    frame = _join(settings, metrics)
+    frame = _join(settings, measured)
     _check_one_role(frame, experiment.axes)
     return frame
 
 
-def read_scores(path: Path) -> tuple[ExperimentRuns, pd.DataFrame]:
+def read_scores(path: Path, scores: Path | None = None) -> tuple[ExperimentRuns, pd.DataFrame]:
     """Read runs as `read_runs` does; raise FedstageError if the table is of seconds."""
-    experiment, frame = read_runs(path)
+    experiment, frame = read_runs(path, scores)
     if experiment.metric in SECONDS:
         raise FedstageError(
             f"{path}: metric = {experiment.metric!r}: must be one of top1_accuracy, "
             "balanced_accuracy, auc for a table of scores; seconds are below results/round_times"
         )
     return experiment, frame
-
-
-def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataFrame:
-    """Read the metrics of one run, ordered by round.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing, damaged or without rows, has a round twice, or a value of `metric`
-        that is not a number.
-    """
-    frame: pd.DataFrame = frame_of(load_table(path, METRICS_SCHEMA.names))
-    if frame.empty:
-        raise FedstageError(f"{path}: has no rows, at least one evaluated round is required")
-    for round_, value in zip(frame["round"], frame[metric].astype("float64"), strict=True):
-        if not np.isfinite(value):
-            raise FedstageError(
-                f"{path}: {metric} = {value} in round {round_}: must be a finite number"
-            )
-    repeated = frame.loc[frame["round"].duplicated(), "round"]
-    if len(repeated):
-        raise FedstageError(f"{path}: round = {repeated.iloc[0]}: is there twice, once is allowed")
-    return frame.sort_values("round", ignore_index=True)
-
-
-def _highest(run: ExperimentRun, metrics: pd.DataFrame, score: Metric) -> float:
-    """Return the highest score of a run that is evaluated more than once, or nan.
-
-    Of an aggregator it is that of all rounds of its training and of the end, as FENS's released
-    code reports it.
-    """
-    if run.over_rounds is not None:
-        later = load_table(run.over_rounds, [score])[score].to_pylist()
-        return max(float(value) for value in (*later, metrics[score].iloc[-1]))
-    return float(metrics[score].max()) if len(metrics) > 1 else np.nan
 
 
 def last_rounds(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,8 +11,8 @@ from fedstage.errors import FedstageError
 from fedstage.results.intervals import welch_interval
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METRICS, join_labels
+from fedstage.results.tables.measured import AS_RELEASED
 from fedstage.results.tables.runs import (
-    AS_RELEASED,
     AS_RELEASED_STD,
     DIFFERENCE_HIGH,
     DIFFERENCE_LOW,

@@ -16,8 +16,9 @@ from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.settings.server import Buffer, Server, in_round
+from fedstage.training.batch_norm import re_estimate
 from fedstage.training.batches import public_batches
-from fedstage.training.images import normalise
+from fedstage.training.images import augment, draw, normalise
 from fedstage.training.passes import PLAIN
 
 INFO = {"mean": [0.4], "std": [0.3], "classes": 4, "shape": [1, 8, 8]}
@@ -247,6 +248,25 @@ def test_a_moving_average_is_that_by_hand(every, length, counted):
         for step in counted:
             average = 0.7 * average + 0.3 * passed[step][name].double()
         torch.testing.assert_close(found[name].double(), average, rtol=0, atol=1e-6)
+
+
+def test_an_averaged_students_statistics_are_of_images_as_the_training_has_them():
+    found = taught(augmentation="crop", moving_average={"decay": 0.0})
+    by_hand, original = cnn(), cnn()
+    by_hand.load_state_dict(found)
+    drawn = draw("crop", PUBLIC, torch_generator("a key", "statistics"))
+    re_estimate(by_hand, augment(images(), drawn), INFO)
+    assert_same(by_hand.state_dict(), found)
+    # With decay 0 only statistics differ from plain training, which go along with the steps.
+    plain = taught(augmentation="crop", epochs=30, learning_rate=1e-9)
+    of_start = taught(
+        augmentation="crop", epochs=30, learning_rate=1e-9, moving_average={"decay": 0.0}
+    )
+    near = (of_start["norm1.running_mean"] - plain["norm1.running_mean"]).abs().max()
+    original.load_state_dict(of_start)
+    re_estimate(original, images(), INFO)
+    far = (original.norm1.running_mean - plain["norm1.running_mean"]).abs().max()
+    assert 3 * near < far
 
 
 @pytest.mark.parametrize("beside", ["swa", "early_stopping"])

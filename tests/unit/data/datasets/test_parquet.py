@@ -188,6 +188,16 @@ def test_image_size_resizes_bilinearly_what_has_another_size(folder):
     assert data.test.images.shape == (5, 3, 4, 4)
 
 
+def test_resampling_by_area_takes_the_mean_of_the_pixels_that_each_covers(folder):
+    wide = pixels(7, 1, 8, 8)[0]
+    write(folder / "mine/train.parquet", [wide], [0])
+
+    images = load(folder, image_size=4, resampling="area").train.images
+
+    means = wide.astype(float).reshape(4, 2, 4, 2, 3).mean((1, 3)).transpose(2, 0, 1)
+    assert np.abs(images[0].numpy() - means).max() <= 1  # of two passes, each rounded
+
+
 def test_an_image_of_very_many_pixels_is_refused_before_it_is_decoded(folder):
     large = BytesIO()
     Image.new("1", (10_000, 5_001)).save(large, "PNG")
@@ -283,6 +293,17 @@ def test_integer_clients_are_numbered_in_numeric_order_over_shards(folder):
     assert data.test.clients is None
 
 
+def test_the_client_of_each_test_image_is_kept(folder):
+    users = ["b", "a", "b", "c", "a", "c", "b", "a", "b", "c", "a", "c"]
+    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=users)
+    write(folder / "mine/test.parquet", pixels(2, 5), [0, 1, 2, 0, 1], user=list("cadab"))
+
+    data = load(folder, client_column="user")
+
+    assert data.client_names == ("a", "b", "c")
+    assert data.test.clients.tolist() == [2, 0, -1, 0, 1]  # no training image is of d
+
+
 def test_a_division_takes_clients_of_test_files_as_well(folder):
     users = np.array([f"u{row % 5}" for row in range(17)])
     write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=list(users[:12]))
@@ -298,6 +319,7 @@ def test_a_division_takes_clients_of_test_files_as_well(folder):
     assert np.array_equal(data.held_out, channels_first(images[public]))
     assert np.array_equal(data.test.images, channels_first(images[tested]))
     names = sorted(set(users[kept]))
+    assert [names[client] for client in data.test.clients] == users[tested].tolist()
     assert [names[client] for client in data.train.clients] == users[kept].tolist()
 
 

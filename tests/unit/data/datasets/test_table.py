@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from fedstage.data.datasets.columns import MOST_CATEGORIES
+from fedstage.data.datasets.labelled import rows_for_testing
 from fedstage.data.datasets.table import load as load_table
-from fedstage.data.datasets.table import rows_for_testing
 from fedstage.data.table_files import count_clients
 from fedstage.errors import FedstageError
 from fedstage.settings.data import TableData
@@ -90,7 +90,7 @@ def test_classes_and_clients_have_the_names_in_the_table(folder):
     assert data.test.labels.tolist() == [0, 1]
     assert data.client_names == ("Basel", "Bern", "Chur")
     assert data.train.clients.tolist() == [1, 0, 1, 2]
-    assert data.test.clients is None
+    assert data.test.clients.tolist() == [1, 0]
 
 
 def test_without_a_column_of_clients_it_is_a_feature(folder):
@@ -299,7 +299,7 @@ def test_a_column_that_is_no_feature(tmp_path):
 @pytest.mark.parametrize("number", ["1e308", "-1e308", "1.1e30"])
 def test_a_number_whose_square_or_share_overflows(folder, number):
     write(folder / "mine/train.csv", [*TRAIN, [number, "f", "true", "Bern", "ill"]])
-    assert "train.csv: row 4: age: must be between -1e+30 and 1e+30" in refused(folder)
+    assert "train.csv: row 6: age: must be between -1e+30 and 1e+30" in refused(folder)
 
 
 def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
@@ -307,13 +307,13 @@ def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
     table[3][0] = "about 3"
     for part in ("train", "test"):
         write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
-    told = "mine/train.csv: row 3: age = 'about 3': a text among numbers; give a number, or name"
+    told = "mine/train.csv: row 5: age = 'about 3': a text among numbers; give a number, or name"
     assert told in refused(tmp_path)
     write(tmp_path / "mine/train.csv", table[:3], ["age", "outcome", "centre"])
     write(tmp_path / "mine/test.csv", table[:5], ["age", "outcome", "centre"])
     assert "must be of one type" in refused(tmp_path)
     write(tmp_path / "mine/train.csv", table[:5], ["age", "outcome", "centre"])
-    assert "train.csv: row 3: age = 'about 3': a text among numbers" in refused(tmp_path)
+    assert "train.csv: row 5: age = 'about 3': a text among numbers" in refused(tmp_path)
     assert len(load(tmp_path, categorical=["age"]).feature_names) == 5
 
 
@@ -330,7 +330,7 @@ def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):
         write(tmp_path / f"mine/{part}.csv", [], ["x", "outcome"])
         with (tmp_path / f"mine/{part}.csv").open("a") as file:
             file.write(f"{lines}\nfew,a\n")
-    assert "row 200000: x = 'few': a text among numbers" in refused(tmp_path, client_column=None)
+    assert "row 200002: x = 'few': a text among numbers" in refused(tmp_path, client_column=None)
 
 
 def test_settings_that_contradict_one_another():
@@ -346,3 +346,23 @@ def test_settings_that_contradict_one_another():
     ]:
         with pytest.raises(ValueError, match=told):
             settings(**keys)
+
+
+def test_the_client_of_each_test_row_is_kept(folder):
+    write(folder / "mine/test.csv", [*TEST, [41, "m", "true", "Geneva", "ill"]])
+    data = load(folder)
+    assert data.client_names == ("Basel", "Bern", "Chur")
+    assert data.test.clients.tolist() == [1, 0, -1]  # no training row is of Geneva
+    assert load(folder, client_column=None, drop=["centre"]).test.clients is None
+    write(folder / "mine/test.csv", [row[:3] + row[4:] for row in TEST], HEADER[:3] + HEADER[4:])
+    assert load(folder).test.clients is None
+
+
+def test_test_rows_that_are_drawn_keep_their_clients(tmp_path):
+    write(tmp_path / "mine/patients.csv", rows())
+    for how in ({"test_fraction": 0.2}, {"division": [8, 0, 2]}):
+        data = load(tmp_path, **how)
+        counts = [torch.bincount(part.clients, minlength=3) for part in (data.train, data.test)]
+        assert sum(counts).tolist() == [40, 40, 40]
+        assert min(counts[1].tolist()) > 0
+    assert counts[1].sum() == 24

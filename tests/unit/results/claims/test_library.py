@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.results.claims.library import check_claims, check_metrics, load_claims
+from fedstage.results.claims.library import File, check_claims, check_metrics, load_claims
 from fedstage.settings.claims import Claim
 from fedstage.settings.experiments import Experiment
 
@@ -21,9 +21,9 @@ def raw(**changes):
     return {"id": "i", "text": "t", "place": "p", "experiment": "e", **FORM, **changes}
 
 
-def written(folder, name, *claims):
+def written(folder, name, *claims, **more):
     (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / name / "claims.yaml").write_text(yaml.safe_dump({"claims": list(claims)}))
+    (folder / name / "claims.yaml").write_text(yaml.safe_dump({"claims": list(claims), **more}))
     if (PAPERS / name).is_dir() and not (folder / name / "numbers.csv").exists():
         (folder / name / "numbers.csv").symlink_to(PAPERS / name / "numbers.csv")
 
@@ -48,6 +48,25 @@ def test_claims_on_other_experiments_are_not_looked_at(tmp_path):
         load_claims([], tmp_path, ["e", "other"])
     written(tmp_path, "a", raw(id="one"), {"id": "of nothing"})
     with pytest.raises(FedstageError, match=r"claims\.1\.experiment: missing"):
+        load_claims([], tmp_path, ["e"])
+
+
+def test_all_claims_of_a_file_count_whatever_experiments_they_are_about(tmp_path):
+    strong = {"primary": True, "margin": 1.0}
+    written(tmp_path, "a", raw(id="one", **strong), raw(experiment="f", **strong), raw(id="two"))
+    written(tmp_path, "b", raw(id="three"), looks=[5, 10])
+    one, two, three = load_claims([], tmp_path, ["e"])
+    assert one.file == two.file == File(primary=2, exploratory=1)
+    assert three.file == File(primary=0, exploratory=1, looks=[5, 10])
+    assert (one.paper, three.paper) == ("a", "b")
+    (own,) = load_claims([Claim(**raw(**strong))], tmp_path / "none")
+    assert (own.file, own.paper) == (File(primary=1), None)
+
+
+def test_a_file_has_few_primary_claims(tmp_path):
+    strong = {"primary": True, "margin": 1.0}
+    written(tmp_path, "a", *(raw(id=name, experiment=name, **strong) for name in "efghij"))
+    with pytest.raises(FedstageError, match=r"a/claims\.yaml: primary: 6 claims are; at most 5"):
         load_claims([], tmp_path, ["e"])
 
 

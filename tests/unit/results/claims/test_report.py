@@ -1,15 +1,18 @@
 import pytest
 
 from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.families import correct
+from fedstage.results.claims.looks import nominal_level
+from fedstage.results.claims.power import seeds_for
 from fedstage.results.claims.report import render_report
 from fedstage.results.claims.table import SCHEMA, claim_rows
-from fedstage.results.claims.verdicts import correct, judge
+from fedstage.results.claims.verdicts import judge
 from fedstage.results.tables import html
 from fedstage.settings.claims import Claim
 
 CELLS = [
-    Cell({"method": "a", "alpha": 1.0}, {0: 70.0, 1: 72.0, 2: 71.0}, 89.0),
-    Cell({"method": "b", "alpha": 1.0}, {0: 60.0, 1: 61.0, 2: 61.5}, 88.5),
+    Cell({"method": "a", "alpha": 1.0}, {0: 70.0, 1: 72.0, 2: 71.0}, 89.0, 0.5, 3),
+    Cell({"method": "b", "alpha": 1.0}, {0: 60.0, 1: 61.0, 2: 61.5}, 88.5, 0.4, 3),
     Cell({"method": "a", "alpha": 0.1}, {0: 50.0, 1: 53.0, 2: 51.0}, 78.0),
     Cell({"method": "b", "alpha": 0.1}, {0: 51.0, 1: 51.0, 2: 51.5}, 78.5),
     Cell({"method": "c", "alpha": 0.1}, {0: 51.0}),
@@ -45,13 +48,54 @@ def test_the_summary_has_a_line_a_claim():
     none = "holds in 0 of 1 made, 2 not made"
     one, two = "holds in 1 of 2 made, 1 not made", "holds in 2 of 2 made, 1 not made"
     assert table(report(), "Claim ") == [
-        ["above", "Table 2", "no (1 of 2)", "undecided", one, "1.000"],
+        [
+            *("above", "Table 2", "no (1 of 2)", "undecided after 3 seeds, would need 84"),
+            *(one, "1.000", "exploratory", "1 of 1 as claimed, 0 with p ≤ 0.05, 0 after Holm"),
+        ],
         # p = 0.0037 of the weaker ratio, the smallest of four claims.
-        ["ratio", "Table 2", "yes (2 of 2)", "holds where measured", two, "0.015"],
-        ["single", "Table 2", "–", "undecided", none, "1.000"],
-        ["stated", "Table 2", "yes (1 of 1)", "undecided", none, "1.000"],
-        ["elsewhere", "Table 2", "–", "not measured", "3 not made", "–"],
-    ]  # fmt: skip
+        [
+            *("ratio", "Table 2", "yes (2 of 2)", "holds where measured", two, "0.015"),
+            *("exploratory", "–"),
+        ],
+        ["single", "Table 2", "–", "undecided after 1 seed", none, "1.000", "exploratory", "–"],
+        [
+            *("stated", "Table 2", "yes (1 of 1)", "undecided after 1 seed", none, "1.000"),
+            *("exploratory", "–"),
+        ],
+        ["elsewhere", "Table 2", "–", "not measured", "3 not made", "–", "exploratory", "–"],
+    ]
+
+
+def test_a_primary_claim_has_its_mean_and_then_its_cells():
+    claim = CLAIMS[0].model_copy(update={"primary": True, "margin": 2.0})
+    cells = [*CELLS[:3], Cell(CELLS[3].axes, CELLS[3].values)]
+    judged = correct([judge(claim, cells, claimed=2, looks=[3, 6])])
+    text = render_report(judged, "T", "S.", [])
+    first = table(text, "Claim ")[0]
+    # Of +4.5, +6.5 and +4.5, p = 0.016: enough for one look, and too much for the first of two.
+    needed = seeds_for(0.5 / (4 / 3) ** 0.5, nominal_level(0.05, 1, (3, 6)))
+    assert first[3] == f"undecided after 3 seeds, would need {needed}"
+    assert (first[4], first[6]) == ("mean of 2", "primary")
+    lines = table(text.split("## Comparisons")[1], "Claim")
+    assert [line[1] for line in lines] == [
+        *("mean of 2 > 0", "a − b at alpha = 1 > 0", "a − b at alpha = 0.1 > 0"),
+    ]
+    assert [line[5] for line in lines] == ["undecided", "not tested", "not tested"]
+    assert "Claims are judged at 3, 6 seeds" in text
+    rows = claim_rows(judged, "top1_accuracy")
+    assert [row["kind"] for row in rows] == ["primary", "cell", "cell"]
+    assert {row["margin"] for row in rows} == {2.0}
+    assert "first look at 5" in render_report(
+        correct([judge(claim, CELLS, looks=[5, 10])]), "T", "S.", []
+    )
+
+
+def test_what_the_paper_has_no_number_for_is_left_out_with_a_note():
+    cells = [*CELLS[:3], Cell(CELLS[3].axes, CELLS[3].values)]
+    judged = [judge(CLAIMS[0], cells, printed=True)]
+    text = render_report(judged, "T", "S.", [])
+    assert "A is &lt;above> B. Left out: 1 comparisons with a cell for which" in text
+    assert [row["claim_left_out"] for row in claim_rows(judged, "top1_accuracy")] == [1]
 
 
 def test_a_claim_about_a_mean_says_of_how_many():
@@ -65,11 +109,12 @@ def test_comparisons_have_their_interval_and_verdict():
     recipes = table(text, "Claim")
     assert recipes[0] == [
         "above", "a − b at alpha = 1 > 0", "+0.50", "+10.17 [+8.27, +12.06]", "3", "holds",
+        "–", "0.251",
     ]  # fmt: skip
-    assert recipes[1][2:] == ["−0.50", "+0.17 [−3.83, +4.16]", "3", "undecided"]
+    assert recipes[1][2:6] == ["−0.50", "+0.17 [−3.83, +4.16]", "3", "undecided"]
     assert recipes[2][1:4] == ["a / b at alpha = 1 ≤ 1.3", "1.01", "1.17 [1.14, 1.20]"]
-    assert recipes[4] == ["single", "c − b < 0", "–", "+0.00", "1", "undecided"]
-    assert recipes[5] == ["stated", "c ≥ 50, ≤ 60", "50.00 to 55.00", "51.00", "1", "undecided"]
+    assert recipes[4][:6] == ["single", "c − b < 0", "–", "+0.00", "1", "undecided"]
+    assert recipes[5][:6] == ["stated", "c ≥ 50, ≤ 60", "50.00 to 55.00", "51.00", "1", "undecided"]
     assert len(recipes) == 6
 
 

@@ -19,6 +19,8 @@ A, B = {"method": "a"}, {"method": "b"}
         {"difference": A, "to": B, "at_least": -2.0, "at_most": 0.0},
         {"value": A, "at_most": 96.0},
         {"greater": A, "than": {"method": ["b", "c"]}, "where": {"partition.alpha": 0.1}},
+        {"greater": A, "than": B, "margin": 1.0, "primary": True},
+        {"ratio": A, "to": B, "at_most": 1.1, "primary": True},
     ],
     ids=str,
 )
@@ -56,6 +58,14 @@ def test_other_forms_are_refused_by_id(form, told):
             "at_least = 2: must not be above at_most = 1",
         ),
         ({"ratio": A, "to": B, "at_most": 0.0}, "at_most = 0: of a ratio must be above 0"),
+        (
+            {"ratio": A, "to": B, "at_most": 2.0, "margin": 1.0},
+            "margin = 1: only with greater or less; the bounds of other claims are their margins",
+        ),
+        (
+            {"greater": A, "than": B, "primary": True},
+            "margin: missing, a primary claim must have one",
+        ),
     ],
     ids=str,
 )
@@ -72,3 +82,13 @@ def test_a_file_has_claims():
     content["claims"][0] |= {"id": "not a name"}
     with pytest.raises(FedstageError, match=r"f\.yaml: claims\.0\.id = 'not a name': must match"):
         validate(ClaimList, content, "f.yaml")
+
+
+def test_looks_rise():
+    content = {"claims": [], "looks": [5, 10, 20]}
+    assert validate(ClaimList, content, "f.yaml").looks == [5, 10, 20]
+    for looks in ([10, 5], [5, 5]):
+        with pytest.raises(FedstageError, match=r"f\.yaml: looks = \[.*\]: must rise"):
+            validate(ClaimList, content | {"looks": looks}, "f.yaml")
+    with pytest.raises(FedstageError, match=r"f\.yaml: looks\.0 = 1"):
+        validate(ClaimList, content | {"looks": [1]}, "f.yaml")

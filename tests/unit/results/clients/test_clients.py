@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedstage.results.clients.columns import CLIENTS_SCHEMA
-from fedstage.results.clients.measures import of_classes, of_mixes, of_validation
+from fedstage.results.clients.measures import of_classes, of_mixes, of_own
 from fedstage.results.scores import own_accuracies, score
 from fedstage.stages.clients import clients
 from fedstage.storage.files import save_json
@@ -21,11 +21,12 @@ def test_each_class_has_the_share_of_its_samples_that_are_right():
 
 
 def test_each_client_has_the_share_of_its_own_samples_that_are_right():
-    right, owners = torch.tensor([True, False, True, True]), torch.tensor([3, 1, 3, 1])
-    found = [
-        (row["client"], row["samples"], row["accuracy"]) for row in of_validation(right, owners)
-    ]
-    assert found == [(1, 2, 50.0), (3, 2, 100.0)]
+    right = torch.tensor([True, False, True, True, False, True])
+    owners = torch.tensor([2, 1, 2, 1, -1, 3])  # of no client, and of the server's share
+    rows = of_own("test", right, owners, 3)
+    assert {row["of"] for row in rows} == {"test"}
+    found = [(row["client"], row["samples"], row["accuracy"]) for row in rows]
+    assert found == [(0, 0, None), (1, 2, 50.0), (2, 2, 100.0)]
 
 
 def test_mixes_are_those_whose_mean_metrics_have():
@@ -38,6 +39,8 @@ def test_mixes_are_those_whose_mean_metrics_have():
 
 def run_of(tmp_path, seed, accuracy):
     rows = [
+        {"of": "test", "client": 0, "label": None, "samples": 0, "accuracy": None},
+        {"of": "test", "client": 1, "label": None, "samples": 7 + seed, "accuracy": 20.0},
         {"of": "validation", "client": 1, "label": None, "samples": 4, "accuracy": accuracy},
         {"of": "own_mix", "client": 0, "label": None, "samples": 9, "accuracy": 40.0},
         {"of": "class", "client": None, "label": 1, "samples": 5, "accuracy": 30.0},
@@ -72,13 +75,26 @@ def test_tables_have_the_names_of_the_data(tmp_path):
     clients(runs=tmp_path / "runs.json", csv=tmp_path / "t.csv", markdown=tmp_path / "t.md")
     head, *rows = (tmp_path / "t.csv").read_text().splitlines()
     assert head == "method,seed,of,client,client_name,label,class_name,samples,accuracy"
-    assert rows[:3] == [
+    assert rows[:5] == [
+        "a,0,test,0,Basel,,,0,",
+        "a,0,test,1,Bern,,,7,20.0",
         "a,0,validation,1,Bern,,,4,50.0",
         "a,0,own_mix,0,Basel,,,9,40.0",
         "a,0,class,,,1,well,5,30.0",
     ]
     text = (tmp_path / "t.md").read_text()
     assert "60.00 ± 14.14" in text
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert any(line.startswith("| Bern") for line in lines)
-    assert any(line.startswith("| well") for line in lines)
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|") and "---" not in line
+    ]
+    assert lines == [
+        ["Client", "own test samples", "Method = a: accuracy on own test samples",
+         "own validation samples", "Method = a: accuracy on own validation samples",
+         "own training samples", "Method = a: estimate by own mix of classes"],
+        ["Basel", "0", "–", "–", "–", "9", "40.00 ± 0.00"],
+        ["Bern", "7–8", "20.00 ± 0.00", "4", "60.00 ± 14.14", "–", "–"],
+        ["Class", "test samples", "Method = a: accuracy"],
+        ["well", "5", "30.00 ± 0.00"],
+    ]  # fmt: skip

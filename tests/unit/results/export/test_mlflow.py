@@ -6,6 +6,8 @@ import pytest
 
 from fedstage.execution.cli import main
 
+pytest.importorskip("mlflow", reason="the extra `mlflow` is not installed")
+
 
 @pytest.fixture
 def client(folder, monkeypatch, capsys):

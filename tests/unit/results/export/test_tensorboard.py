@@ -3,10 +3,12 @@
 import sys
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from fedstage.execution.cli import main
+
+pytest.importorskip("tensorboard", reason="the extra `tensorboard` is not installed")
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 
 @pytest.fixture

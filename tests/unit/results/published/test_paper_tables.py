@@ -1,27 +1,23 @@
 """Every number of FedEED's, FedSDD's and FENS's tables has its cell in an experiment."""
 
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
+from tests.shared.experiments import WORKFLOW, experiments
 
 from fedstage.data.datasets.isic2019 import CLASSES
-from fedstage.experiments.catalogue import load_catalogue
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training_folder import training_id
 from fedstage.results.published.rows import load_rows
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.yaml_files import load_yaml
 
-WORKFLOW = Path(__file__).parents[4] / "workflow"
 PAPERS = ("fedeed", "fedsdd")
 
 
 @pytest.fixture(scope="module")
 def catalogue():
-    config = load_yaml(WORKFLOW.parent / "config.yaml")
-    return load_catalogue(config | {"targets": ["fedsdd_table2/paper"]}, WORKFLOW)
+    return experiments("fedsdd_table2/paper")[0]
 
 
 def tables(catalogue):

@@ -1,7 +1,8 @@
 from pathlib import Path
 
 from fedstage.results.report.circumstances import commit
-from fedstage.results.report.origins import Origin, describe_machine, flatten, shared_settings
+from fedstage.results.report.origins import Origin, describe_machine, shared_settings
+from fedstage.settings.merging import flatten
 
 REPOSITORY = Path(__file__).parents[4]
 

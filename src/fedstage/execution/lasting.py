@@ -1,0 +1,198 @@
+"""``fedstage scores``: what is made of files of scores alone, without the runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import Catalogue, resolve_all
+from fedstage.experiments.descriptions import claims_on
+from fedstage.experiments.library import experiment_names
+from fedstage.experiments.targets import FORMATS, describe, results_of
+from fedstage.plan.results import RESULTS
+from fedstage.plan.runs import split_target
+from fedstage.results.claims.library import MEASURES
+from fedstage.results.runs_file import SEED
+from fedstage.results.tables.exact import write_csv
+from fedstage.results.tables.score_file import ScoreFile, key_of, read_score_file
+from fedstage.results.tables.score_merging import merge
+from fedstage.settings.config_file import Config
+from fedstage.settings.merging import Raw
+from fedstage.settings.suggestions import suggest
+from fedstage.settings.validation import validate
+from fedstage.stages import call
+from fedstage.storage.files import save_json
+from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.yaml_files import load_yaml
+
+#: The files of options of tables, by what follows the scale in their names.
+_TABLE = {"csv": ".csv", "parquet": ".parquet", "markdown": ".md", "html": ".html"}
+#: What follows the scale in the names of figures.
+_FIGURES = {"figures": "accuracy", "comparison": "published", "sweep": "over"}
+
+
+def scores(
+    what: str,
+    files: Sequence[Path],
+    output: Path,
+    target: str | None,
+    prefer: str | None,
+    measurements: Sequence[Path],
+    config: Path,
+    workflow: Path,
+) -> str:
+    """Merge files of scores into one, or present a target's; return what was done.
+
+    Raises
+    ------
+    FedstageError
+        If files cannot be merged, an option is missing, or scores are of other settings than the
+        target's.
+    """
+    merged = merge([read_score_file(path) for path in files], prefer_first=prefer is not None)
+    if what == "merge":
+        write_csv(output, merged.rows, merged.columns)
+        return f"{len(merged.runs())} runs are in {output}"
+    if target is None:
+        raise FedstageError("--target: missing, an experiment or EXPERIMENT/SCALE is required")
+    checked = validate(Config, load_yaml(config), str(config))
+    return present(merged, target, output, measurements, checked, workflow)
+
+
+def present(
+    merged: ScoreFile,
+    target: str,
+    output: Path,
+    measurements: Sequence[Path],
+    config: Config,
+    workflow: Path,
+) -> str:
+    """Write tables, curves and claims of a target, of its runs that have scores.
+
+    Files have the names, below `output`, and the bytes that the workflow gives them for the same
+    runs. `measurements` are ``results/*/EXPERIMENT/SCALE.runs.parquet``, tables with other measures
+    of the runs, which some claims are about.
+    """
+    experiment, scale = split_target(target)
+    known = experiment_names(config, workflow)
+    if experiment not in known:
+        raise FedstageError(f"{target}: no such experiment{suggest(experiment, known)}")
+    catalogue = resolve_all(config, workflow, [experiment], _seeds(merged))
+    description = describe(catalogue, experiment, scale, "runs")
+    absent = len(description["runs"])
+    description["runs"] = _with_scores(description, merged)
+    absent -= len(description["runs"])
+    at, wanted = f"{experiment}/{scale}", results_of(catalogue, target)
+    with TemporaryDirectory() as folder:
+        runs, listed = Path(folder, "runs.json"), output / RESULTS / f"tables/{at}.scores.csv"
+        save_json(runs, description)
+        write_csv(listed, _in_order(description, merged), merged.columns)
+        read: Raw = {"runs": runs, "scores": listed}
+        for stage, made in _presented(at).items():
+            if wanted.count(_first(made)):
+                call(stage, read | _below(output, made))
+        lacking = []
+        if claims_on(catalogue, experiment) and f"{RESULTS}/claims/{at}.md" in wanted:
+            lacking = _judge(catalogue, at, read, measurements, output, Path(folder))
+    notes = [f"{absent} runs of {target} have no scores"] * bool(absent)
+    return "\n".join([f"{len(description['runs'])} runs are in {output}", *notes, *lacking])
+
+
+def _seeds(scores: ScoreFile) -> list[int]:
+    """Return the seeds of all runs in a file."""
+    found = dict.fromkeys(row[SEED] for row in scores.rows)
+    if wrong := [seed for seed in found if not seed.isdecimal()]:
+        raise FedstageError(f"{scores.name}: seed = {wrong[0]!r}: must be an integer from 0 on")
+    return [int(seed) for seed in found]
+
+
+def _with_scores(description: Raw, scores: ScoreFile) -> list[Raw]:
+    """Return the runs of a description that have scores; FedstageError if others have some."""
+    there = scores.runs()
+    runs = {key_of(run["settings"], scores.axes): run for run in description["runs"]}
+    for key, rows in there.items():
+        if key not in runs:
+            raise FedstageError(
+                f"{scores.name}: {scores.show(rows[0])}: no run of {description['experiment']} at "
+                f"scale {description['scale']}"
+            )
+    return [run for key, run in runs.items() if key in there]
+
+
+def _in_order(description: Raw, scores: ScoreFile) -> list[dict[str, str]]:
+    """Return the rows of a file in the order of the runs, as the workflow writes them."""
+    there = scores.runs()
+    keys = (key_of(run["settings"], scores.axes) for run in description["runs"])
+    return [row for key in keys for row in there[key]]
+
+
+def _presented(at: str) -> dict[str, Raw]:
+    """Return the stages that need scores only, with the file or files of each of their options."""
+    tables = {option: f"{RESULTS}/tables/{at}{end}" for option, end in _TABLE.items()}
+    drawn = {
+        stage: [f"{RESULTS}/figures/{at}_{name}.{kind}" for kind in FORMATS]
+        for stage, name in _FIGURES.items()
+    }
+    options = {"figures": "accuracy"}
+    figures = {stage: {options.get(stage, "figure"): paths} for stage, paths in drawn.items()}
+    return {"tables": {**tables, "latex": f"{RESULTS}/tables/{at}.tex"}, **figures}
+
+
+def _first(made: Raw) -> str:
+    """Return the first of the files of options."""
+    files = next(iter(made.values()))
+    return str(files if isinstance(files, str) else files[0])
+
+
+def _below(output: Path, made: Raw) -> Raw:
+    """Return options with their files in another folder."""
+    return {
+        option: str(output / files)
+        if isinstance(files, str)
+        else [str(output / file) for file in files]
+        for option, files in made.items()
+    }
+
+
+def _judge(
+    catalogue: Catalogue,
+    at: str,
+    read: Raw,
+    measurements: Sequence[Path],
+    output: Path,
+    folder: Path,
+) -> list[str]:
+    """Judge claims, unless they are about measures that are not given: a line about each of these.
+
+    `folder` is for files in between.
+    """
+    experiment, _, scale = at.partition("/")
+    definitions = describe(catalogue, experiment, scale, "claims")
+    tables = _united([load_table(path) for path in measurements])
+    given = {name for table in tables for name in table.column_names}
+    about = {claim.get("metric") for claim in definitions["claims"]}
+    lacking = [
+        f"claims are not judged without --measurements {RESULTS}/{kind}/{at}.runs.parquet"
+        for kind, measures in MEASURES.items()
+        if about.intersection(measures).difference(given)
+    ]
+    if lacking:
+        return lacking
+    save_json(folder / "claims.json", definitions)
+    paths = [folder / f"{number}.parquet" for number in range(len(tables))]
+    for path, table in zip(paths, tables, strict=True):
+        save_table(path, dict(zip(table.column_names, table.columns, strict=True)), table.schema)
+    made = {option: f"{RESULTS}/claims/{at}{end}" for option, end in _TABLE.items()}
+    more = {"definitions": folder / "claims.json", "measurements": paths}
+    call("claims", read | more | _below(output, made))
+    return []
+
+
+def _united(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return tables of which those with the same columns, of several machines, are one."""
+    kinds: dict[tuple[str, ...], list[pa.Table]] = {}
+    for table in tables:
+        kinds.setdefault(tuple(table.column_names), []).append(table.replace_schema_metadata())
+    return [pa.concat_tables(same) for same in kinds.values()]

@@ -1,0 +1,180 @@
+"""The effects that a claim is about: measured over seeds, and in the published means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, nan, sqrt
+from statistics import fmean
+
+from fedstage.results.claims.comparisons import Cell, Pair, Show, label_pair
+from fedstage.results.claims.looks import look_at, repeated_p
+from fedstage.results.claims.significance import LEVEL, p_nil, p_outside, p_within
+from fedstage.results.intervals import Interval, confidence_interval, with_images
+from fedstage.settings.claims import Claim, StatedRows
+from fedstage.settings.scores import Axis
+
+HOLDS, CONTRADICTED, NIL = "holds", "contradicted", "practically nil"
+UNDECIDED, NOT_MEASURED = "undecided", "not measured"
+#: A cell of a primary claim whose mean is not decided.
+NOT_TESTED = "not tested"
+_PERCENT = 100.0
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A difference, ratio or value that a claim is about.
+
+    The cells of one seed share partition, participants and initial weights, so each seed gives one
+    effect. The verdict follows from its own p-values, whatever else is compared.
+    """
+
+    label: str  # the compared cells by their keys
+    shown: str  # and by their labels
+    pairs: Sequence[Pair]  # the cells
+    published: float | None  # the effect in the published means, if none of them is missing
+    published_holds: bool | None  # whether that, or else the paper's statement, is as claimed
+    values: Sequence[float]  # the effect of each seed
+    measured: Interval  # the effect over seeds
+    verdict: str
+    p_holds: float  # of the effect being as claimed
+    p_contradicted: float  # of its being beyond the claimed bounds
+    p_nil: float = 1.0  # and of its being within the margin
+    image_error: float = nan  # standard error by the draw of the test images, at most
+    over_images: Interval | None = None  # interval over seeds and test images
+
+
+def decide(p_holds: float, p_contradicted: float, p_nil: float) -> str:
+    """Return the verdict that p-values allow.
+
+    What is surely within the margin is practically nil, on whichever side of 0 it is.
+    """
+    if p_nil <= LEVEL:
+        return NIL
+    if min(p_holds, p_contradicted) > LEVEL:
+        return UNDECIDED
+    return CONTRADICTED if p_contradicted < p_holds else HOLDS
+
+
+def effect_of(
+    claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair], show: Show, looks: Sequence[int]
+) -> Effect:
+    """Return the effect of a pair, or the mean effect of several.
+
+    With `looks` only the seeds of the last look count that there are enough for, in their order.
+    """
+    values = by_seed(claim, pairs)
+    look = look_at(len(values), looks)
+    values = values if look is None else values[: looks[look]]
+    p_values = (
+        p_within(values, *claim.bounds, closed=claim.than is None),
+        p_outside(values, *claim.bounds),
+        1.0 if claim.margin is None else p_nil(values, claim.margin),
+    )
+    if looks:
+        p_values = _repeated(p_values, look, tuple(looks))
+    published = published_effect(claim, pairs)
+    stated = stated_range(claim) if isnan(published) else (published, published)
+    label = shown = f"mean of {len(pairs)}"
+    if len(pairs) == 1:
+        label = label_pair(claim, pairs[0], every)
+        shown = label_pair(claim, pairs[0], every, show)
+    error, images = image_error(claim, pairs)
+    return Effect(
+        label,
+        shown,
+        pairs,
+        None if isnan(published) else published,
+        None if stated is None else all(is_within(claim, end) for end in stated),
+        values,
+        confidence_interval(values),
+        decide(*p_values) if values else NOT_MEASURED,
+        *p_values,
+        error,
+        None if isnan(error) else with_images(values, error**2, images),
+    )
+
+
+Three = tuple[float, float, float]
+
+
+def _repeated(p_values: Three, look: int | None, looks: tuple[int, ...]) -> Three:
+    """Return p-values that allow for all looks; before the first one nothing is decided."""
+    if look is None:
+        return 1.0, 1.0, 1.0
+    first, second, third = (repeated_p(p, look, looks) for p in p_values)
+    return first, second, third
+
+
+def is_within(claim: Claim, effect: float) -> bool:
+    """Whether an effect is as claimed; a difference of 0 is neither greater nor less."""
+    low, high = claim.bounds
+    return low <= effect <= high and (claim.than is None or effect != 0)
+
+
+def stated_range(claim: Claim) -> tuple[float, float] | None:
+    """Return the range of a claim's effect that the paper's text states, if any."""
+    assert not isinstance(claim.stated, StatedRows), "load_claims replaces rows by their range"
+    return claim.stated
+
+
+def common_seeds(pairs: Sequence[Pair]) -> list[Axis]:
+    """Return the seeds that all cells of pairs have, in order."""
+    cells = [cell for pair in pairs for cell in pair]
+    seeds = [seed for seed in cells[0].values if all(seed in cell.values for cell in cells)]
+    return sorted(seeds, key=lambda seed: int(str(seed)))
+
+
+def by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[float]:
+    """Return the mean effect over pairs of each seed that all cells have.
+
+    Seeds with a ratio to zero are left out.
+    """
+    effects = [
+        fmean(_contrast(claim, left.values[seed], right.values[seed]) for left, right in pairs)
+        for seed in common_seeds(pairs)
+    ]
+    return [effect for effect in effects if not isnan(effect)]
+
+
+def published_effect(claim: Claim, pairs: Sequence[Pair]) -> float:
+    """Return the mean effect in the published means of the pairs that have both, or nan."""
+    effects = [
+        _contrast(claim, left.published, right.published)
+        for left, right in pairs
+        if left.published is not None and right.published is not None
+    ]
+    return fmean(effects) if effects else nan
+
+
+def image_error(claim: Claim, pairs: Sequence[Pair]) -> tuple[float, int]:
+    """Return the standard error of an effect by the draw of the test images, and their number.
+
+    It is an upper bound, since no evaluation keeps the answer to each image: an accuracy p over n
+    images has at most the binomial variance p (1 - p) / n, and a difference of two on the same
+    images at most the sum of both, because these are right and wrong together more often than
+    independent ones. Of several pairs, which may share images, it is the mean of the errors. nan
+    for ratios, and for anything but accuracies.
+    """
+    cells = [cell for pair in pairs for cell in pair]
+    images = [cell.images for cell in cells if cell.images and cell.values]
+    if claim.ratio is not None or not cells or len(images) < len(cells):
+        return nan, 0
+    return fmean(_pair_error(claim, *pair) for pair in pairs), min(images)
+
+
+def _pair_error(claim: Claim, left: Cell, right: Cell) -> float:
+    compared = [left] if claim.value is not None else [left, right]
+    return sqrt(sum(_binomial(cell) for cell in compared))
+
+
+def _binomial(cell: Cell) -> float:
+    accuracy = fmean(cell.values.values())
+    assert cell.images, "checked by image_error"
+    return max(accuracy * (_PERCENT - accuracy), 0.0) / cell.images
+
+
+def _contrast(claim: Claim, left: float, right: float) -> float:
+    if claim.value is not None:
+        return left
+    if claim.ratio is None:
+        return left - right
+    return left / right if right else nan

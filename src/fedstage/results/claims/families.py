@@ -1,0 +1,107 @@
+"""The claims of a file, corrected for one another.
+
+Primary claims are a family by Holm's method: with 95 % all of their verdicts are right. The others
+explore, and are corrected by Benjamini and Hochberg's: of their verdicts 5 % are expected to be
+wrong. A family is all claims of the file, whatever experiments they are about; those that are not
+measured in a report count with a p-value of 1, which makes its verdicts rather too careful.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from fedstage.results.claims.effects import Effect, decide
+from fedstage.results.claims.power import seeds_needed
+from fedstage.results.claims.significance import LEVEL, Correction, corrected
+from fedstage.results.claims.verdicts import Judgement, decided, is_decided
+from fedstage.settings.claims import Family
+
+Replace = Callable[[Judgement], Judgement]
+
+
+def correct(judgements: Sequence[Judgement], families: Sequence[Family] = ()) -> list[Judgement]:
+    """Return judgements whose p-values and verdicts allow for one another.
+
+    Claims of none of the `families` are one more. Cells of a primary claim are tested behind it:
+    only if it is decided, with Holm's correction among them.
+    """
+    found = {judgement.claim.id: judgement for judgement in judgements}
+    for family in (*families, _others(judgements, families)):
+        members = [found[name] for name in family.claims if name in found]
+        primary = [one for one in members if one.claim.primary]
+        others = [one for one in members if not one.claim.primary]
+        adjusted = [
+            *map(_opened, _adjusted(primary, family.primary, "holm")),
+            *_adjusted(others, family.exploratory, "fdr_bh"),
+        ]
+        found |= {one.claim.id: one for one in adjusted}
+    return [found[judgement.claim.id] for judgement in judgements]
+
+
+def _others(judgements: Sequence[Judgement], families: Sequence[Family]) -> Family:
+    """Return the family of the claims that have none; only what is measured counts in it."""
+    named = {name for family in families for name in family.claims}
+    rest = [one for one in judgements if one.claim.id not in named]
+    primary = [one.claim.primary for one in rest if one.made]
+    names = [one.claim.id for one in rest]
+    return Family(claims=names, primary=sum(primary), exploratory=len(primary) - sum(primary))
+
+
+def _adjusted(members: Sequence[Judgement], size: int, by: Correction) -> list[Judgement]:
+    """Return the members of a family of some size with corrected p-values."""
+    measured = [one for one in members if one.made]
+    p_values = [one.p_value for one in measured]
+    after = corrected([*p_values, *[1.0] * (size - len(measured))], by)
+    factors = {
+        one.claim.id: q / p if p else float(size)
+        for one, p, q in zip(measured, p_values, after, strict=False)
+    }
+    level = LEVEL / size if by == "holm" and size else LEVEL
+    return [_scaled(one, factors[one.claim.id], level) if one.made else one for one in members]
+
+
+def _scaled(judgement: Judgement, factor: float, level: float) -> Judgement:
+    """Return a judgement with all p-values times a factor, and the seeds that would decide it."""
+    changed = replace(
+        judgement,
+        p_holds=min(1.0, factor * judgement.p_holds),
+        p_contradicted=min(1.0, factor * judgement.p_contradicted),
+        p_nil=min(1.0, factor * judgement.p_nil),
+        level=level,
+    )
+    changed = decided(changed)
+    return changed if is_decided(changed) else replace(changed, needed=_needed(changed))
+
+
+def _needed(judgement: Judgement) -> int | None:
+    """Return how many seeds all comparisons of a claim need, or None if no number is known."""
+    every = [
+        seeds_needed(judgement.claim, effect, judgement.level, judgement.looks)
+        for effect in judgement.made
+    ]
+    known = [number for number in every if number is not None]
+    return max(known) if known and len(known) == len(every) else None
+
+
+def _opened(judgement: Judgement) -> Judgement:
+    """Return a primary claim with its cells tested, if it is decided."""
+    tested = [cell for cell in judgement.cells if cell.measured.n]
+    if not is_decided(judgement) or not tested:
+        return judgement
+    p_values = [_smallest(cell) for cell in tested]
+    pairs = zip(tested, p_values, corrected(p_values, "holm"), strict=True)
+    verdicts = {id(cell): _verdict(cell, q / p if p else 1.0) for cell, p, q in pairs}
+    cells = [
+        replace(cell, verdict=verdicts[id(cell)]) if id(cell) in verdicts else cell
+        for cell in judgement.cells
+    ]
+    return replace(judgement, cells=cells)
+
+
+def _smallest(effect: Effect) -> float:
+    return min(effect.p_holds, effect.p_contradicted, effect.p_nil)
+
+
+def _verdict(effect: Effect, factor: float) -> str:
+    three = (effect.p_holds, effect.p_contradicted, effect.p_nil)
+    first, second, third = (min(1.0, factor * p) for p in three)
+    return decide(first, second, third)

@@ -1,0 +1,218 @@
+"""Plugins: alternatives of settings in files of the user's own, or in installed packages.
+
+A plugin is a Python file with a settings class, as each built-in alternative has one, and with
+the functions that its kind needs. `config.yaml` names files, and folders of such files; packages
+have entry points of the group `fedstage.plugins`. All are loaded once, when a process starts.
+"""
+
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.metadata import entry_points
+from importlib.util import find_spec, spec_from_file_location
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from fedstage.errors import FedstageError
+
+# Imported so that the names of all built-in alternatives are known.
+from fedstage.settings import one_shot as _one_shot  # noqa: F401
+from fedstage.settings import recipes as _recipes  # noqa: F401
+from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.registry import PLUGINS
+
+#: The package in which the files of `config.yaml` are modules.
+PACKAGE = "fedstage_plugins"
+GROUP = "fedstage.plugins"
+#: What an alternative may be called, since its name is a part of names of files.
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+def load_plugins(named: Sequence[str]) -> None:
+    """Load the plugins of these files and folders, and of installed packages.
+
+    Plugins that this process has loaded before for other files are forgotten.
+
+    Raises
+    ------
+    FedstageError
+        If a path is missing, a file cannot be imported or is no plugin, or a name is taken.
+    """
+    named = [str(Path(path)) for path in named]
+    if PLUGINS.named == tuple(named):
+        return
+    _unload()
+    shown = {module: path for path in named for module in _find(path)}
+    shown |= dict(_installed())
+    for module, path in shown.items():
+        _register(module, path)
+    if PLUGINS.choices:
+        _rebuild()
+    PLUGINS.named = tuple(named)
+
+
+def _unload() -> None:
+    for module in [name for name in sys.modules if _is_of_file(name) or name in PLUGINS.files]:
+        del sys.modules[module]
+    if PLUGINS.choices:
+        PLUGINS.choices.clear()
+        _rebuild()
+    PLUGINS.files.clear()
+    PLUGINS.named = None
+
+
+def _is_of_file(module: str) -> bool:
+    """Whether a module is of a file that `config.yaml` names, or a package of such modules."""
+    return module.partition(".")[0] == PACKAGE
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _find(path: str) -> list[str]:
+    """Return the modules of a file's or folder's plugins, all of whose files are then known."""
+    place = Path(path)
+    if not (place.is_dir() or (place.suffix == ".py" and place.is_file())):
+        raise FedstageError(f"config.yaml: plugins = {path!r}: no such Python file or folder")
+    top = f"{PACKAGE}.{place.resolve().stem}"
+    if any(f"{known}.".startswith(f"{top}.") for known in PLUGINS.files):
+        raise FedstageError(
+            f"config.yaml: plugins = {path!r}: another plugin has a file or folder of this name"
+        )
+    PLUGINS.files |= _modules(place, top) if place.is_dir() else {top: place}
+    found = [top] if place.is_file() else [f"{top}.{file.stem}" for file in _of_folder(place)]
+    if not found:
+        raise FedstageError(f"config.yaml: plugins = {path!r}: has no Python file")
+    return found
+
+
+def _of_folder(folder: Path) -> list[Path]:
+    """Return the plugins of a folder: its files but those that begin with an underscore."""
+    return sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+
+
+def _modules(folder: Path, package: str) -> dict[str, Path]:
+    """Return the file of each module of a package's folder."""
+    found = {}
+    for file in sorted(folder.rglob("*.py")):
+        name = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
+        found[name.removesuffix(".__init__")] = file
+    return found
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    """Yield the modules of entry points, with what messages call them."""
+    for point in sorted(entry_points(group=GROUP)):
+        shown = f"entry point {point.name} = {point.value}"
+        top = point.module.partition(".")[0]
+        spec = find_spec(top)
+        if spec is None or spec.origin is None:
+            raise FedstageError(f"{shown}: no package {top}")
+        origin = Path(spec.origin)
+        whole = spec.submodule_search_locations is not None
+        PLUGINS.files |= _modules(origin.parent, top) if whole else {top: origin}
+        yield point.module, shown
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of files that `config.yaml` names."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if not _is_of_file(name):
+            return None
+        file = PLUGINS.files.get(name)
+        if file is None:
+            inside = any(known.startswith(f"{name}.") for known in PLUGINS.files)
+            return ModuleSpec(name, None, is_package=True) if inside else None
+        inner = [str(file.parent)] if file.name == "__init__.py" else None
+        loader = _Loader(name, str(file))
+        return spec_from_file_location(name, file, loader=loader, submodule_search_locations=inner)
+
+
+class _Loader(SourceFileLoader):
+    """Reads the source at every start, and leaves no compiled files in users' folders."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+sys.meta_path.append(_Finder())
+
+
+# --- what they add --------------------------------------------------------------------------------
+
+
+def _register(module: str, path: str) -> None:
+    """Import a plugin and enter its alternatives, each under its names."""
+    file = _shown(module, path)
+    try:
+        import_module(module)
+    except FedstageError:
+        raise
+    except Exception as error:  # whatever is wrong in a user's file, it is one line
+        raise FedstageError(f"{file}: cannot be imported: {_where(error)}") from error
+    kinds = [kind for kind in _defined() if f"{kind.__module__}.".startswith(f"{module}.")]
+    if not kinds:
+        raise FedstageError(
+            f"{file}: no settings class: define one with the name of the method, such as "
+            '`class FedDyn(LocalTraining)` with `name: Literal["feddyn"]`, or begin the name of a '
+            "file that only others import with an underscore"
+        )
+    for kind in kinds:
+        _enter(kind, file)
+
+
+def _shown(module: str, path: str) -> str:
+    return str(PLUGINS.files[module]) if _is_of_file(module) else path
+
+
+def _where(error: Exception) -> str:
+    """Return the kind of an error, its first line, and the last line of plugins that it is from."""
+    files = {str(file) for file in PLUGINS.files.values()}
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"{frame.filename}, line {frame.lineno}: " for frame in frames
+             if frame.filename in files]  # fmt: skip
+    text = str(error).partition("\n")[0]
+    return f"{lines[-1] if lines else ''}{type(error).__name__}: {text}"
+
+
+def _defined() -> Iterator[type[Choice]]:
+    """Yield the settings classes of alternatives, unless their modules were unloaded."""
+    for kind in subclasses(Choice):
+        home = sys.modules.get(kind.__module__)
+        if issubclass(kind, Choice) and kind.names() and getattr(home, kind.__name__, 0) is kind:
+            yield kind
+
+
+def _enter(kind: type[Choice], file: str) -> None:
+    known = PLUGINS.choices.setdefault(kind.room, {})
+    built_in = [one for one in _defined() if one.__module__.startswith("fedstage.")]
+    for name in kind.names():
+        if not _NAME.fullmatch(name):
+            raise FedstageError(f"{file}: name = {name!r}: must be letters, digits and underscores")
+        if any(one.room == kind.room and name in one.names() for one in built_in):
+            raise FedstageError(f"{file}: name = {name!r}: is the name of a built-in alternative")
+        if name in known:
+            other = PLUGINS.files[known[name].__module__]
+            raise FedstageError(f"{file}: name = {name!r}: {other} has an alternative of this name")
+    home = sys.modules[kind.__module__]
+    if missing := [function for function in kind.functions if not hasattr(home, function)]:
+        raise FedstageError(
+            f"{file}: no {missing[0]}, which the module of {kind.__name__} must define"
+        )
+    known.update(dict.fromkeys(kind.names(), kind))
+
+
+def _rebuild() -> None:
+    """Build the schemas of settings again whose unions may have been built without plugins."""
+    built = [kind for kind in subclasses(Settings) if kind.__pydantic_complete__]
+    for kind in built:
+        kind.__pydantic_complete__ = False
+        del kind.__pydantic_core_schema__
+    for kind in built:
+        kind.model_rebuild()

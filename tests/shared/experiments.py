@@ -1,0 +1,38 @@
+"""The experiments of the repository, without what only data of one's own could complete."""
+
+from functools import cache
+from pathlib import Path
+
+from fedstage.errors import UncountedClients
+from fedstage.experiments.catalogue import Catalogue, resolve_all, resolve_alone
+from fedstage.experiments.library import experiment_names
+from fedstage.settings.config_file import Config
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+
+
+@cache
+def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:
+    """Return the catalogue of all experiments whose clients can be counted, and why others' cannot.
+
+    The configuration is the repository's, if given with a single target.
+    """
+    raw = load_yaml(WORKFLOW.parent / "config.yaml")
+    config = validate(Config, raw | ({"targets": [target]} if target else {}), "config.yaml")
+    try:
+        return resolve_all(config, WORKFLOW), {}
+    except UncountedClients:
+        names = experiment_names(config, WORKFLOW)
+        uncounted = {name: reason for name in names if (reason := _uncounted(config, name))}
+        kept = [name for name in names if name not in uncounted]
+        return resolve_all(config, WORKFLOW, kept), uncounted
+
+
+def _uncounted(config: Config, name: str) -> str | None:
+    try:
+        resolve_alone(config, WORKFLOW, name)
+    except UncountedClients as reason:
+        return str(reason)
+    return None

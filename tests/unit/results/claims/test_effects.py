@@ -1,0 +1,66 @@
+from math import isnan
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.effects import image_error
+from fedstage.results.claims.verdicts import judge
+from fedstage.results.intervals import with_images
+from fedstage.settings.claims import Claim
+
+
+def claim(**form):
+    return Claim(id="i", text="t", place="p", experiment="e", **form)
+
+
+ABOVE = claim(greater={"method": "a"}, than={"method": "b"})
+
+
+def cell(method, *values, images=400):
+    return Cell({"method": method}, dict(enumerate(values)), images=images)
+
+
+def test_the_error_of_test_images_is_binomial():
+    """80 % and 60 % of 400: sqrt(0.16 / 400 + 0.24 / 400) = 3.162 points."""
+    pair = (cell("a", 79.0, 81.0), cell("b", 60.0, 60.0))
+    assert image_error(ABOVE, [pair]) == (pytest.approx(3.1623, abs=1e-4), 400)
+    value = claim(value={"method": "a"}, at_least=1.0)
+    assert image_error(value, [(pair[0], pair[0])]) == (pytest.approx(2.0), 400)
+    # Pairs may share their images, so that a mean over them has no smaller error.
+    assert image_error(ABOVE, [pair, pair])[0] == pytest.approx(3.1623, abs=1e-4)
+
+
+def test_what_is_no_accuracy_has_no_error_of_images():
+    ratio = claim(ratio={"method": "a"}, to={"method": "b"}, at_most=1.0)
+    assert isnan(image_error(ratio, [(cell("a", 50.0), cell("b", 50.0))])[0])
+    assert isnan(image_error(ABOVE, [(cell("a", 50.0, images=None), cell("b", 50.0))])[0])
+    assert isnan(image_error(ABOVE, [(cell("a"), cell("b"))])[0])
+
+
+def test_effects_have_the_interval_over_seeds_and_images():
+    cells = [cell("a", 79.0, 81.0, 80.0), cell("b", 60.0, 60.5, 59.0)]
+    (effect,) = judge(ABOVE, cells).effects
+    expected = with_images(effect.values, effect.image_error**2, 400)
+    assert effect.over_images == expected
+    assert expected.low < effect.measured.low < effect.measured.high < expected.high
+
+
+def test_the_interval_covers_what_new_seeds_and_new_images_would_give():
+    """Simulated: two models whose answers share the difficulty of the images."""
+    rng = np.random.default_rng(1)
+    # P(N(m, 1 + 1 + 0.1^2) > 0), in points, for the mean skill m of each.
+    one, other = (100 * norm.cdf(skill / 2.01**0.5) for skill in (1.0, 0.6))
+    images, seeds, inside = 300, 4, 0
+    for _ in range(200):
+        difficulty = rng.normal(size=images)
+        skill = rng.normal((1.0, 0.6), 0.1, (seeds, 2))
+        noise = rng.normal(size=(2, seeds, images))
+        right = skill.T[:, :, None] + noise > difficulty
+        a, b = (100.0 * right.mean(2)).tolist()
+        (effect,) = judge(
+            ABOVE, [cell("a", *a, images=images), cell("b", *b, images=images)]
+        ).effects
+        inside += effect.over_images.low <= one - other <= effect.over_images.high
+    assert inside / 200 >= 0.95

@@ -1,0 +1,160 @@
+import csv
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from measured import CANDIDATES, write_metrics
+
+from fedstage.errors import FedstageError
+from fedstage.results.tables.runs import last_rounds, read_runs
+from fedstage.results.tables.score_file import read_score_file
+from fedstage.results.tables.score_merging import merge
+from fedstage.stages.run_scores import run_scores
+from fedstage.stages.tables import tables
+from fedstage.storage.files import load_json, save_json
+
+ACCURACIES = {"fedavg": [50.1, 100 / 3], "=fedsdd": [60.0, 70.2]}
+
+
+@pytest.fixture
+def described(tmp_path):
+    """A runs file in a folder `results`, of two methods with two seeds."""
+    runs = [
+        {
+            "settings": {"method": method, "partition.alpha": 0.1, "seed": seed},
+            "metrics": write_metrics(
+                tmp_path / f"{method}{seed}.parquet",
+                [accuracy + seed for accuracy in accuracies],
+                auc=[None, 70.0 + seed],
+            ),
+            "partition": "unread",
+            "candidates": CANDIDATES,
+        }
+        for method, accuracies in ACCURACIES.items()
+        for seed in (0, 1)
+    ]
+    content = {"experiment": "e", "scale": "s", "title": "t", "rows": ["method"], "runs": runs}
+    content |= {"columns": ["partition.alpha"], "also": ["maximum"]}
+    path = tmp_path / "results/descriptions/e/s.runs.json"
+    save_json(path, content)
+    return path
+
+
+@pytest.fixture
+def written(described):
+    """The scores of these runs, where the workflow writes them."""
+    path = described.parents[2] / "tables/e/s.scores.csv"
+    run_scores(runs=described, scores=path)
+    return path
+
+
+def changed(path, to, **changes):
+    """Write a file of scores in which the rows of seed 1 have other values."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows = [row | changes if row["seed"] == "1" else row for row in rows]
+    with to.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return read_score_file(to)
+
+
+def with_settings(described, to, **client):
+    """Write the description and scores of the same runs with other settings of clients."""
+    content = load_json(described)
+    for run in content["runs"]:
+        run["candidates"][0]["parts"][0]["federated"]["client"] |= client
+    other = to / "results/descriptions/e/s.runs.json"
+    save_json(other, content)
+    scores = to / "results/tables/e/s.scores.csv"
+    run_scores(runs=other, scores=scores)
+    return scores
+
+
+def test_the_frame_of_the_scores_is_the_frame_of_the_metrics(described, written):
+    _, measured = read_runs(described)
+    for run in load_json(described)["runs"]:
+        Path(run["metrics"]).unlink()
+    _, read = read_runs(described, written)
+    pd.testing.assert_frame_equal(read, measured, check_exact=True)
+    assert list(last_rounds(read)["as_released"]) == [50.1, 51.1, 70.2, 71.2]
+
+
+def test_tables_of_the_scores_have_the_same_bytes(described, written, tmp_path):
+    made = {}
+    for name, scores in (("metrics", None), ("scores", written)):
+        names = ("csv", "parquet", "markdown", "html", "latex")
+        paths = {option: tmp_path / name / option for option in names}
+        tables(runs=described, scores=scores, **paths)
+        made[name] = [path.read_bytes() for path in paths.values()]
+    assert made["metrics"] == made["scores"]
+
+
+def test_runs_without_scores_and_files_that_are_no_scores_are_refused(described, written, tmp_path):
+    lines = written.read_text().splitlines(keepends=True)
+    written.write_text("".join(line for line in lines if not line.startswith("fedavg,0.1,1")))
+    with pytest.raises(FedstageError, match=r"fedavg, partition.alpha = 0.1, seed = 1: no scores"):
+        read_runs(described, written)
+    wrong = tmp_path / "wrong.csv"
+    cases = {"a,b\n1,2\n": "evaluated: no such column", lines[0]: "truncated", "": "no such column"}
+    for content, message in cases.items():
+        wrong.write_text(content)
+        with pytest.raises(FedstageError, match=message):
+            read_score_file(wrong)
+    wrong.write_text(lines[0] + lines[1].replace("50.1", "much"))
+    with pytest.raises(FedstageError, match="top1_accuracy = 'much': must be a number"):
+        read_runs(described, wrong)
+    with pytest.raises(FedstageError, match=r"absent\.csv: No such file"):
+        read_score_file(tmp_path / "absent.csv")
+
+
+def test_scores_of_other_settings_are_refused_by_the_name_of_the_setting(
+    described, written, tmp_path
+):
+    other = with_settings(described, tmp_path / "other", learning_rate=0.5)
+    named = r"client.learning_rate = 0\.5 and 0\.05$"
+    with pytest.raises(FedstageError, match=named):
+        read_runs(described, other)
+    with pytest.raises(FedstageError, match=rf"fedavg, partition.alpha = 0.1: settings.*{named}"):
+        merge([read_score_file(written), read_score_file(other)])
+    moved = other.rename(tmp_path / "moved.csv")  # the description is not next to it
+    with pytest.raises(FedstageError, match=r"moved.csv: .*: settings = \w+: is \w+ in .*csv$"):
+        merge([read_score_file(written), read_score_file(moved)])
+
+
+def test_the_seed_is_not_among_the_settings(described, written):
+    content = load_json(described)
+    for run in content["runs"]:
+        run["candidates"][0]["parts"][0]["federated"]["seed"] = run["settings"]["seed"]
+    save_json(described, content)
+    digests = {row["settings"] for row in read_score_file(written).rows}
+    run_scores(runs=described, scores=written)
+    assert {row["settings"] for row in read_score_file(written).rows} == digests
+    assert len(digests) == 1
+
+
+def test_equal_scores_are_one_row_and_others_are_refused_or_chosen(written, tmp_path):
+    first = read_score_file(written)
+    assert merge([first, first]).rows == first.rows
+    second = changed(written, tmp_path / "second.csv", value="1.5", machine="another")
+    differs = r"second.csv: .*, seed = 1, round = 1: top1_accuracy = 1.5: is 51.1 in .*s.scores.csv"
+    with pytest.raises(FedstageError, match=differs):
+        merge([first, second])
+    assert merge([first, second], prefer_first=True).rows == first.rows
+    assert merge([second, first], prefer_first=True).rows == second.rows
+    machine = changed(written, tmp_path / "third.csv", machine="another", seconds="9")
+    assert merge([first, machine]).rows == first.rows
+
+
+def test_files_of_other_axes_are_not_merged(written, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(written.read_text().replace("partition.alpha", "rounds", 1))
+    with pytest.raises(FedstageError, match=r"other.csv: axes = method, rounds, seed: must be"):
+        merge([read_score_file(written), read_score_file(other)])
+
+
+def test_texts_that_spreadsheets_compute_are_quoted_and_found(described, written):
+    assert "\n'=fedsdd,0.1,0," in written.read_text()
+    _, frame = read_runs(described, written)
+    assert set(frame["method"]) == {"fedavg", "=fedsdd"}

@@ -1,0 +1,50 @@
+"""An experiment of one's own with natural clients, and the tests without its data."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+REPOSITORY = Path(__file__).parents[2]
+OWN = """
+title: Patients of four centres
+base:
+  data: {table: {folder: patients, label: outcome, client_column: centre, test_fraction: 0.25}}
+  partition: natural
+  participants: 4
+  model: mlp
+  rounds: 1
+  client: {epochs: 2, batch_size: 16, learning_rate: 0.1}
+grid: {method: [fedavg]}
+scales: {default: {}}
+"""
+
+
+def test_tests_are_collected_without_data_and_skip_what_needs_them(tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("tests", "workflow", "envs", "src"):
+        shutil.copytree(REPOSITORY / name, copy / name)
+    for path in REPOSITORY.glob("*.*"):
+        if path.is_file():
+            shutil.copy(path, copy)
+    (copy / "workflow/experiments/mine.yaml").write_text(OWN)
+    environment = {name: value for name, value in os.environ.items() if name != "FEDSTAGE_DATA"}
+
+    def pytest_in_copy(*arguments):
+        command = [sys.executable, "-m", "pytest", "-q", *arguments]
+        done = subprocess.run(command, cwd=copy, env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    pytest_in_copy("--collect-only")
+    valid = "experiments/test_catalogue.py::test_shipped_configuration_and_experiments_are_valid"
+    told = pytest_in_copy(f"tests/unit/{valid}")
+    assert "1 skipped" in told
+    assert "mine/default, method fedavg: clients: missing, and no data folder" in told

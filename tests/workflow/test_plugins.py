@@ -1,0 +1,75 @@
+"""Runs with a method from the user's own folder."""
+
+import pytest
+import yaml
+
+from .conftest import REPOSITORY, tiny_config
+
+pytestmark = pytest.mark.workflow
+
+EXAMPLE = REPOSITORY / "workflow/docs/examples/my_methods/feddyn.py"
+METHOD = {
+    "local": {"feddyn": {"alpha": 0.5}},
+    "aggregation": {
+        "weights": "uniform",
+        "server_optimizer": {"feddyn": {"alpha": 0.5, "share": 0.5}},
+    },
+}
+HELPER = "SCALE = 1.0\n"
+
+
+def configure(project):
+    """Compare FedAvg and FedDyn, whose file imports another of its folder."""
+    config = tiny_config(methods=["fedavg"]) | {"plugins": ["my_methods/"]}
+    experiment = config["experiments"]["tiny"]
+    experiment["methods"] = {"feddyn": METHOD}
+    experiment["grid"] = {"method": ["fedavg", "feddyn"]}
+    experiment["results"] = ["table", "properties"]
+    (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+    folder = project.path / "my_methods"
+    folder.mkdir()
+    text = EXAMPLE.read_text().replace(
+        "import torch\n", "import torch\n\nfrom ._own import SCALE\n", 1
+    )
+    (folder / "feddyn.py").write_text(
+        text.replace("alpha=self.settings.alpha", "alpha=SCALE * self.settings.alpha")
+    )
+    (folder / "_own.py").write_text(HELPER)
+    (folder / "unused.py").write_text(EXAMPLE.read_text().replace('"feddyn"', '"unused"'))
+    return folder
+
+
+def test_a_method_from_a_folder_runs_warm_and_cold_and_again_where_it_changed(project, tmp_path):
+    folder = configure(project)
+    project.make()
+    warm = project.results()
+    assert any("-feddyn-" in path for path in warm)
+    properties = (project.path / "results/properties/tiny/default.csv").read_text()
+    assert "feddyn" in properties
+    (folder / "_own.py").write_text(f"# The same.\n{HELPER}")
+    (folder / "unused.py").write_text((folder / "unused.py").read_text() + "\n\nMORE = 1\n")
+    assert project.plan().jobs == {}
+    (folder / "_own.py").write_text(HELPER.replace("1.0", "2.0"))
+    plan = project.plan()
+    assert len(plan.trained()) == 4
+    assert all("-feddyn-" in line for _, _, line in plan.trained())
+    assert not plan.jobs.keys() & {"dataset", "partition", "initial_model", "participation"}
+    project.make()
+    changed = {path for path, content in project.results().items() if warm[path] != content}
+    updates = [path for path in changed if path.endswith(".safetensors")]
+    assert updates
+    assert all("-feddyn-" in path for path in updates)
+
+    first = sorted(path for path in updates if "/round_0001/" in path and "participant_" in path)[0]
+    content = (project.path / first).read_bytes()
+    assert len(project.make("--force", first, FEDSTAGE_WARM="0").trained()) == 1
+    assert (project.path / first).read_bytes() == content
+
+    (folder / "_own.py").write_text("import nowhere\n")
+    run = project.call("--dry-run")
+    assert run.code == 1
+    (line,) = (line for line in run.output.splitlines() if line.startswith("fedstage: "))
+    assert line.endswith(
+        "my_methods/_own.py, line 1: ModuleNotFoundError: No module named 'nowhere'"
+    )
+    assert "Traceback" not in run.output

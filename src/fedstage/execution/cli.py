@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -104,8 +104,8 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
             check_source(name, options, source, started)
         if log is not None:
             more = {**_raw_files(name, options), **_seconds_of(parts)}
-            if not STAGES[name].outputs:  # a segment, whose files no option names
-                more[WRITTEN] = digests_of(made.written)
+            if others := _unnamed(made.written, options):  # a segment's files
+                more[WRITTEN] = digests_of(others)
             command = shlex.join(["fedstage", name, *arguments])
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
             write_record(log, name, options, source, timings.figures(), more)
@@ -132,6 +132,13 @@ def check_source(name: str, options: Mapping[str, Any], source: str | None, star
 
     look_at_imports(time.time_ns() - int((time.perf_counter() - started) * 1e9))
     check_imports(source, now)
+
+
+def _unnamed(paths: Iterable[str], options: Mapping[str, Any]) -> list[str]:
+    """Return the files that no option names."""
+    values = (value if isinstance(value, list) else [value] for value in options.values())
+    named = {str(value) for each in values for value in each}
+    return [path for path in paths if path not in named]
 
 
 def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

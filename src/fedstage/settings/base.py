@@ -88,7 +88,6 @@ class Settings(BaseModel):
         strict=True,
         allow_inf_nan=False,
         defer_build=True,
-        use_attribute_docstrings=True,  # descriptions in the schemas
     )
 
     @model_validator(mode="after")

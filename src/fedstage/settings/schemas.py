@@ -8,13 +8,19 @@ a schema of one file cannot. And a choice may have a short form.
 """
 
 import argparse
+import ast
+import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic_core import core_schema
 
+from fedstage.settings.base import Settings
 from fedstage.settings.claims import ClaimList
 from fedstage.settings.config_file import Config
 from fedstage.settings.one_shot import OneShot
@@ -60,9 +66,49 @@ def write_schemas(folder: Path) -> None:
         (folder / name).write_text(as_text(schema), encoding="utf-8")
 
 
+class _Described(GenerateJsonSchema):
+    """Describes properties by the docstrings below their fields.
+
+    pydantic could read these itself (`use_attribute_docstrings`), but would do so whenever the
+    classes are imported, which took a third of the time of an import of all settings.
+    """
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
+        """Return the schema of a settings class."""
+        described = super().model_schema(schema)
+        docstrings = _docstrings(schema["cls"])
+        for name, field in schema["cls"].model_fields.items():
+            if name in docstrings:
+                described["properties"][field.alias or name]["description"] = docstrings[name]
+        return described
+
+
+def _docstrings(settings: type) -> dict[str, str]:
+    """Return the docstrings of a class's fields, also of inherited ones, by the fields' names."""
+    found: dict[str, str] = {}
+    for kind in reversed(settings.__mro__):
+        if issubclass(kind, Settings):
+            [definition] = ast.parse(dedent(inspect.getsource(kind))).body
+            assert isinstance(definition, ast.ClassDef), "of a class"
+            found |= dict(_below_fields(definition.body))
+    return found
+
+
+def _below_fields(statements: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, below in pairwise(statements):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, inspect.cleandoc(text)
+
+
 def _definitions() -> Schema:
     """Return the definitions of all files, with partial settings for mappings of type `Raw`."""
-    _, schema = models_json_schema([(kind, "validation") for kind in (Config, ClaimList)])
+    _, schema = models_json_schema(
+        [(kind, "validation") for kind in (Config, ClaimList)], schema_generator=_Described
+    )
     definitions: Schema = _without("title", schema["$defs"]) | _partial_definitions()
     for settings, key in (("Experiment", "base"), ("Scale", "base"), ("CellSettings", "settings")):
         _refer(definitions[settings]["properties"], key)
@@ -89,7 +135,11 @@ def _partial_definitions() -> Schema:
         key: {"type": "string", "description": text} for key, text in _OF_METHODS.items()
     }
     for part in (Recipe, OneShot, RunLength):
-        schema = _without("required", _without("title", part.model_json_schema()), _short_forms)
+        schema = _without(
+            "required",
+            _without("title", part.model_json_schema(schema_generator=_Described)),
+            _short_forms,
+        )
         definitions |= schema["$defs"]
         properties |= _either(properties, schema["properties"])
     # A method of the experiment stands for the file of its final model.

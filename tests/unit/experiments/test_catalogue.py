@@ -333,6 +333,7 @@ def test_catalogue_imports_no_heavy_package():
     assert loaded_by("import fedstage.experiments.catalogue") == "[]"
 
 
+@pytest.mark.slow
 def test_parsing_the_workflow_imports_no_heavy_package():
     rules = "".join(path.read_text() for path in (REPOSITORY / "workflow/rules").glob("*.smk"))
     imports = re.findall(r"^from fedstage.*$", rules, flags=re.MULTILINE)

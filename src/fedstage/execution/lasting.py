@@ -103,7 +103,7 @@ def present(
 
 
 def _run(stage: str, options: Raw) -> None:
-    """Run a stage, whose files state its source as those of the workflow do."""
+    """Run a stage, whose files state its source as the workflow's files do."""
     with making(stage_fingerprint(stage)):
         call(stage, options)
 

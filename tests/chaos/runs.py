@@ -113,7 +113,7 @@ class Folder:
         shutil.rmtree(self.path / ".snakemake/locks", ignore_errors=True)  # as --unlock does
         command = [
             sys.executable, "-m", "snakemake", TARGET, "--snakefile", str(REPOSITORY / "Snakefile"),
-            "--directory", str(self.path), "--cores", "2", "--rerun-incomplete", *options,
+            "--directory", str(self.path), "--cores", "2", "--rerun-incomplete", "-p", *options,
         ]  # fmt: skip
         return subprocess.Popen(
             command, text=True, env=self.environment(**variables), process_group=0,

@@ -1,11 +1,16 @@
 """What an edit of the package makes anew, and what it does not."""
 
 import shutil
+import subprocess
+import time
 
 import pytest
 import yaml
 
 from fedstage.plan.syntax import PACKAGE
+
+from .conftest import environment
+from .test_verify import keep_time, name, verify
 
 pytestmark = pytest.mark.workflow
 
@@ -109,3 +114,65 @@ def test_a_run_may_go_on_in_another_granularity(copy, granularity):
     path.write_text(yaml.safe_dump(config))
     triggers = ["--rerun-triggers", "mtime", "params"]
     assert copy.plan(*triggers).jobs == {}
+
+
+@pytest.mark.parametrize("granularity", ["participant", "segment"])
+def test_an_older_version_of_a_file_is_refused_and_found(project, edit, granularity):
+    execution = {"granularity": granularity}
+    project.configure(methods=["fedavg"], execution=execution).make()
+    (average,) = project.recipe().glob("round_0002/group_0/aggregated.safetensors")
+    (metrics,) = project.recipe().glob("metrics/*/*.parquet")
+    older = average.read_bytes()
+    edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
+    project.make()
+    assert average.read_bytes() != older
+    assert verify(project)[:2] == (0, {})
+
+    keep_time(average, lambda: average.write_bytes(older))
+    assert verify(project)[1][name(project, average)].startswith("is not what its job wrote")
+    metrics.unlink()
+    run = project.call(name(project, metrics))
+    assert run.code != 0
+    assert f"{name(project, average)}: made by source" in run.output
+    assert "delete it to make it again" in run.output
+    average.unlink()
+    project.make()
+
+
+def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, edit):
+    edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
+    copy.make("--touch")
+    assert copy.plan().jobs == {}
+    (metrics,) = copy.recipe().glob("metrics/*/*.parquet")
+    before = metrics.read_bytes()
+    metrics.unlink()
+    advice = "or keep such files with execution: {other_source: accept} in config.yaml"
+    for options in ([], ["--rerun-triggers", "mtime"]):
+        run = copy.call(name(copy, metrics), *options)
+        assert run.code != 0
+        assert advice in run.output
+    path = copy.path / "config.yaml"
+    config = yaml.safe_load(path.read_text()) | {"execution": {"other_source": "accept"}}
+    path.write_text(yaml.safe_dump(config))
+    copy.make(name(copy, metrics))
+    assert metrics.read_bytes() == before
+
+
+def test_source_that_is_edited_after_the_plan_is_not_used(project, edit):
+    project.configure(methods=["fedavg"])
+    table = ("results/tables/markdown.py", "def render(", "OTHER = 1\n\n\ndef render(")
+    running = subprocess.Popen(
+        project.command("--keep-going"),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
+    )  # fmt: skip
+    while not project.files("results/data/*/info.json"):
+        assert running.poll() is None
+        time.sleep(0.05)
+    edit(*table)
+    output, _ = running.communicate(timeout=300)
+    assert running.returncode != 0
+    assert "markdown.py: the source changed during the run" in output
+    assert project.files("results/training/*/metrics/*/*.parquet")  # which do not use it
+    assert not project.files("results/tables/*/*.md")
+    edit(table[0], table[2], table[1])
+    project.make()

@@ -13,6 +13,7 @@ from fedstage.data.folder import default_folder
 from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.execution.faults import explained
+from fedstage.execution.imported import PLANNED, last_change
 from fedstage.execution.requirements import check_device, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
@@ -26,7 +27,8 @@ from fedstage.plan.graph import listed
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
-from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
+from fedstage.plan.source import fingerprint_of, sources_of, stage_fingerprint
+from fedstage.plan.syntax import modules
 from fedstage.storage.archived import archived_sources, inputs_of
 from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
@@ -60,6 +62,8 @@ ARGUMENTS = os.environ["FEDSTAGE_ARGUMENTS"]
 # The folder of this workflow, also where another one uses it as a module.
 WORKFLOW = Path(workflow.current_basedir).parent
 explained(load_for_jobs, config)
+if workflow.is_main_process:
+    os.environ[PLANNED] = str(last_change(modules().values()))
 CATALOGUE = explained(load_catalogue, config, WORKFLOW, ARGUMENTS)
 NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
@@ -113,12 +117,24 @@ def gpus_of_job(job):
 
 def params_of(stage, job):
     """Return the params of a stage's rule, given a function from wildcards to its job."""
-    params = {"source": lambda w: fingerprint_of(job(w))}
+    params = {
+        "source": lambda w: fingerprint_of(job(w)),
+        "sources": lambda w, output: sources(chain(*map(listed, job(w).inputs.values()))),
+    }
     if not stage.folder.recipe:
         params["settings"] = lambda w: settings_of(job(w))
     if "raw" in stage.checks:
         params["raw"] = lambda w: raw(job(w))
     return params
+
+
+def sources(files):
+    """Return the option with the sources that may have made files, for jobs that read them.
+
+    As a param that looks at the output it is not compared: an older input reruns its own job.
+    """
+    found = sources_of(list(files)) if EXECUTION.other_source == "refuse" else []
+    return f"--sources {' '.join(found)}" if found else ""
 
 
 def settings_of(job):

@@ -35,6 +35,12 @@ rule recipe:
         " --settings {params.settings:q} --output {output}"
 
 
+def compared_by(choice):
+    """Return the metrics that a choice reads."""
+    one = found("choices", choice)
+    return [metrics_of(run) for run in (*one.compared, *one.candidates)]
+
+
 rule choice:
     input:
         validation=lambda w: [metrics_of(one) for one in found("choices", w.choice).compared],
@@ -46,10 +52,11 @@ rule choice:
         "results/logs/choice/{choice}.log",
     params:
         source=stage_fingerprint("choice"),
+        sources=lambda w, output: sources(compared_by(w.choice)),
         values=lambda w: as_json([one.axes for one in found("choices", w.choice).candidates]),
     message:
         "choice {wildcards.choice}"
     shell:
-        "fedstage choice --log {log} --fingerprint {params.source} --values {params.values:q}"
+        "fedstage choice --log {log} --fingerprint {params.source} {params.sources} --values {params.values:q}"
         " --validation {input.validation} --metrics {input.metrics}"
         " --output {output.metrics} --chosen {output.chosen}"

@@ -34,9 +34,8 @@ def make_segment_rule(segment):
         resources:
             gpu=lambda w: gpus_of(config_of(w)),
         params:
-            source=lambda w: source_of(
-                config_of(w), segment.first.stage, members=segment.first.members
-            ),
+            source=lambda w: job(w).source,
+            sources=lambda w, output: sources(job(w).reads + job(w).waits_for),
         message:
             f"{segment.first.about} ({{wildcards.recipe}})"
         shell:

@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -22,14 +22,16 @@ from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
+from fedstage.execution.imported import check_imports, look_at_imports
 from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.stages import Seconds, call, find_stage, options_of
 from fedstage.storage.files import save_text
+from fedstage.storage.identity import making
 from fedstage.storage.project_plugins import load_project_plugins
-from fedstage.storage.provenance import PARTS, write_record
+from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
@@ -88,18 +90,24 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     options = vars(stage_parser(name).parse_args(arguments))
     log: Path | None = options.pop("log")
     source: str | None = options.pop("fingerprint")
+    read: list[str] = options.pop("sources")
     timings = Timings(startup=time.perf_counter() - started)
     try:
         load_project_plugins()
         with (
+            making(source, read) as made,
             noticing(name, sys.stderr) as notices,
             explain_out_of_memory(name, options.get("recipe"), options.get("participants")),
         ):
+            check_source(name, options, source, started)
             parts = call(name, options)
+            check_source(name, options, source, started)
         if log is not None:
+            more = {**_raw_files(name, options), **_seconds_of(parts)}
+            if others := _unnamed(made.written, options):  # a segment's files
+                more[WRITTEN] = digests_of(others)
             command = shlex.join(["fedstage", name, *arguments])
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
-            more = {**_raw_files(name, options), **_seconds_of(parts)}
             write_record(log, name, options, source, timings.figures(), more)
     except (FedstageError, OSError) as error:
         message = f"fedstage {name}: {error}\n"
@@ -109,6 +117,28 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
                 save_text(log, message)
         return 1
     return 0
+
+
+def check_source(name: str, options: Mapping[str, Any], source: str | None, started: float) -> None:
+    """Raise FedstageError if this process has imported other source than was planned."""
+
+    def now() -> str:
+        from fedstage.plan.source import read_again
+        from fedstage.storage.why import fingerprint_now
+
+        read_again()
+        recipe = {"recipe": [options["recipe"]]} if "recipe" in options else {}
+        return fingerprint_now(Path(), {"stage": name, "options": options, "inputs": recipe})
+
+    look_at_imports(time.time_ns() - int((time.perf_counter() - started) * 1e9))
+    check_imports(source, now)
+
+
+def _unnamed(paths: Iterable[str], options: Mapping[str, Any]) -> list[str]:
+    """Return the files that no option names."""
+    values = (value if isinstance(value, list) else [value] for value in options.values())
+    named = {str(value) for each in values for value in each}
+    return [path for path in paths if path not in named]
 
 
 def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,7 +161,8 @@ def stage_parser(name: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=about)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--log", type=Path, help="where the log goes, with a record next to it")
-    parser.add_argument("--fingerprint", help="of the source, for the record")
+    parser.add_argument("--fingerprint", help="of the source, for the record and what is written")
+    parser.add_argument("--sources", nargs="*", default=[], help="of what may be read; default all")
     for option in options_of(name):
         count = "*" if option.several else None if option.required else "?"
         parser.add_argument(

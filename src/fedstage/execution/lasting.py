@@ -13,6 +13,7 @@ from fedstage.experiments.library import experiment_names
 from fedstage.experiments.targets import FORMATS, describe, results_of
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
+from fedstage.plan.source import stage_fingerprint
 from fedstage.results.claims.library import MEASURES
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.exact import write_csv
@@ -24,6 +25,7 @@ from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.stages import call
 from fedstage.storage.files import save_json
+from fedstage.storage.identity import making
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.yaml_files import load_yaml
 
@@ -92,12 +94,18 @@ def present(
         read: Raw = {"runs": runs, "scores": listed}
         for stage, made in _presented(at).items():
             if wanted.count(_first(made)):
-                call(stage, read | _below(output, made))
+                _run(stage, read | _below(output, made))
         lacking = []
         if claims_on(catalogue, experiment) and f"{RESULTS}/claims/{at}.md" in wanted:
             lacking = _judge(catalogue, at, read, measurements, output, Path(folder))
     notes = [f"{absent} runs of {target} have no scores"] * bool(absent)
     return "\n".join([f"{len(description['runs'])} runs are in {output}", *notes, *lacking])
+
+
+def _run(stage: str, options: Raw) -> None:
+    """Run a stage, whose files state its source as the workflow's files do."""
+    with making(stage_fingerprint(stage)):
+        call(stage, options)
 
 
 def seeds_of(scores: ScoreFile) -> list[int]:
@@ -186,7 +194,7 @@ def _judge(
         save_table(path, dict(zip(table.column_names, table.columns, strict=True)), table.schema)
     made = {option: f"{RESULTS}/claims/{at}{end}" for option, end in _TABLE.items()}
     more = {"definitions": folder / "claims.json", "measurements": paths}
-    call("claims", read | more | _below(output, made))
+    _run("claims", read | more | _below(output, made))
     return []
 
 

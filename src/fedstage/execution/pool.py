@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedstage.execution.arrivals import Arrival, close_files, drop, read_request
-from fedstage.execution.client import LISTENER, RETIRED, alive, peer_uid
+from fedstage.execution.client import LISTENER, RETIRED, alive, peer_uid, process_age
 from fedstage.execution.gpus import Place, device_of, places
+from fedstage.execution.imported import look_at_imports
 from fedstage.execution.supervision import (
     Job,
     Pool,
@@ -74,11 +75,13 @@ def warm_up() -> None:
 
     The stages that present results import as much again, which a worker does when it has to.
     """
+    began = time.time_ns() - int(process_age() * 1e9)
     as_a_worker()
     for name, stage in STAGES.items():
         if not stage.presents:
             find_stage(name)
     load_project_plugins()
+    look_at_imports(began)
 
 
 def as_a_worker() -> None:

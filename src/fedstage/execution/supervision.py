@@ -125,8 +125,9 @@ def attend(pool: Pool, worker: Worker) -> None:
     if len(report) == LENGTH:
         code = int.from_bytes(report, "little")
         dismiss_client(pool, worker, str(code).encode())
-        if code and worker.place.gpu is not None:
-            # A failed job may have left memory taken on the GPU, or a context that is broken.
+        if code:
+            # A failed job may have left memory taken on the GPU, or a context that is broken, or
+            # have imported source that has changed.
             end(pool, worker)
     elif not alive(worker.pid):
         bury(pool, worker)

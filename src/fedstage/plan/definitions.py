@@ -119,3 +119,9 @@ def _defined(name: str, package: Path) -> tuple[str, str]:
     first = rest.partition(".")[0]
     imported = source(module, package).imported.get(first)
     return _defined(imported, package) if imported else (module, first)
+
+
+def forget() -> None:
+    """Look up definitions again, in the files as they are by then."""
+    _members_of.cache_clear()
+    _defined.cache_clear()

@@ -301,6 +301,18 @@ def found_file(path: str) -> str:
     return next((file for file in job.files.values() if file == path), path) if job else path
 
 
+def job_behind(path: str, stages: Iterable[Stage]) -> Job | None:
+    """Return the job of one of `stages` that makes a file, if it is in the folder of a known job.
+
+    Such a file is named in settings, as the model of another run is that a run starts from.
+    """
+    first = _FIRST.get("/".join(path.split("/")[:3]))
+    if first is None:
+        return None
+    here = (stage for stage in stages if stage.folder.name == first.stage.folder.name)
+    return find_job(here, first.config, path)
+
+
 def recipe_file(folder: str) -> str:
     """Return the file of a folder's settings."""
     return f"{folder}/recipe.yaml"

@@ -108,7 +108,8 @@ def command(
     made = stage.outputs if outputs is None else outputs
     options |= {name: f"{{output.{name}}}" for name in made}
     text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
-    return f"fedstage {stage.name} --log {{log}} --fingerprint {{params.source}} {text}"
+    head = "--log {log} --fingerprint {params.source} {params.sources}"
+    return f"fedstage {stage.name} {head} {text}"
 
 
 def rules_of(

@@ -12,6 +12,7 @@ from fedstage.plan.graph import folder_of
 from fedstage.plan.rules import command, named
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import Kept, LogitsSegment, Segment, plan
+from fedstage.plan.source import source_of
 from fedstage.plan.stages import STAGES
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.config_file import Keep
@@ -27,6 +28,11 @@ class SegmentJob:
     reads: tuple[str, ...]
     waits_for: tuple[str, ...]
     options: str
+
+    @property
+    def source(self) -> str:
+        """The fingerprint that the job's rule carries."""
+        return source_of(self.part.recipe, self.part.stage, members=self.part.members)
 
 
 @dataclass

@@ -15,16 +15,16 @@ The modules that count follow from folders and settings:
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan.definitions import Reached
-from fedstage.plan.graph import Job
+from fedstage.plan.definitions import Reached, forget
+from fedstage.plan.graph import File, Job, job_behind
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import GRAPH, STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
@@ -43,6 +43,13 @@ DECLARING = (
     "fedstage.stages",
 )
 
+
+#: The stages that make the files of those folders of results that are not named after theirs.
+_MADE_BY = {
+    "choices": ("choice",),
+    "retention": ("retention_summary",),
+    "tables": ("run_scores", "tables"),
+}
 
 #: Classes of settings, each with its module.
 Classes = frozenset[tuple[str, str]]
@@ -116,6 +123,19 @@ def fingerprint_of(job: Job) -> str:
     return source_of(settings, job.stage.name, at.get("evaluated"), at.get("members"))
 
 
+def sources_of(files: Iterable[str]) -> list[str]:
+    """Return the fingerprints of the rules that make files, each once; settings have none."""
+    jobs, folders = dict[Job, None](), set[str]()
+    for file in dict.fromkeys(files):
+        if job := file.job if isinstance(file, File) else job_behind(file, GRAPH):
+            jobs[job] = None
+        else:
+            folders.add(file.split("/")[1])
+    stages = {name for folder in folders for name in _MADE_BY.get(folder, (folder,))}
+    results = (stage_fingerprint(name) for name in stages & STAGES.keys())
+    return sorted({*map(fingerprint_of, jobs), *results})
+
+
 @cache
 def _taken(settings: Any) -> Any:
     """Return the settings that a stage takes: of a partition or weights without the data set."""
@@ -165,6 +185,13 @@ def classes_of(settings: Settings) -> Classes:
     below = (classes_of(part) for part in parts if isinstance(part, Settings))
     inside = {(module, name) for module, name in found if module in modules()}
     return frozenset(inside).union(*below)
+
+
+def read_again() -> None:
+    """Read the files again for the next fingerprints."""
+    forget()
+    for remembered in (source_of, stage_fingerprint, _reached, _declaring, source, modules):
+        remembered.cache_clear()
 
 
 @cache

@@ -6,7 +6,7 @@ published numbers of its cell.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,13 @@ from fedstage.settings.scores import Axis, Metric, Reach
 from fedstage.settings.simulation import Simulation
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
+from fedstage.storage.identity import folder_above
 
 SEED = "seed"
+#: The files of a run, one or several each.
+_FILES = (
+    "metrics", "partition", "info", "chosen", "validation", "over_rounds", "retention", "clients",
+)  # fmt: skip
 
 
 class PublishedNumber(Settings):
@@ -164,5 +169,32 @@ class ExperimentRuns(Settings):
 
 
 def read_runs_file(path: Path) -> ExperimentRuns:
-    """Read a runs file; raise FedstageError if it is missing, damaged or of another kind."""
-    return validate(ExperimentRuns, load_json(path), str(path))
+    """Read a runs file, with paths that lead to its files from here.
+
+    In the file they begin with the folder `results` in which it lies, wherever that is.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, damaged or of another kind.
+    """
+    experiment = validate(ExperimentRuns, load_json(path), str(path))
+    folder = folder_above(path)
+    runs = [_placed(run, folder) for run in experiment.runs]
+    return experiment.model_copy(update={"runs": runs})
+
+
+def _placed(run: ExperimentRun, folder: Path) -> ExperimentRun:
+    fields = run.model_dump(include={*_FILES})
+    candidates = tuple(
+        one.model_copy(update={"participants": _below(folder, one.participants)})
+        for one in run.candidates
+    )
+    placed = {key: _below(folder, files) for key, files in fields.items()}
+    return run.model_copy(update={**placed, "candidates": candidates})
+
+
+def _below(folder: Path, files: Any) -> Any:
+    if isinstance(files, str):
+        return str(folder / files)
+    return files and type(files)(str(folder / file) for file in files)

@@ -29,6 +29,8 @@ class Execution(Settings):
     """GPUs that are requested for a job if numerics.device is auto."""
     timeout: Positive | None = None
     """Seconds after which a stage counts as hung, by default a day."""
+    other_source: Literal["refuse", "accept"] = "refuse"
+    """Files that are up to date for Snakemake, but made by source of another version."""
 
     def _faults(self) -> Iterator[str]:
         if self.clients_per_job != 1 and self.granularity != "participant":

@@ -7,8 +7,7 @@ from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positi
 from fedstage.settings.models import Head
 from fedstage.settings.traits import KEEPING, OF_STUDENTS, Lacks, Needs, Trait
 
-#: What clients send, and learn from one another by.
-Exchanged = Literal["weights", "logits", "features"]
+Exchanged = Literal["weights", "logits", "features"]  # by clients, which learn from it
 
 
 class LocalTraining(Choice):

@@ -16,7 +16,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
-from fedstage.storage.identity import identity_of
+from fedstage.storage.identity import identity_of, note_written
 from fedstage.storage.seals import sealed, unsealed
 from fedstage.storage.strays import remove_strays, temporary_name
 
@@ -46,6 +46,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if reported:
             _sync(temporary)
         os.replace(temporary, path)
+        note_written(path)
         if reported:
             _sync_folders(path)
     except OSError as error:

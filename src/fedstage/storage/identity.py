@@ -1,19 +1,96 @@
-"""Which file a file is: its path below `results`, which every artefact states in itself.
+"""Which file a file is, and which source made it: what every artefact states in itself.
+
+Its identity is its path below `results`.
 
 Such a path names recipe, round, group, participant, client and seed. Writers state the path that
 they write to, readers compare it with the path that they open, so that a copy in the place of
 another file is refused by its readers. It is relative: the folder may be moved, renamed,
 linked, or copied to another machine. Outside a folder of that name a path
 identifies nothing, and nothing is compared.
+
+Within `making`, writers also state the fingerprint of the source of the job that writes, and
+readers compare it with the fingerprints that the plan gave to the jobs that make what they read. So
+an older version of the same file is refused, too.
 """
 
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 
 #: The key of an artefact's own statements: in the metadata of Parquet, at the top of JSON and YAML.
 SEAL = "fedstage"
+
+#: Folders below `results` of files that follow from no stage's source, as `recipe.yaml` does:
+#: settings, which are compared by their content, and what jobs noted.
+_UNSTATED = ("logs", "descriptions")
+
+
+@dataclass(frozen=True)
+class Making:
+    """A job: its source, the sources whose files it may read (none: all), and what it wrote."""
+
+    source: str | None = None
+    read: Collection[str] = ()
+    written: dict[str, None] = field(default_factory=dict)
+
+
+_MAKING: ContextVar[Making] = ContextVar("_MAKING", default=Making())  # noqa: B039 - never changed
+
+
+@contextmanager
+def making(source: str | None, read: Collection[str] = ()) -> Iterator[Making]:
+    """State the source `source` in all that is written, and refuse what other sources made.
+
+    Parameters
+    ----------
+    read : collection of str
+        The fingerprints of files that may be read, in addition to `source`; any if there are none.
+    """
+    job = Making(source, read)
+    token = _MAKING.set(job)
+    try:
+        yield job
+    finally:
+        _MAKING.reset(token)
+
+
+def note_written(path: str | Path) -> None:
+    """Note that the present job has written a file."""
+    _MAKING.get().written.setdefault(str(path))
+
+
+def statement(path: str | Path) -> dict[str, str]:
+    """Return what the file at `path` states in itself: which it is, and the source of its job."""
+    identity = identity_of(path)
+    if identity is None:
+        return {}
+    source = _MAKING.get().source
+    return {"file": identity} | ({"source": source} if source and _has_source(identity) else {})
+
+
+def check_statement(path: str | Path, stated: Mapping[str, Any]) -> None:
+    """Raise FedstageError unless the file at `path` states to be that file, of a planned source."""
+    check_identity(path, stated.get("file"))
+    job, identity, source = _MAKING.get(), identity_of(path), stated.get("source")
+    allowed = {*job.read, job.source} if job.read else {source}
+    if identity is not None and _has_source(identity) and source not in allowed:
+        which = f"source {source}" if source else "a source that it does not state"
+        raise FedstageError(
+            f"{path}: made by {which}, not by that of the plan "
+            f"({', '.join(sorted(filter(None, allowed)))}): an older version; delete it to make it "
+            "again, or keep such files with execution: {other_source: accept} in config.yaml"
+        )
+
+
+def _has_source(identity: str) -> bool:
+    parts = identity.split("/")
+    return parts[0] not in _UNSTATED and parts[-1] != "recipe.yaml"
 
 
 def identity_of(path: str | Path) -> str | None:
@@ -23,6 +100,12 @@ def identity_of(path: str | Path) -> str | None:
         return None
     nearest = parts[-2::-1].index(RESULTS)
     return "/".join(parts[len(parts) - 1 - nearest :])
+
+
+def folder_above(path: str | Path) -> Path:
+    """Return the folder that has the nearest folder `results`, the present one if there is none."""
+    identity = identity_of(path)
+    return Path() if identity is None else Path(path).parents[len(Path(identity).parts)]
 
 
 def check_identity(path: str | Path, stated: object) -> None:

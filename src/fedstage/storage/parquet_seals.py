@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedstage.storage.identity import SEAL, check_identity, identity_of
+from fedstage.storage.identity import SEAL, check_statement, statement
 
 _ZEROS = "0" * 64
 _FOOTER = re.compile(rb'"footer":"([0-9a-f]{64})"')
@@ -60,7 +60,7 @@ def verify_footer(raw: memoryview, path: str | Path) -> tuple[pq.FileMetaData, l
         raise ValueError("the footer is not what its SHA-256 is of")
     metadata = pq.read_metadata(pa.BufferReader(raw))
     seal: dict[str, Any] = json.loads(metadata.metadata[SEAL.encode()])
-    check_identity(path, seal.get("file"))
+    check_statement(path, seal)
     return metadata, seal["groups"]
 
 
@@ -98,9 +98,9 @@ def _start(group: pq.RowGroupMetaData) -> int:
 
 
 def _seal(path: str | Path, groups: Sequence[str]) -> str:
-    identity = identity_of(path)
-    stated = {} if identity is None else {"file": identity}
-    return json.dumps({**stated, "footer": _ZEROS, "groups": groups}, separators=(",", ":"))
+    return json.dumps(
+        {**statement(path), "footer": _ZEROS, "groups": groups}, separators=(",", ":")
+    )
 
 
 def _sha256(raw: bytes | memoryview) -> str:

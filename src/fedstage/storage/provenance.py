@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -25,6 +25,8 @@ from fedstage.storage.tensors import CHECKSUM, read_header
 SUFFIX = ".record.json"
 #: What a record calls the seconds of the parts of a job, by the file that each made.
 PARTS = "parts"
+#: What a record calls the digests of the files that a segment left, by path.
+WRITTEN = "written"
 
 DIGITS = 16  # hexadecimal, of a SHA-256 in a record
 
@@ -134,6 +136,12 @@ def content_digest(path: Path) -> str | None:
             return stated[:DIGITS]
         file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
+
+
+def digests_of(paths: Iterable[str]) -> dict[str, str]:
+    """Return the digests of the files that are still there."""
+    found = ((path, content_digest(Path(path))) for path in paths)
+    return {path: digest for path, digest in found if digest is not None}
 
 
 def _files(value: Any) -> dict[str, str | None]:

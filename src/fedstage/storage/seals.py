@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.storage.identity import SEAL, check_identity, identity_of
+from fedstage.storage.identity import SEAL, check_statement, statement
 
 
 def sealed(content: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
     """Return JSON-serialisable content with the seal of the file at `path`."""
-    identity = identity_of(path)
-    stated = {} if identity is None else {"file": identity}
+    stated = statement(path)
     rest = {key: value for key, value in content.items() if key != SEAL}
     return {**rest, SEAL: stated | {"sha256": _digest(rest, stated)}}
 
@@ -39,7 +38,7 @@ def unsealed(content: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
         raise FedstageError(
             f"{path}: altered: not what its SHA-256 is of; delete it to make it again"
         )
-    check_identity(path, stated.get("file"))
+    check_statement(path, stated)
     return rest
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from fedstage.errors import FedstageError
 from fedstage.storage.files import read_bytes, replacing
-from fedstage.storage.identity import check_identity, identity_of
+from fedstage.storage.identity import check_statement, statement
 from fedstage.weights import Tensors, Weights, shapes_of
 
 if TYPE_CHECKING:  # stages that only read tables do not wait for torch
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # stages that only read tables do not wait for torch
 
 METADATA = "__metadata__"
 CHECKSUM = "sha256"
-_IDENTITY = "file"
+_STATED = ("file", "source")
 _BLOCK = 2**18  # bytes read at a time: they stay in the processor's cache
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
@@ -111,9 +111,8 @@ def _padded(content: Mapping[str, Any]) -> bytes:
 
 def _texts(path: str | Path, metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return the metadata of the file at `path`, which state which file it is, as texts."""
-    identity = identity_of(path)
-    stated = {} if identity is None else {_IDENTITY: identity}
-    return {key: json.dumps(value) for key, value in {**metadata, **stated}.items()}
+    stated = {**metadata, **statement(path)}
+    return {key: json.dumps(value) for key, value in stated.items()}
 
 
 def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
@@ -187,7 +186,7 @@ def verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
         intact = False
     if not intact:
         raise FedstageError(describe_damage(path, "a safetensors file with a valid SHA-256"))
-    check_identity(path, metadata.pop(_IDENTITY, None))
+    check_statement(path, {key: metadata.pop(key, None) for key in _STATED})
     return metadata
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.storage.files import load_json
-from fedstage.storage.provenance import SUFFIX, content_digest
+from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
 from fedstage.storage.records import by_path, made_by_segment, readable
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import verified_spans
@@ -32,8 +32,9 @@ def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults
 
     Content and identity are compared with what a file states in itself. The records of jobs have
     what was written, and from which content of which files; only files that are `finished` are
-    compared with them, since what is made again may have other inputs by now. A file of a segment
-    has no digest in a record, and no input that is gone is compared: it may have been temporary.
+    compared with them, since what is made again may have other inputs by now. Segments of an
+    earlier version recorded no digests. No input that is gone is compared: it may have been
+    temporary.
     """
     read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
     for path, fault in damaged.items():
@@ -75,7 +76,7 @@ def _edges(
         if any(
             made_by_segment(root, record, name)
             for record in records
-            if record["made"] >= job["made"]
+            if record["made"] >= job["made"] and WRITTEN not in record
         ):
             return None
         return f"is not what its job wrote: {digest(name)}, was {then}"
@@ -90,5 +91,7 @@ def _latest(records: Iterable[dict[str, Any]]) -> dict[str, Record]:
     """Return the latest record that names each file among its job's outputs."""
     ordered = sorted(records, key=lambda job: str(job["made"]))
     return {
-        name: (job, written) for job in ordered for name, written in by_path(job["outputs"]).items()
+        name: (job, written)
+        for job in ordered
+        for name, written in (by_path(job["outputs"]) | job.get(WRITTEN, {})).items()
     }

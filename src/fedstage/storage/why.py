@@ -67,12 +67,15 @@ def why(path: Path, folder: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def _fingerprint(artefact: Artefact) -> str:
-    """Return the fingerprint that the job's rule would carry now; FedstageError if unknown."""
-    stage, options = artefact.job["stage"], artefact.job["options"]
+def fingerprint_now(root: Path, job: Mapping[str, Any]) -> str:
+    """Return the fingerprint that a job's rule would carry now; FedstageError if unknown.
+
+    Of its record, below a working folder, this reads the stage, options and recipe.
+    """
+    stage, options = job["stage"], job["options"]
     if stage not in STAGES:
         raise FedstageError(f"stage = {stage!r}: this version has none")
-    settings = settings_behind(artefact.root, artefact.job)
+    settings = settings_behind(root, job)
     if settings is None:
         return stage_fingerprint(stage)
     return source_of(settings, stage, options.get("evaluated"), options.get("members"))
@@ -115,7 +118,7 @@ def _source(artefact: Artefact) -> str:
     if then is None:
         return "not recorded: the stage was run by hand"
     try:
-        now = _fingerprint(artefact)
+        now = fingerprint_now(artefact.root, artefact.job)
     except FedstageError as error:
         return f"{then} then; now unknown: {error}"
     return f"{then}, the same now" if now == then else f"{then} then, {now} now: changed"

@@ -7,13 +7,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.results.cells import check_cells, selects, show_point
-from fedstage.results.runs_file import (
-    SEED,
-    ExperimentRun,
-    ExperimentRuns,
-    Part,
-    read_runs_file,
-)
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
 from fedstage.settings.scores import Axis
 from fedstage.storage.project_plugins import load_project_plugins
 
@@ -45,20 +39,7 @@ def read_target(target: str, folder: Path) -> ExperimentRuns:
     """
     path = runs_path(target, folder)
     load_project_plugins(folder / "config.yaml", folder)
-    experiment = read_runs_file(path)
-    runs = [_placed(run, folder) for run in experiment.runs]
-    return experiment.model_copy(update={"runs": runs})
-
-
-def _placed(run: ExperimentRun, folder: Path) -> ExperimentRun:
-    paths = {"metrics": run.metrics, "partition": run.partition, "info": run.info}
-    paths["chosen"] = run.chosen
-    update: dict[str, str | list[str] | None] = {
-        key: None if path is None else str(folder / path) for key, path in paths.items()
-    }
-    if run.validation is not None:
-        update["validation"] = [str(folder / path) for path in run.validation]
-    return run.model_copy(update=update)
+    return read_runs_file(path)
 
 
 def find_run(

@@ -1,0 +1,69 @@
+"""Whether the source that a process has imported is the one that its jobs were planned with.
+
+The plan passes on the last change of any file of the package or of a plugin, as the file system
+dates it. A module
+whose file has not changed since is what was planned. Of one that has, an edit may have been
+imported and reverted: it must not have changed since the import began, and the fingerprint of the
+job's source, computed from the files, must be the plan's.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.settings.registry import PLUGINS
+
+#: The variable with the last change at the time of the plan, in ns.
+PLANNED = "FEDSTAGE_PLANNED"
+_TICK_NS = 20_000_000  # file systems date changes by a clock that may be so much behind
+
+#: Modules that have been looked at; those that had changed, with the time before their import.
+_SEEN: set[str] = set()
+_CHANGED: dict[str, int] = {}
+
+
+def last_change(files: Iterable[Path]) -> int:
+    """Return when one of the files last changed, in ns; edits cannot set it back."""
+    return max(path.stat().st_ctime_ns for path in files)
+
+
+def look_at_imports(since_ns: int) -> None:
+    """Look at the modules that were imported after `since_ns`, on the clock of `time.time_ns`."""
+    planned = int(os.environ.get(PLANNED) or 0)
+    if not planned:
+        return
+    loaded = set(sys.modules)
+    own = {name for name in loaded if f"{name}.".startswith("fedstage.")}
+    new = (own | (PLUGINS.files.keys() & loaded)) - _SEEN
+    for name in sorted(new):
+        _SEEN.add(name)
+        if _changed_at(name) > planned:
+            _CHANGED[name] = since_ns - _TICK_NS
+
+
+def check_imports(planned: str | None, now: Callable[[], str]) -> None:
+    """Raise FedstageError unless what was imported is what the plan's fingerprint is of.
+
+    `now` computes the fingerprint from the files.
+    """
+    if not _CHANGED or planned is None:
+        return
+    since = next((name for name, began in _CHANGED.items() if _changed_at(name) > began), None)
+    if since is not None or now() != planned:
+        path = getattr(sys.modules[since or min(_CHANGED)], "__file__", None)
+        raise FedstageError(
+            f"{path}: the source changed during the run; the same command makes what is left"
+        )
+
+
+def _changed_at(name: str) -> int:
+    """Return when a module's file last changed, in ns; one that is gone changes now."""
+    path = getattr(sys.modules.get(name), "__file__", None)
+    if path is None:
+        return 0
+    try:
+        return os.stat(path).st_ctime_ns
+    except OSError:
+        return sys.maxsize

@@ -243,6 +243,12 @@ def drawn(name, caption, result):
     return [shown(f"{path}.png", caption, result), *(f"{path}.{kind}" for kind in FORMATS[1:])]
 
 
+def compared_by(choice):
+    """Return the metrics that a choice reads."""
+    one = found("choices", choice)
+    return [metrics_of(run) for run in (*one.compared, *one.candidates)]
+
+
 def files_of_target(target):
     """Return the files of a target: its results, and the metrics that they are made of.
 

@@ -35,12 +35,6 @@ rule recipe:
         " --settings {params.settings:q} --output {output}"
 
 
-def compared_by(choice):
-    """Return the metrics that a choice reads."""
-    one = found("choices", choice)
-    return [metrics_of(run) for run in (*one.compared, *one.candidates)]
-
-
 rule choice:
     input:
         validation=lambda w: [metrics_of(one) for one in found("choices", w.choice).compared],

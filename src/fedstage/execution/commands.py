@@ -1,6 +1,7 @@
 """Commands that are no stages: about what there is, what was made, and what runs.
 
-All their options stand in `COMMANDS`. What a command needs is imported by that command only.
+One file because all their options stand in `COMMANDS`. What a command needs is imported by that
+command only.
 """
 
 import argparse

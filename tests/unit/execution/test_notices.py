@@ -15,7 +15,10 @@ def test_notices_of_the_package_are_collected_and_only_within():
         logger.debug("nothing")
         logging.getLogger("other").warning("nothing")
     logger.warning("after")
-    assert notices.getvalue() == "fedstage aggregation: 3 of 4\nfedstage aggregation: round 1\n"
+    assert (
+        notices.getvalue()
+        == "fedstage aggregation: warning: 3 of 4\nfedstage aggregation: round 1\n"
+    )
 
 
 def test_notices_stand_on_a_stream_at_once():
@@ -35,5 +38,5 @@ def test_a_stages_warnings_stand_on_the_terminal_and_in_its_log(monkeypatch, tmp
     monkeypatch.setattr(cli, "write_record", lambda *arguments: None)
     log = tmp_path / "a.log"
     assert cli.run_stage("noticed", ["--name", "it", "--log", str(log)], 0.0) == 0
-    assert capsys.readouterr().err == "fedstage noticed: it is odd\n"
-    assert log.read_text().splitlines()[1] == "fedstage noticed: it is odd"
+    assert capsys.readouterr().err == "fedstage noticed: warning: it is odd\n"
+    assert log.read_text().splitlines()[1] == "fedstage noticed: warning: it is odd"

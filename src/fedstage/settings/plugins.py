@@ -213,6 +213,7 @@ def _rebuild() -> None:
     built = [kind for kind in subclasses(Settings) if kind.__pydantic_complete__]
     for kind in built:
         kind.__pydantic_complete__ = False
-        del kind.__pydantic_core_schema__
+        if "__pydantic_core_schema__" in vars(kind):
+            del kind.__pydantic_core_schema__  # else schemas of other classes contain it
     for kind in built:
         kind.model_rebuild()

@@ -119,7 +119,7 @@ CHOICES = {
     "data": "'digits', 'cifar10', 'cifar100', 'svhn', 'parquet', 'image_folder', 'table'",
     "partition": "'iid', 'dirichlet', 'dirichlet_by_client', 'dirichlet_equal', 'shards', "
     "'natural'",
-    "model": "'cnn_small', 'logistic_regression', 'resnet8', 'resnet20'",
+    "model": "'cnn_small', 'cnn', 'logistic_regression', 'resnet8'",
     "compression": "'none', 'stc'",
     "public": "'held_out', 'core', 'generated', 'digits', 'cifar10'",
     "evaluate": "'global_model', 'each_client', 'split_model', 'clients'",

@@ -106,7 +106,7 @@ def jobs() -> Iterator[Job]:
         known = {option.name for option in options_of(record["stage"])}
         files = {**record["inputs"], **record["outputs"]}
         values = {**record["options"], **{key: list(paths) for key, paths in files.items()}}
-        arguments = [record["stage"]]
+        arguments = [record["stage"], "--fingerprint", record["source"]]
         for option, value in values.items():
             if option in known:
                 several = value if isinstance(value, list) else [value]

@@ -282,8 +282,13 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
         "columns": ["partition.alpha"],
         "metric": "top1_accuracy",
         "also": [],
+        "bands": "interval",
         "simulation": {},
         "labels": {"fedavg": "FedAvg", "local_only": "Local training"},
+        "styles": {
+            "fedavg": {"colour": "blue", "marker": "circle"},
+            "local_only": {"colour": "grey", "marker": "square"},
+        },
     }
     assert [run["settings"] for run in runs] == [
         {"method": method, "seed": 0, "partition.alpha": alpha}
@@ -408,7 +413,7 @@ def test_targets_name_experiments_by_patterns(tmp_path):
 def test_a_broken_experiment_blocks_only_what_needs_it(tmp_path, capsys):
     found = loaded(tmp_path, "results/training/nonsuch/round_0001/group_0/aggregated.safetensors")
     assert list(found.experiments) == ["a", "b", "like_b"]
-    line, _ = capsys.readouterr().err.splitlines()  # it has two faults
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("fedstage: left out, as nothing needs it: ")
     assert "broken.yaml: title = 1: " in line
     with pytest.raises(FedstageError, match="unknown; use one of a"):

@@ -132,7 +132,9 @@ def of_participants(name, **changes):
     """Properties of a method of two groups of clients, each with half of a round's participants."""
     model = {"model": HEADED, "global_models": 3, "client_groups": "by_index"}
     settings = {
-        key: value for key, value in METHODS[name].items() if key not in ("label", "evaluate")
+        key: value
+        for key, value in METHODS[name].items()
+        if key not in ("label", "colour", "marker", "evaluate")
     }
     return of_line(**{**model, **settings, "client_groups": "by_index", **changes})
 

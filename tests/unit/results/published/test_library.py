@@ -114,8 +114,8 @@ def test_the_papers_scale_says_which_data_are_the_published_ones(tmp_path):
 def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
     described = describe_runs(catalogue(tmp_path, published=None), "e", "default")
     assert described.keys() == {
-        "experiment", "scale", "title", "rows", "columns", "metric", "also", "labels", "simulation",
-        "runs",
+        "experiment", "scale", "title", "rows", "columns", "metric", "also", "bands", "labels",
+        "simulation", "styles", "runs",
     }  # fmt: skip
     assert described["runs"][0].keys() == {
         "settings", "metrics", "partition", "info", "candidates",

@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import TextIO
 
-_LAST = 1.0  # seconds for the rest, if a program that is still running keeps the file open
+_END = "\0"  # ends the last line before `restore`, and stands in no other
+_LAST = 60.0  # seconds at most until that line is read, on a machine that does much else
 
 
 class Diverted:
@@ -29,18 +30,25 @@ class Diverted:
         source, target = os.pipe()
         os.dup2(target, 2)
         os.close(target)
-        self._reader = Thread(target=_read, args=(source, take), daemon=True)
-        self._reader.start()
+        self._read_all = Event()
+        Thread(target=_read, args=(source, take, self._read_all), daemon=True).start()
 
     def restore(self) -> None:
         """Let file 2 lead where it led, after the lines that are still on their way."""
         with suppress(OSError, ValueError):
             sys.stderr.flush()
+        with suppress(OSError):
+            os.write(2, f"{_END}\n".encode())
         os.dup2(self.original.fileno(), 2)
-        self._reader.join(_LAST)
+        self._read_all.wait(_LAST)
 
 
-def _read(source: int, take: Callable[[str], None]) -> None:
+def _read(source: int, take: Callable[[str], None], read_all: Event) -> None:
+    """Read to the end of the file, which programs that are still running may keep open."""
     with os.fdopen(source, encoding="utf-8", errors="backslashreplace") as lines:
         for line in lines:
-            take(line.rstrip("\r\n"))
+            text = line.rstrip("\r\n")
+            if text != _END:
+                take(text.removesuffix(_END))
+            if text.endswith(_END):
+                read_all.set()

@@ -24,6 +24,7 @@ from fedstage.experiments.targets import named_targets, reported, results_of
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import listed
+from fedstage.plan.results import result_file
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command

@@ -6,7 +6,7 @@ here is what files these are.
 
 AT = "{experiment}/{scale}"
 METRICS = {"metrics": of_runs("metrics", "over_rounds")}
-SCORES = {"scores": f"results/tables/{AT}.scores.csv"}  # made of the metrics
+SCORES = {"scores": result_file("run_scores", "scores")}  # made of the metrics
 PARTITIONS = {"partitions": of_runs("partition"), "infos": of_runs("info")}
 
 # What a stage reads besides the description of its runs.
@@ -43,22 +43,6 @@ READS = {
     "retention_summary": {"measures": retention},
     "clients": {"measures": of_runs("clients", "chosen"), "infos": of_runs("info")},
 }
-
-# The files of options, below the folder of their stage and experiment.
-FILES = {
-    "scores": "{scale}.scores.csv",
-    "csv": "{scale}.csv",
-    "parquet": "{scale}.parquet",
-    "by_run": "{scale}.runs.parquet",
-    "overlap": "{scale}.overlap.csv",
-    "jobs": "{scale}_jobs.parquet",
-    "markdown": "{scale}.md",
-    "html": "{scale}.html",
-    "latex": "{scale}.tex",
-    "output": "{scale}.html",
-    "samples": "{scale}_partition.csv",
-}
-FOLDERS = {"retention_summary": "retention", "run_scores": "tables"}
 
 # Tables that the report shows: the file, its caption and what it is called.
 SHOWN = {
@@ -103,7 +87,7 @@ def output_of(stage, option):
     """Return the file of an option, or the files of a figure."""
     if (stage, option) in FIGURES:
         return drawn(*FIGURES[stage, option])
-    path = f"results/{FOLDERS.get(stage, stage)}/{{experiment}}/{FILES[option]}"
+    path = result_file(stage, option)
     file, *about = SHOWN.get(stage, ("",))
     return shown(path, *about) if option == file else path
 

@@ -11,7 +11,7 @@ from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.descriptions import claims_on
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.targets import FORMATS, describe, results_of
-from fedstage.plan.results import RESULTS
+from fedstage.plan.results import RESULTS, result_file
 from fedstage.plan.runs import split_target
 from fedstage.plan.source import stage_fingerprint
 from fedstage.results.claims.library import MEASURES
@@ -29,8 +29,8 @@ from fedstage.storage.identity import making
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.yaml_files import load_yaml
 
-#: The files of options of tables, by what follows the scale in their names.
-_TABLE = {"csv": ".csv", "parquet": ".parquet", "markdown": ".md", "html": ".html"}
+#: The options of tables.
+_TABLE = ("csv", "parquet", "markdown", "html")
 #: What follows the scale in the names of figures.
 _FIGURES = {"figures": "accuracy", "comparison": "published", "sweep": "over"}
 
@@ -88,7 +88,10 @@ def present(
     absent -= len(description["runs"])
     at, wanted = f"{experiment}/{scale}", results_of(catalogue, target)
     with TemporaryDirectory() as folder:
-        runs, listed = Path(folder, "runs.json"), output / RESULTS / f"tables/{at}.scores.csv"
+        runs, listed = (
+            Path(folder, "runs.json"),
+            output / result_file("run_scores", "scores", experiment, scale),
+        )
         save_json(runs, description)
         write_csv(listed, _in_order(description, merged), merged.columns)
         read: Raw = {"runs": runs, "scores": listed}
@@ -138,14 +141,16 @@ def _in_order(description: Raw, scores: ScoreFile) -> list[dict[str, str]]:
 
 def _presented(at: str) -> dict[str, Raw]:
     """Return the stages that need scores only, with the file or files of each of their options."""
-    tables = {option: f"{RESULTS}/tables/{at}{end}" for option, end in _TABLE.items()}
+    tables = {
+        option: result_file("tables", option, *at.split("/")) for option in (*_TABLE, "latex")
+    }
     drawn = {
         stage: [f"{RESULTS}/figures/{at}_{name}.{kind}" for kind in FORMATS]
         for stage, name in _FIGURES.items()
     }
     options = {"figures": "accuracy"}
     figures = {stage: {options.get(stage, "figure"): paths} for stage, paths in drawn.items()}
-    return {"tables": {**tables, "latex": f"{RESULTS}/tables/{at}.tex"}, **figures}
+    return {"tables": tables, **figures}
 
 
 def _first(made: Raw) -> str:
@@ -192,7 +197,7 @@ def _judge(
     paths = [folder / f"{number}.parquet" for number in range(len(tables))]
     for path, table in zip(paths, tables, strict=True):
         save_table(path, dict(zip(table.column_names, table.columns, strict=True)), table.schema)
-    made = {option: f"{RESULTS}/claims/{at}{end}" for option, end in _TABLE.items()}
+    made = {option: result_file("claims", option, experiment, scale) for option in _TABLE}
     more = {"definitions": folder / "claims.json", "measurements": paths}
     _run("claims", read | more | _below(output, made))
     return []

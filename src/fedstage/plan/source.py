@@ -24,7 +24,8 @@ from fedstage.plan.definitions import Reached, forget
 from fedstage.plan.graph import File, Job, job_behind
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.stages import GRAPH, STAGES
+from fedstage.plan.results import FOLDERS
+from fedstage.plan.stages import GRAPH, OTHERS, RESULTS, STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
@@ -43,13 +44,6 @@ DECLARING = (
     "fedstage.stages",
 )
 
-
-#: The stages that make the files of those folders of results that are not named after theirs.
-_MADE_BY = {
-    "choices": ("choice",),
-    "retention": ("retention_summary",),
-    "tables": ("run_scores", "tables"),
-}
 
 #: Classes of settings, each with its module.
 Classes = frozenset[tuple[str, str]]
@@ -131,8 +125,8 @@ def sources_of(files: Iterable[str]) -> list[str]:
             jobs[job] = None
         else:
             folders.add(file.split("/")[1])
-    stages = {name for folder in folders for name in _MADE_BY.get(folder, (folder,))}
-    results = (stage_fingerprint(name) for name in stages & STAGES.keys())
+    names = [stage.name for stage in (*OTHERS, *RESULTS)]
+    results = (stage_fingerprint(name) for name in names if FOLDERS.get(name, name) in folders)
     return sorted({*map(fingerprint_of, jobs), *results})
 
 

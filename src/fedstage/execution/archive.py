@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import BY_METHOD, RESULTS
-from fedstage.storage.archived import LIST, archived_sources, sources_of
+from fedstage.storage.archived import LIST, archived_sources, recorded_sources
 from fedstage.storage.derived import stored_records
 from fedstage.storage.files import replacing
 from fedstage.storage.seals import sealed
@@ -36,7 +36,7 @@ def archive(output: Path) -> str:
         raise FedstageError(f"{Path(RESULTS).absolute()}: no such folder; call it where results is")
     files = sorted(_files())
     there = set(files)
-    sources = archived_sources() | sources_of(stored_records(Path()).values(), there)
+    sources = archived_sources() | recorded_sources(stored_records(Path()).values(), there)
     listed = {path: source for path, source in sources.items() if path in there}
     with replacing(output) as temporary, tarfile.open(temporary, "w:gz") as packed:
         for path in (*files, *(note for note, file in _notes() if file in there)):

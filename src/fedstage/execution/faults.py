@@ -16,6 +16,7 @@ INTERRUPTED = "fedstage: interrupted; the same command goes on"
 
 _FAULT = re.compile(r"fedstage \w+: ")
 _MOST = 5
+_NO_MESSAGE = "it has no message of its own; what it has printed is above"
 
 
 def explained(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -63,23 +64,18 @@ def faults(
     """
     told: dict[str, str] = {}
     for rule, log in failed:
-        if not interrupted or _has_fault(log, since):
-            told.setdefault(_told(log, since), f"{rule} failed: {log or 'no log'}")
+        fault = _fault(log, since)
+        if fault or not interrupted:
+            told.setdefault(fault or _NO_MESSAGE, f"{rule} failed: {log or 'no log'}")
     lines = [line for text, where in sorted(told.items())[:_MOST] for line in (where, text)]
     rest = len(told) - _MOST
     more = [f"and {rest} more faults, in the log of this run in .snakemake/log"] if rest > 0 else []
     return [*lines, *more, *([INTERRUPTED] if interrupted else [])]
 
 
-def _has_fault(log: Path | None, since: float) -> bool:
-    """Whether a job has written its fault into its log; one that was ended from outside has not."""
+def _fault(log: Path | None, since: float) -> str | None:
+    """Return the fault that a job has written into its log; one ended from outside has none."""
     if log is None or not log.is_file() or log.stat().st_mtime < since:
-        return False
-    return bool(_FAULT.match(log.read_text(errors="replace")))
-
-
-def _told(log: Path | None, since: float) -> str:
-    """Return the fault of a log, or where else it may be."""
-    if log is not None and _has_fault(log, since):
-        return log.read_text(errors="replace").rstrip("\n")
-    return "it has no message of its own; what it has printed is above"
+        return None
+    text = log.read_text(errors="replace")
+    return text.rstrip("\n") if _FAULT.match(text) else None

@@ -1,10 +1,9 @@
 """Whether the source that a process has imported is the one that its jobs were planned with.
 
 The plan passes on the last change of any file of the package or of a plugin, as the file system
-dates it. A module
-whose file has not changed since is what was planned. Of one that has, an edit may have been
-imported and reverted: it must not have changed since the import began, and the fingerprint of the
-job's source, computed from the files, must be the plan's.
+dates it. A module whose file has not changed since is what was planned. Of one that has, an edit
+may have been imported and reverted: it must not have changed since the import began, and the
+fingerprint of the job's source, computed from the files, must be the plan's.
 """
 
 import os

@@ -1,6 +1,6 @@
 """``fedstage page``: the primary claims of all papers, from the files of scores that are kept."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -149,10 +149,5 @@ def _measure(config: Config, workflow: Path, folder: Path, scale: str) -> _Measu
 
 def _links(folder: Path, experiment: str) -> str:
     """Return links to what is kept of an experiment: ``[table](fedsdd_table2/table.md)``."""
-    return ", ".join(_existing(folder, experiment))
-
-
-def _existing(folder: Path, experiment: str) -> Iterable[str]:
-    for text, name in _LINKS.items():
-        if (folder / experiment / name).is_file():
-            yield f"[{text}]({experiment}/{name})"
+    kept = {text: name for text, name in _LINKS.items() if (folder / experiment / name).is_file()}
+    return ", ".join(f"[{text}]({experiment}/{name})" for text, name in kept.items())

@@ -54,12 +54,11 @@ def named(values: Values) -> list[tuple[Axis, Any]]:
 
 def with_seeds(experiment: Experiment, seeds: Collection[int]) -> Experiment:
     """Return an experiment whose grid has other seeds, at all scales."""
-    scales = {
-        name: (scale or Scale()).model_copy(
-            update={"grid": _seeded({**experiment.grid, **(scale or Scale()).grid}, seeds)}
-        )
-        for name, scale in experiment.scales.items()
-    }
+    scales = {}
+    for name, scale in experiment.scales.items():
+        change = scale or Scale()
+        grid = _seeded({**experiment.grid, **change.grid}, seeds)
+        scales[name] = change.model_copy(update={"grid": grid})
     return experiment.model_copy(update={"scales": scales})
 
 

@@ -30,8 +30,6 @@ REPORTED: dict[Result, tuple[str, ...]] = {
     "costs": ("costs",),
     "retention": ("retention", "venn"),
 }
-#: The scale that makes the same comparisons as a paper's table.
-_PAPER = "paper"
 
 
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:

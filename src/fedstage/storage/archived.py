@@ -36,7 +36,7 @@ def archived_sources(root: Path = Path()) -> dict[str, str]:
     return sources
 
 
-def sources_of(records: Iterable[Mapping[str, Any]], there: Iterable[str]) -> dict[str, str]:
+def recorded_sources(records: Iterable[Mapping[str, Any]], there: Iterable[str]) -> dict[str, str]:
     """Return the files of the jobs all of whose files are there, with their source.
 
     Of several records of a file the latest counts.

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.storage.archived import LIST, archived_sources, inputs_of, sources_of
+from fedstage.storage.archived import LIST, archived_sources, inputs_of, recorded_sources
 from fedstage.storage.files import save_json
 
 
@@ -18,7 +18,7 @@ def test_jobs_all_of_whose_files_are_there_count_with_their_latest_source():
         record("2026-01", "half", "c", "gone"),
         record("2026-01", None, "d"),
     ]
-    assert sources_of(records, ["a", "b", "c", "d"]) == {"a": "new", "b": "new"}
+    assert recorded_sources(records, ["a", "b", "c", "d"]) == {"a": "new", "b": "new"}
 
 
 def test_a_job_reads_nothing_only_if_its_files_are_archived_there_and_of_this_source(tmp_path):

@@ -12,6 +12,7 @@ from fedstage.results.cells import show_point
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.effects import Effect
 from fedstage.results.claims.judging import Judged, judge_claims
+from fedstage.results.claims.library import MEASURES
 from fedstage.results.claims.power import POWER, expected, seeds_needed
 from fedstage.results.claims.verdicts import Judgement
 from fedstage.results.costs.seconds import seconds_of
@@ -24,7 +25,6 @@ from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
 
 _DESCRIPTIONS = Path("results/descriptions")
-_MEASURED = ("round_times", "communication", "retention")
 _HOUR = 3600.0
 _HEADS = [
     *("comparison", "seeds", "deviation", "effect", "needed", "for half of it"),
@@ -52,7 +52,7 @@ def seeds(claim: str, experiment: str | None = None) -> str:
     target = _target(claim, experiment)
     runs = runs_path(target, Path())
     path = runs.with_name(runs.name.replace(".runs.", ".claims."))
-    tables = [Path("results") / kind / f"{target}.runs.parquet" for kind in _MEASURED]
+    tables = [Path("results") / kind / f"{target}.runs.parquet" for kind in MEASURES]
     judged = judge_claims(runs, path, [table for table in tables if table.is_file()])
     (judgement,) = [one for one in judged.judgements if one.claim.id == claim]
     seconds = _seconds(judged, judgement)

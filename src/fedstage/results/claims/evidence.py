@@ -46,16 +46,16 @@ def evidence_of(claim: Claim, pairs: Sequence[Pair]) -> Evidence | None:
     if claim.than is None:
         return None
     printed = [(_printed(left), _printed(right)) for left, right in pairs]
-    tests: dict[Any, float] = {}
-    differences: dict[Any, float] = {}
-    for left, right in printed:
-        if left and right and (p_value := _welch(left, right)) is not None:
-            tests[left, right], differences[left, right] = p_value, left[0] - right[0]
+    tests: dict[Any, float] = {
+        (left, right): p_value
+        for left, right in printed
+        if left and right and (p_value := _welch(left, right)) is not None
+    }
     if not tests:
         return None
     adjusted = dict(zip(tests, holm(list(tests.values())), strict=True))
     sign = 1 if claim.greater is not None else -1
-    as_claimed = [key for key, difference in differences.items() if sign * difference > 0]
+    as_claimed = [(left, right) for left, right in tests if sign * (left[0] - right[0]) > 0]
     return Evidence(
         [tests.get(key) for key in printed],
         [adjusted.get(key) for key in printed],

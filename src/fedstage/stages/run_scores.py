@@ -38,5 +38,5 @@ def _origin(run: ExperimentRun, jobs: Jobs) -> dict[str, Any]:
     return {
         "source": record.get("commit") or f"fedstage {record['versions'].get('fedstage')}",
         "machine": describe_machine(record.get("machine", {})),
-        "seconds": round(seconds, 1),
+        "seconds": round(seconds, 3),
     }

@@ -12,6 +12,7 @@ from fedstage.settings.models import (
     DeepMil,
     DistilBert,
     EfficientNet,
+    EmbeddingBag,
     LogisticRegression,
     Lstm,
     Norm,
@@ -94,6 +95,9 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
             return _transformer(settings, 2, classes)
         case Lstm():
             return _lstm(settings, classes)
+        case EmbeddingBag():
+            width = settings.embedding
+            return FLOAT * settings.vocabulary * width + _linear(width, classes)
     return 0  # of a model that is not known here
 
 

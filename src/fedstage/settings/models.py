@@ -277,6 +277,17 @@ class Lstm(OfTexts):
     """Numbers of a layer."""
 
 
+class EmbeddingBag(OfTexts):
+    """The mean of the embeddings of a text's tokens, and one linear layer.
+
+    fastText's classifier (Joulin et al. 2017) without n-grams.
+    """
+
+    name: Literal["embedding_bag"]
+    embedding: Positive = 64
+    """Dimension of tokens."""
+
+
 class Transformer(OfTexts):
     """A transformer for texts; needs the extra `text`."""
 
@@ -333,7 +344,8 @@ class Bert(Transformer):
 
 _Common = CnnSmall | Cnn | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
 _OfPapers = ResNetWide | DeepMil | EfficientNet | CnnFedEt | ResNet18 | Vgg19
-Model = ByName[_Common | _OfPapers | DistilBert | Lstm | Bert | Perceptron]
+_OfTexts = DistilBert | Lstm | Bert | EmbeddingBag
+Model = ByName[_Common | _OfPapers | _OfTexts | Perceptron]
 
 
 def head_of(model: Architecture) -> Head | None:

@@ -16,6 +16,7 @@ from fedstage.settings.models import (
     Bert,
     DeepMil,
     DistilBert,
+    EmbeddingBag,
     LogisticRegression,
     Lstm,
     ResNet,
@@ -34,6 +35,7 @@ MODELS = {
     "deep_mil": (DeepMil(name="deep_mil", width=8), FEATURES, 2),
     "distilbert": (DistilBert(name="distilbert", **SIZE), (10,), 4),
     "bert": (Bert(name="bert", **SIZE), (10,), 4),
+    "embedding_bag": (EmbeddingBag(name="embedding_bag", vocabulary=50, embedding=8), (10,), 4),
     "lstm": (Lstm(name="lstm", vocabulary=50, embedding=8, hidden=8), (10,), 4),
 }
 HOW = Int8(name="int8")
@@ -50,7 +52,7 @@ def network(name, seed=0):
 
 def samples(name, number, seed=0):
     shape, generator = MODELS[name][1], torch_generator(seed, "samples", number)
-    if name in ("distilbert", "bert", "lstm"):
+    if name in ("distilbert", "bert", "lstm", "embedding_bag"):
         return torch.randint(0, 50, (number, *shape), generator=generator, dtype=torch.int32)
     if name == "deep_mil":
         instances = torch.randn(7 * number, *shape, generator=generator)

@@ -16,6 +16,7 @@ from fedstage.settings.models import (
     DeepMil,
     DistilBert,
     EfficientNet,
+    EmbeddingBag,
     Head,
     LogisticRegression,
     Lstm,
@@ -72,6 +73,10 @@ LSTMS = [
     Lstm(name="lstm", vocabulary=50, embedding=6, hidden=8, layers=layers, head=head)
     for layers, head in ((1, None), (2, None), (3, Head(hidden=7, width=5)))
 ]
+EMBEDDING_BAGS = [
+    EmbeddingBag(name="embedding_bag", vocabulary=50, embedding=6, head=head)
+    for head in (None, Head(hidden=7, width=5))
+]
 TRANSFORMERS = [
     kind(name=name, head=head, **TEXTS)
     for kind, name in ((DistilBert, "distilbert"), (Bert, "bert"))
@@ -92,6 +97,7 @@ BINARY = [LogisticRegression(name="logistic_regression", outputs=1)]
         (BINARY, [(13,), (1, 8, 8)], (2,)),
         (BAGS, [(2048,)], (2,)),
         (LSTMS, [(10,)], (3,)),
+        (EMBEDDING_BAGS, [(10,)], (3,)),
         (TRANSFORMERS, [(10,)], (2, 4)),
     ],
     ids=[
@@ -103,6 +109,7 @@ BINARY = [LogisticRegression(name="logistic_regression", outputs=1)]
         "binary",
         "bags",
         "lstm",
+        "embedding bags",
         "transformers",
     ],
 )

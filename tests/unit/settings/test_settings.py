@@ -587,7 +587,7 @@ def test_what_is_done_with_pixels_is_done_with_images_only(change, told):
 
 
 @pytest.mark.parametrize("data", ["ag_news", "sent140"])
-@pytest.mark.parametrize("model", ["distilbert", "lstm", "bert"])
+@pytest.mark.parametrize("model", ["distilbert", "lstm", "bert", "embedding_bag"])
 def test_models_of_texts_have_a_vector_for_every_token(data, model):
     told = "model.vocabulary = 100: must be at least data.vocabulary_size = 30522"
     assert told in refusal(data=data, model={model: {"vocabulary": 100}})

@@ -55,7 +55,7 @@ def _adjusted(members: Sequence[Judgement], size: int, by: Correction) -> list[J
         one.claim.id: q / p if p else float(size)
         for one, p, q in zip(measured, p_values, after, strict=False)
     }
-    level = LEVEL / size if by == "holm" and size else LEVEL
+    level = LEVEL / max(size, 1)  # that a lone effect must reach, by either correction
     return [_scaled(one, factors[one.claim.id], level) if one.made else one for one in members]
 
 
@@ -73,13 +73,17 @@ def _scaled(judgement: Judgement, factor: float, level: float) -> Judgement:
 
 
 def _needed(judgement: Judgement) -> int | None:
-    """Return how many seeds all comparisons of a claim need, or None if no number is known."""
+    """Return how many seeds all comparisons of a claim need, or None if no number is known.
+
+    None too if the seeds at hand are as many: the effect is then not as large as expected.
+    """
     every = [
         seeds_needed(judgement.claim, effect, judgement.level, judgement.looks)
         for effect in judgement.made
     ]
     known = [number for number in every if number is not None]
-    return max(known) if known and len(known) == len(every) else None
+    most = max(known, default=0)
+    return most if len(known) == len(every) and most > judgement.seeds else None
 
 
 def _opened(judgement: Judgement) -> Judgement:

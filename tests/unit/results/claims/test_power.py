@@ -71,5 +71,16 @@ def test_an_undecided_claim_tells_how_many_seeds_it_needs():
     size = 1.5 / np.std(VALUES, ddof=1)
     assert found.needed == seeds_for(size, 0.05 / 5)
     assert found.seeds == 4
+    exploratory = Family(claims=["i"], primary=0, exploratory=5)
+    (found,) = correct([judged(claim(), 1.5)], [exploratory])
+    assert found.needed == seeds_for(size, 0.05 / 5)
     (sure,) = correct([judged(claim(), 1.5, [5.0, 5.1, 5.2])])
     assert sure.needed is None
+
+
+def test_seeds_that_did_not_decide_are_no_number_that_would():
+    family = Family(claims=["i"], primary=1, exploratory=0)
+    one = judged(claim(primary=True, margin=1.0), 100.0)
+    assert seeds_needed(one.claim, one.effects[0], 0.05) <= len(VALUES)
+    (found,) = correct([one], [family])
+    assert found.needed is None

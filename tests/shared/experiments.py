@@ -1,5 +1,6 @@
 """The experiments of the repository, without what only data of one's own could complete."""
 
+import gc
 from functools import cache
 from pathlib import Path
 
@@ -22,12 +23,14 @@ def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:
     raw = load_yaml(WORKFLOW.parent / "config.yaml")
     config = validate(Config, raw | ({"targets": [target]} if target else {}), "config.yaml")
     try:
-        return resolve_all(config, WORKFLOW), {}
+        found: tuple[Catalogue, dict[str, str]] = resolve_all(config, WORKFLOW), {}
     except UncountedClients:
         names = experiment_names(config, WORKFLOW)
         uncounted = {name: reason for name in names if (reason := _uncounted(config, name))}
         kept = [name for name in names if name not in uncounted]
-        return resolve_all(config, WORKFLOW, kept), uncounted
+        found = resolve_all(config, WORKFLOW, kept), uncounted
+    gc.freeze()  # statsmodels collects garbage at each correction: half a second with a catalogue
+    return found
 
 
 def _uncounted(config: Config, name: str) -> str | None:

@@ -1,6 +1,5 @@
 """The shipped claims, on the cells of the tables that they are about, in the published numbers."""
 
-import gc
 from functools import cache
 
 import pytest
@@ -25,9 +24,6 @@ def catalogue_with(name):
     if name in uncounted:
         pytest.skip(uncounted[name])
     return found
-
-
-gc.freeze()  # statsmodels collects garbage at each correction, half a second with the catalogue
 
 
 def points(name, scale="paper"):

@@ -31,6 +31,7 @@ from reference_runs import (
     BATCH,
     CLIENTS,
     COMPARED,
+    CONFIG,
     MELTING_EPOCH,
     PARTICIPANTS,
     ROUNDS,
@@ -64,7 +65,12 @@ LEVEL = 0.999  # of Welch's interval
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("references"))
+    return make(tmp_path_factory.mktemp("exact"))
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("drawn"), CONFIG | {"targets": ["drawn"]})
 
 
 def largest_difference(model, weights):
@@ -323,6 +329,7 @@ def seen_views(recipe, world):
     return views
 
 
+@pytest.mark.slow
 def test_clients_that_learn_prototypes_are_the_same(made):
     recipe = made.recipe("fafi")
 
@@ -386,12 +393,13 @@ def own_accuracy(made, method, recipe):
     return world.accuracy(ensemble(world, recipe)[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", COMPARED)
-def test_own_draws_are_as_accurate(made, method):
-    runs = made.runs("drawn", method)
+def test_own_draws_are_as_accurate(drawn, method):
+    runs = drawn.runs("drawn", method)
     assert len(runs) == SEEDS
-    theirs = [made.accuracy(run) for run in runs]
-    own = [own_accuracy(made, method, run.candidates[0].parts[-1].recipe) for run in runs]
+    theirs = [drawn.accuracy(run) for run in runs]
+    own = [own_accuracy(drawn, method, run.candidates[0].parts[-1].recipe) for run in runs]
     interval = welch_interval(*((fmean(v), stdev(v), SEEDS) for v in (own, theirs)), LEVEL)
     print(f"{method}: {fmean(own):.2f} and {fmean(theirs):.2f}: {interval}")
     assert interval[0] <= 0 <= interval[1]

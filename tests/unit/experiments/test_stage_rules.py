@@ -101,12 +101,14 @@ def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogu
         assert [bool(rule.temporary) for rule in stateful] == [round_ not in kept]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "expected"), [("all", set()), ("models", {"outputs"})])
 def test_updates_are_temporary_where_they_are_not_kept(load, keep, expected):
     rules = stage_rules(load(keep=keep), "")
     assert {o for rule in rules if rule.stage is LOCAL_TRAINING for o in rule.temporary} == expected
 
 
+@pytest.mark.slow
 def test_participants_train_together_where_they_are_to(load):
     catalogue = load(targets=["quickstart"], execution={"clients_per_job": 2})
     rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is LOCAL_TRAINING]

@@ -258,6 +258,7 @@ def check_that_needed_files_stay(recipe, tmp_path, length):
     assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REMEMBERING)
 @pytest.mark.parametrize("length", [2, 25])
 def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, name, length):
@@ -277,6 +278,7 @@ def test_without_its_weight_and_in_the_first_round_fedgkd_is_fedavg(prepare, gam
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKING)
 @pytest.mark.parametrize("length", [2, 25])
 def test_models_stay_for_as_long_as_students_ask_them(prepare, tmp_path, name, length):

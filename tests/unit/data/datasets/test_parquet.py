@@ -489,6 +489,7 @@ def test_real_cifar10_subset_has_its_classes_shape_and_disjoint_parts(public_dat
     assert not trained & {image.numpy().tobytes() for image in data.held_out}
 
 
+@pytest.mark.slow
 def test_real_cifar10_pixel_statistics_are_the_official_ones(public_data):
     data = load_parquet(ParquetData(name="parquet", folder="cifar10", test_size=1), public_data)
 

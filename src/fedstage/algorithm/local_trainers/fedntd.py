@@ -6,8 +6,8 @@ global model that the round starts from and p of the model that is trained (sect
     L_ntd = KL( q, p )                              gradient only through p
     L     = CE + beta tau^2 mean L_ntd
 
-The factor tau^2 is in the released code (`criterion.py` of `algorithms/fedntd`), whose beta and tau are
-1 (`config/fedntd.json`), as in the paper. The global model is frozen and uses its running
+The factor tau^2 is in the released code (`criterion.py` of `algorithms/fedntd`), whose beta and
+tau are 1 (`config/fedntd.json`), as in the paper. The global model is frozen and uses its running
 statistics; the released models have none.
 """
 

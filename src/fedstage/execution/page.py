@@ -1,6 +1,6 @@
 """``fedstage page``: the primary claims of all papers, from the files of scores that are kept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -56,7 +56,8 @@ def page(folder: Path, scale: str, config: Path, workflow: Path) -> str:
     """
     checked = validate(Config, load_yaml(config), str(config))
     checked = checked.model_copy(update={"targets": []})
-    primary = [one for one in load_claims([], workflow / "papers") if one.claim.primary]
+    claims = load_claims([], workflow / "papers")
+    primary = [one for one in claims if one.claim.primary]
     names = list(dict.fromkeys(one.claim.experiment for one in primary))
     catalogue = resolve_all(checked, workflow, names)
     measured = {
@@ -66,8 +67,12 @@ def page(folder: Path, scale: str, config: Path, workflow: Path) -> str:
     }
     papers = load_papers(workflow / "papers")
     sections = [
-        Section(papers[paper].title, *_of_paper(list(claims), catalogue, measured, folder, scale))
-        for paper, claims in groupby(primary, lambda one: str(one.paper))
+        Section(
+            papers[paper].title,
+            *_of_paper(list(own), catalogue, measured, folder, scale),
+            _others(folder, paper, claims),
+        )
+        for paper, own in groupby(primary, lambda one: str(one.paper))
     ]
     save_text(folder / "README.md", render_overview(sections, scale))
     return f"{folder / 'README.md'}: {len(sections)} papers, {len(measured)} experiments measured"
@@ -95,6 +100,14 @@ def _of_paper(
     names = dict.fromkeys(one.claim.experiment for one in claims)
     pictures = (f"{name}/{picture}" for name in names for picture in _PICTURES)
     return findings, next((path for path in pictures if (folder / path).is_file()), None)
+
+
+def _others(folder: Path, paper: str, claims: Sequence[Sourced]) -> list[str]:
+    """Return links to what is kept of a paper's experiments that no primary claim is about."""
+    experiments = dict.fromkeys(one.claim.experiment for one in claims if one.paper == paper)
+    primary = {one.claim.experiment for one in claims if one.claim.primary}
+    kept = [name for name in experiments if (folder / name / SCORES).is_file()]
+    return [f"{name}: {_links(folder, name)}" for name in kept if name not in primary]
 
 
 def _waiting(one: Sourced, catalogue: Catalogue, scale: str) -> str:

@@ -75,6 +75,8 @@ def test_primary_claims_are_judged_by_kept_scores(small, described, tmp_path):
     folder.mkdir()
     measured(described, folder / "scores.csv", ACCURACY)
     (folder / "accuracy.png").touch()
+    (tmp_path / "fedsdd_partitions").mkdir()
+    (tmp_path / "fedsdd_partitions/scores.csv").touch()
     text, lines = lines_of(tmp_path, small)
     above = next(line for claim, line in lines.items() if "above FedDF" in claim)
     assert above[2].strip() == "+2.81, mean of 36"
@@ -85,6 +87,8 @@ def test_primary_claims_are_judged_by_kept_scores(small, described, tmp_path):
     assert "claims.md" not in above[1]
     assert "](fedsdd_table2/accuracy.png)" in text
     assert "regime decides" not in text
+    further = "Also measured: fedsdd_partitions: [scores](fedsdd_partitions/scores.csv).\n"
+    assert further in text
     waiting = {line[5].strip() for line in lines.values() if "not measured" in line[5]}
     assert waiting == {
         "not measured yet; first look at 5 seeds",

@@ -55,11 +55,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Section:
-    """A paper: its title, its primary claims, and a picture of what was measured."""
+    """A paper: its title, its primary claims, and a picture of what was measured.
+
+    `others` are links to further experiments on which the study has results, in Markdown.
+    """
 
     title: str
     findings: Sequence[Finding]
     picture: str | None = None
+    others: Sequence[str] = ()
 
 
 def render_overview(sections: Sequence[Section], scale: str) -> str:
@@ -69,6 +73,7 @@ def render_overview(sections: Sequence[Section], scale: str) -> str:
         parts += [markdown.heading(section.title), _table(section)]
         parts += dict.fromkeys(one.regime for one in section.findings if one.regime)
         parts += [f"![Measured: {section.title}]({section.picture})"] if section.picture else []
+        parts += [f"Also measured: {'; '.join(section.others)}."] if section.others else []
     return markdown.page("Results", [*parts, markdown.heading("How to read it"), _legend()])
 
 

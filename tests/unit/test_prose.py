@@ -98,6 +98,10 @@ def test_prose_is_plain() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+
+
 def test_phrases_are_found_across_lines_but_not_in_code() -> None:
     source = (
         "# a file\n# says\nslot = '`slot`'  # a slot\n"

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: one line, the last, and the same command goes on."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -47,25 +48,32 @@ def test_an_interrupted_run_is_no_fault(project, number, group):
     assert [line for line in output.splitlines() if line.startswith("fedstage")] == [LINE]
     assert output.splitlines()[-1] == LINE
     assert "Traceback" not in output
+    assert re.search(r"^\d+ of \d+ jobs done, interrupted, in ", output, re.MULTILINE)
+    assert "failed" not in output
     project.make()
 
 
-#: Python runs it at the start of a process, which then interrupts itself as it opens a file.
+#: Python runs it at the start of a process, which then interrupts itself as it opens a file or
+#: imports a module.
 AT_A_FILE = """
 import os, signal, sys
 
 def _at_a_file(event, arguments):
-    if event == "open" and str(arguments[0]).endswith({name!r}) and "snakemake" in sys.argv[0]:
-        os.kill(os.getpid(), signal.{signal})
+    if event in ("open", "import") and str(arguments[0]).endswith({name!r}):
+        if "snakemake" in sys.argv[0]:
+            os.kill(os.getpid(), signal.{signal})
 
 sys.addaudithook(_at_a_file)
 """
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("name", ["config.yaml", "methods.yaml", "results.smk", ".lock"])
+@pytest.mark.parametrize(
+    "name",
+    ["snakemake.cli", "snakemake.workflow", "config.yaml", "methods.yaml", "results.smk", ".lock"],
+)
 def test_an_interrupted_plan_is_one_line(project, tmp_path, name, number):
-    """While the Snakefile, the configuration or the library is read, and while jobs are planned."""
+    """While Snakemake is imported, files are read, and jobs are planned."""
     python = tmp_path / "python"
     python.mkdir()
     (python / "sitecustomize.py").write_text(AT_A_FILE.format(name=name, signal=number))

@@ -5,7 +5,7 @@ import time
 
 from snakemake.logging import logger
 
-from fedstage.execution.faults import faults
+from fedstage.execution.faults import count_failed, faults
 from fedstage.execution.internals import lift_rate_limit, note_interrupts
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
 from fedstage.experiments.counted_twice import counted_twice
@@ -48,7 +48,10 @@ def tell_faults():
     """Print the faults of failed jobs once more, at the end: Snakemake has more to say first."""
     failed = [job for one in workflow.scheduler.failed for job in getattr(one, "jobs", [one])]
     logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in failed]
-    if lines := faults(logs, STARTED, was_interrupted(workflow.scheduler, CTRL_C)):
+    interrupted = was_interrupted(workflow.scheduler, CTRL_C)
+    if interrupted:
+        logger.info("", extra={"failed_before_interrupt": count_failed(logs, STARTED)})
+    if lines := faults(logs, STARTED, interrupted):
         atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
 
 

@@ -44,6 +44,7 @@ class Live:
         self._notes: dict[str, str] = {}
         self._faults: dict[str, None] = {}
         self._logs: list[str] = []
+        self._failed: int | None = None  # known once the run has been interrupted
         self._lock, self._over = RLock(), Event()
         self._diverted = Diverted(self.printed)
         self._stream: TextIO = self._diverted.original
@@ -59,6 +60,7 @@ class Live:
     def follow(self, record: LogRecord) -> None:
         """Take in what a message of Snakemake reports of jobs."""
         with self._lock:
+            self._failed = getattr(record, "failed_before_interrupt", self._failed)
             for path in take_in(self._progress, self._jobs, record, datetime.now()):
                 self.show(path)
             self._logs += _logs_of(record)
@@ -96,7 +98,7 @@ class Live:
             if self._terminal:
                 self._write(CLEAR)
             if self.planned:
-                self._write(f"{ending(self._progress, datetime.now())}\n")
+                self._write(f"{ending(self._progress, datetime.now(), self._failed)}\n")
             self._stream.close()
 
     def _repeat(self) -> None:
@@ -181,11 +183,17 @@ def describe_shortly(
     return "; ".join([*filter(None, parts), *(f"{message}{more}" for message in running[:1])])
 
 
-def ending(progress: Progress, now: datetime) -> str:
-    """Return the line that stays: how many jobs are done, and in what time."""
+def ending(progress: Progress, now: datetime, before_interrupt: int | None = None) -> str:
+    """Return the line that stays: how many jobs are done, and in what time.
+
+    `before_interrupt` is how many had failed before an interrupt, which ends jobs that have not;
+    None: there was no interrupt.
+    """
     taken = (now - progress.started).total_seconds() if progress.started else 0.0
-    failed = f", {len(progress.failed)} failed" if progress.failed else ""
-    return f"{_done(progress)} done{failed}, in {in_words(taken)}"
+    number = len(progress.failed) if before_interrupt is None else before_interrupt
+    failed = f", {number} failed" if number else ""
+    interrupted = "" if before_interrupt is None else ", interrupted"
+    return f"{_done(progress)} done{failed}{interrupted}, in {in_words(taken)}"
 
 
 def _done(progress: Progress) -> str:

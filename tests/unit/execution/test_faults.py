@@ -1,6 +1,17 @@
 import os
+import sys
+import time
+import weakref
 
-from fedstage.execution.faults import INTERRUPTED, explain_interrupt, faults
+import pytest
+
+from fedstage.execution.faults import (
+    INTERRUPTED,
+    count_failed,
+    explain_interrupt,
+    faults,
+    repeat_interrupt,
+)
 
 
 def write(path, text):
@@ -47,6 +58,7 @@ def test_jobs_that_an_interrupt_has_ended_are_no_faults(tmp_path):
     ]
     told = [f"partition failed: {log}", fault, INTERRUPTED]
     assert faults(failed, since=50, interrupted=True) == told
+    assert count_failed(failed, since=50) == 1
     assert faults([], since=50, interrupted=True) == [INTERRUPTED]
     assert faults([], since=50) == []
 
@@ -58,3 +70,21 @@ def test_only_an_interrupt_loses_its_traceback(capsys):
     ]:
         explain_interrupt(type(error), error, None)
         assert capsys.readouterr().err == told
+
+
+class Referred:
+    """An object with weak references."""
+
+
+def interrupt(reference):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_where_nothing_can_be_raised_is_repeated(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", repeat_interrupt)
+    one = Referred()
+    reference = weakref.ref(one, interrupt)
+    assert reference() is one
+    del one
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(30)

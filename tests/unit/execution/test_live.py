@@ -44,6 +44,8 @@ def test_the_progress_follows_the_messages():
     assert line == "1 of 4 jobs; about 50 s left; round 1: loss 2; aggregation: round 2"
     take_in(progress, jobs, error, later)
     assert ending(progress, later) == "1 of 4 jobs done, 1 failed, in 1 min 30 s"
+    assert ending(progress, later, 0) == "1 of 4 jobs done, interrupted, in 1 min 30 s"
+    assert ending(progress, later, 1) == "1 of 4 jobs done, 1 failed, interrupted, in 1 min 30 s"
     unknown = describe_shortly(progress, later, {"aggregation": 90, "tables": None}, "")
     assert unknown == "1 of 4 jobs; 1 failed; over 3 min 00 s left"
     assert describe_shortly(Progress(), NOW, {}, "") == "planning"

@@ -60,6 +60,7 @@ def scores(
     if target is None:
         raise FedstageError("--target: missing, an experiment or EXPERIMENT/SCALE is required")
     checked = validate(Config, load_yaml(config), str(config))
+    checked = checked.model_copy(update={"targets": []})  # which may be other experiments
     return present(merged, target, output, measurements, checked, workflow)
 
 

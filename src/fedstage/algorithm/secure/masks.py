@@ -6,6 +6,7 @@ of its pairs because it was thought to be gone.
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -15,16 +16,31 @@ from fedstage.algorithm.secure.keys import agree
 from fedstage.algorithm.secure.quantisation import Integers
 
 _PURPOSE = "pairwise mask"
+_PART = 2**15  # integers that are drawn at a time
+_ZEROS = bytes(4 * _PART)  # what is encrypted to get the keystream itself
 
 
 def keystream(key: bytes, count: int) -> Integers:
     """Return PRG(key), uint32 [count]; a key must have one use, since there is no nonce."""
+    stream = np.zeros(count, dtype=np.uint32)
+    add_keystream(stream, key)
+    return stream
+
+
+def add_keystream(values: Integers, key: bytes, *, sign: Literal[1, -1] = 1) -> None:
+    """Add PRG(key) to values mod 2^32, or subtract it, in place and in parts that fit caches."""
     encryptor = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
-    return np.frombuffer(encryptor.update(bytes(4 * count)), dtype="<u4").astype(np.uint32)
+    combine = np.add if sign == 1 else np.subtract
+    for start in range(0, len(values), _PART):
+        part = values[start : start + _PART]
+        drawn = np.frombuffer(encryptor.update(_ZEROS[: 4 * len(part)]), dtype="<u4")
+        combine(part, drawn, out=part)
 
 
-def pairwise_mask(client: int, private: bytes, public: Mapping[int, bytes], count: int) -> Integers:
-    """Return what a client adds for its pairs with others, uint32 [count].
+def add_pairwise_masks(
+    values: Integers, client: int, private: bytes, public: Mapping[int, bytes]
+) -> None:
+    """Add what a client adds for its pairs with others to values, uint32 [P], in place.
 
     Parameters
     ----------
@@ -33,17 +49,17 @@ def pairwise_mask(client: int, private: bytes, public: Mapping[int, bytes], coun
     public : mapping of int to bytes
         The public mask keys of the others, by their numbers; the client's own is left out.
     """
-    total = np.zeros(count, dtype=np.uint32)
     for other, key in public.items():
         if other != client:
-            mask = keystream(agree(private, key, _PURPOSE), count)
-            total += mask if client < other else -mask
-    return total
+            sign: Literal[1, -1] = 1 if client < other else -1
+            add_keystream(values, agree(private, key, _PURPOSE), sign=sign)
 
 
 def masked(
     values: Integers, client: int, seed: bytes, private: bytes, public: Mapping[int, bytes]
 ) -> Integers:
-    """Return y_u, uint32 [P], of x_u, uint32 [P]; `seed` is b_u, the rest as in `pairwise_mask`."""
-    count = len(values)
-    return values + keystream(seed, count) + pairwise_mask(client, private, public, count)
+    """Return y_u, uint32 [P], of x_u, uint32 [P]; `seed` is b_u, others: `add_pairwise_masks`."""
+    vector = values.copy()
+    add_keystream(vector, seed)
+    add_pairwise_masks(vector, client, private, public)
+    return vector

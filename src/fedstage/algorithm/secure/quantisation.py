@@ -3,29 +3,15 @@
     q(x) = round at random of (clip(x, -c, c) + c) / h,   h = 2c / (2^bits - 1)
 
 rounds down or up so that the expectation is x. A sum of n integers stays below 2^32 if
-n (2^bits - 1) < 2^32, which `check_bound` checks; the sum of the changes is then h sum q - n c, and
+n (2^bits - 1) < 2^32, which the settings check; the sum of the changes is then h sum q - n c, and
 is at most n h from the sum of the clipped changes.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from fedstage.errors import FedstageError
-
 Integers = npt.NDArray[np.uint32]
 Numbers = npt.NDArray[np.float64]
-
-#: Integers are taken modulo this.
-MODULUS = 2**32
-
-
-def check_bound(key: str, largest: int, summands: int) -> None:
-    """Raise FedstageError if the sum of so many integers up to `largest` can reach 2^32."""
-    if largest * summands >= MODULUS:
-        raise FedstageError(
-            f"{key}: integers up to {largest} of {summands} participants add up to "
-            f"{largest * summands}: must be less than 2^32 = {MODULUS}"
-        )
 
 
 def width(clip: float, bits: int) -> float:

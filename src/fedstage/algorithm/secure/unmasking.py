@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedstage.algorithm.secure.envelopes import Shares
-from fedstage.algorithm.secure.masks import keystream, pairwise_mask
+from fedstage.algorithm.secure.masks import add_keystream, add_pairwise_masks
 from fedstage.algorithm.secure.quantisation import Integers
 from fedstage.algorithm.secure.shares import combine
 from fedstage.errors import FedstageError
@@ -17,6 +17,11 @@ class Revealed(NamedTuple):
 
     seeds: dict[int, bytes]  # of clients whose masked vectors arrived
     mask_keys: dict[int, bytes]  # of clients that had shared, and are gone
+
+    @property
+    def named(self) -> dict[str, dict[int, bytes]]:
+        """Both kinds by their names."""
+        return self._asdict()
 
 
 def reveal(held: Mapping[int, Shares], survivors: Collection[int]) -> Revealed:
@@ -51,17 +56,17 @@ def unmasked_sum(
     revealed : mapping of int to Revealed
         What each client that answered last has revealed, at least `threshold` of them.
     """
-    count = len(next(iter(vectors.values())))
-    total = np.zeros(count, dtype=np.uint32)
+    total = np.zeros(len(next(iter(vectors.values()))), dtype=np.uint32)
     survivors = {u: public[u] for u in vectors}
     for u, vector in vectors.items():
         seed = combine({v: of.seeds[u] for v, of in revealed.items()}, threshold)
-        total += vector - keystream(seed, count)
+        total += vector
+        add_keystream(total, seed, sign=-1)
     gone = sorted({u for of in revealed.values() for u in of.mask_keys})
     for u in gone:
         private = combine({v: of.mask_keys[u] for v, of in revealed.items()}, threshold)
         # What u would have added for its pairs with survivors, and they have added for it.
-        total += pairwise_mask(u, private, survivors, count)
+        add_pairwise_masks(total, u, private, survivors)
     return total
 
 

@@ -22,6 +22,14 @@ def _digest(key: tuple[Key, ...]) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
+def secret(*key: Key) -> bytes:
+    """Return 32 bytes for a client's cryptographic keys: secret as long as the seed is.
+
+    A simulation must make the same bytes again. Elsewhere such bytes come from the system.
+    """
+    return hashlib.sha256(json.dumps(["secret", *key], separators=(",", ":")).encode()).digest()
+
+
 def fraction(*key: Key) -> float:
     """Return a number in [0, 1) that only depends on the key: for the plan of a run."""
     return (_digest(key) >> 11) / 2**53

@@ -27,6 +27,7 @@ GROUND = ("errors", "randomness", "weights")
 #: The rooms of `algorithm`, as they follow one another in a round.
 ALGORITHM = (
     "exchange",
+    "secure",
     "local_trainers",
     "aggregation",
     "discriminators",

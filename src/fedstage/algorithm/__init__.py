@@ -5,6 +5,7 @@ Group k of round t, from w*_{t-1,k}, the model that the round before left:
 1. `exchange`: what travels between clients and server, and what both keep from round to round.
 2. `local_trainers`: each participant trains from w*_{t-1,k} on its own samples and sends an update.
 3. `aggregation`: the server averages the group's updates, or takes an optimiser's step: w_{t,k}.
+   With `secure` aggregation it gets their sum alone.
 4. `ensemble_trainers`: models of clients, groups and rounds form the ensemble that is the teacher.
 5. `global_trainers`: chosen models learn from the teacher on public images: w*_{t,k}.
 

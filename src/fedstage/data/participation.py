@@ -1,5 +1,7 @@
 """Participation: the client of each participant of a round."""
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -8,6 +10,7 @@ from fedstage.data.bound_participation import draw_bound
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.participants import Binding
+from fedstage.storage.tables import load_table
 
 #: One row per participant of a round, with its index `participant` (from 0), `round` (from 1) and
 #: `client`, null if it is absent. It starts from the global model after `base_round`, the round
@@ -141,3 +144,12 @@ def table(
         "participant": np.tile(np.arange(participants), len(rounds)),
         "client": np.concatenate(drawn),
     }
+
+
+def client_of(path: Path, round_: int, participant: int) -> tuple[int | None, int]:
+    """Return a participant's client, None if it is absent, and the round that it starts from."""
+    columns = ["round", "participant", "client", "base_round"]
+    for row in load_table(path, columns).to_pylist():
+        if row["round"] == round_ and row["participant"] == participant:
+            return row["client"], row["base_round"]
+    raise FedstageError(f"{path}: has no participant {participant} in round {round_}")

@@ -90,9 +90,9 @@ def _without_rounds(
 
 
 def _update_parts(recipe: Recipe) -> int:
-    """Return the size of an update in models: weights, control variates, residuals."""
+    """Return the size of an update in models: weights, control variates, residuals, masked."""
     residuals = recipe.compression.name == "stc" and recipe.compression.residuals
-    return 1 + recipe.local.keeps_state + residuals
+    return 1 + recipe.local.keeps_state + residuals + (recipe.aggregation.secure is not None)
 
 
 def _model_size(data: Data, model: Model) -> int:

@@ -10,6 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.evaluated import check_evaluated, why_untrained
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
 from fedstage.experiments.natural import with_clients
+from fedstage.experiments.secure import check_secure
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
@@ -196,6 +197,7 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     if before is not None:
         check_start(where, recipe, before.recipe)
     check_evaluated(where, recipe, length)
+    check_secure(where, rest, recipe, length)
     return Run({}, recipe, length, before=before)
 
 

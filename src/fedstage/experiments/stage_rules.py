@@ -9,7 +9,7 @@ from fedstage.experiments.targets import asked_runs, cohorts_of
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.rules import Rule, cohort_rules, rules_of
 from fedstage.plan.stages import GRAPH
-from fedstage.plan.training import LOCAL_TRAINING, LOGITS
+from fedstage.plan.training import LOCAL_TRAINING, LOGITS, STEPS
 from fedstage.settings.scores import Role
 
 
@@ -34,7 +34,7 @@ def _of_run(rule: Rule, catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
         # Of public images they are a segment's, as training is.
         images = "|".join(get_args(Role))
         rule = replace(rule, constraints={**rule.constraints, "images": images})
-    if rule.stage is LOCAL_TRAINING and catalogue.config.keep != "all":
+    if rule.stage in (LOCAL_TRAINING, *STEPS) and catalogue.config.keep != "all":
         rule = replace(rule, temporary=frozenset(rule.outputs))
     if rule.stage is LOCAL_TRAINING and execution.clients_per_job != 1:
         runs = asked_runs(catalogue, arguments)

@@ -132,6 +132,9 @@ class Stage(Command):
         Which outputs a configuration has; by default all.
     temporary : tuple of str
         Outputs that are deleted when no job reads them any more, but in rounds to go on from.
+    secret : tuple of str
+        Outputs that must not live on: they are deleted in all rounds when no job reads them any
+        more.
     alike : callable
         From a configuration and place to a place whose job reads the same files.
     settled : callable
@@ -149,6 +152,7 @@ class Stage(Command):
     used: Callable[[Any], bool] = always
     made: Callable[[Any], Iterable[str]] | None = None
     temporary: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
     alike: Callable[..., Place] = lambda config, *place: place
     settled: Callable[..., Place] = lambda config, *place: place
     takes: tuple[str, ...] | None = None

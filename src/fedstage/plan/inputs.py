@@ -68,12 +68,48 @@ class LocalTrainingInputs(ClientsInputs[P]):
     server_validation: P | None  # the server's labelled images, where losses on them count
 
 
+class AdvertiseInputs(Inputs[P]):
+    """What a participant's keys belong to."""
+
+    participation: P
+
+
+class ShareInputs(Inputs[P]):
+    """What a participant shares its secrets with."""
+
+    private: P  # its own secrets
+    public_keys: list[P]  # of all participants of its group, as in all steps
+
+
+class MaskedInputInputs(Inputs[P]):
+    """What a participant masks, and by which keys."""
+
+    info: P
+    own_update: P
+    start: P  # w*_{t-1,k}
+    private: P
+    public_keys: list[P]
+    shares: list[P]
+
+
+class UnmaskInputs(Inputs[P]):
+    """What a participant is asked for, and which shares it was given."""
+
+    private: P
+    public_keys: list[P]
+    shares: list[P]
+    receipts: list[P]
+
+
 class AggregationInputs(Inputs[P]):
     """What w_{t,k} is averaged from."""
 
     info: P
     start: P  # w*_{t-1,k}
-    updates: list[P]
+    updates: list[P]  # none with secure aggregation
+    public_keys: list[P]  # with secure aggregation: what participants send in its steps
+    vectors: list[P]
+    revealed: list[P]
     bases: list[P]  # the model that each update started from, where stale ones count by changes
     state: P | None  # the group's own, of the round before
     public: P | None  # for running statistics, or to count the logits that clients exchange

@@ -17,6 +17,7 @@ from fedstage.plan.training import (
     LOCAL_TRAINING,
     LOGITS,
     SELECTED_LABELS,
+    STEPS,
     global_model,
 )
 from fedstage.settings.recipes import Recipe
@@ -24,6 +25,7 @@ from fedstage.settings.recipes import Recipe
 #: The stages of a round, in their order.
 OF_ROUNDS = (
     LOCAL_TRAINING,
+    *STEPS,
     AGGREGATION,
     LOGITS,
     CACHED_LABELS,

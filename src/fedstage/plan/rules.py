@@ -102,7 +102,7 @@ def command(
         options |= {name: f"{{params.{name}:q}}" for name in stage.checks}
         takes = stage.place if stage.takes is None else stage.takes
         options |= {name: f"{{wildcards.{name}}}" for name in takes}
-        if "participant" in options:
+        if "participant" in options and stage.several:
             single = options.pop("participant")
             options["participants"] = " ".join(map(str, participants)) or single
     made = stage.outputs if outputs is None else outputs
@@ -147,7 +147,7 @@ def _in_rounds(rule: Rule, kept: Iterable[int]) -> Iterator[Rule]:
     """Yield a rule for rounds whose temporary outputs are deleted, and one for others."""
     temporary = frozenset(rule.stage.temporary) & rule.outputs.keys()
     if not temporary:
-        yield rule
+        yield replace(rule, temporary=frozenset(rule.stage.secret))
         return
     rounds = "|".join(f"{round_:04d}" for round_ in kept)
     others = {**rule.constraints, "round": rf"(?!(?:{rounds})/)\d{{4}}"}

@@ -9,7 +9,7 @@ from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import Kept, Segment
-from fedstage.plan.training import global_model, member_models, participants_table
+from fedstage.plan.training import STEPS, global_model, member_models, participants_table
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
@@ -19,6 +19,7 @@ from fedstage.settings.runs import RunLength
 #: Kinds of files of rounds, by the stages that make no models.
 KINDS = {
     "local_training": "updates",
+    **dict.fromkeys((stage.name for stage in STEPS), "updates"),
     "logits": "logits",
     "cached_labels": "logits",
     "selected_labels": "logits",
@@ -32,11 +33,14 @@ _COMMON = frozenset(
 def kind_of(file: File) -> str:
     """Return the kind of a file of a round, by which it stays on disk or not.
 
-    Of ``state``, which stages go on from, only the last of a segment stays.
+    Of ``state``, which stages go on from, only the last of a segment stays, and of ``secret``
+    nothing.
     """
     stage = file.job.stage
     if file.output in stage.temporary:
         return "state"
+    if file.output in stage.secret:
+        return "secret"
     return "participants" if file.output == "participants" else KINDS.get(stage.name, "models")
 
 
@@ -73,6 +77,8 @@ def _stays(file: File, kept: Kept | None, last: bool) -> bool:
     kind = kind_of(file)
     if kind == "state":
         return last
+    if kind == "secret":
+        return False
     return kept is None or kind not in kept or file.job.at["round"] in kept[kind]
 
 

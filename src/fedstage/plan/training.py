@@ -22,6 +22,7 @@ from fedstage.plan import data_files, discriminators
 from fedstage.plan.data_files import info, public_id
 from fedstage.plan.graph import File, Stage, never
 from fedstage.plan.inputs import (
+    AdvertiseInputs,
     AggregationInputs,
     CachedLabelsInputs,
     DataFreeDistillationInputs,
@@ -34,7 +35,10 @@ from fedstage.plan.inputs import (
     LiveDistillationInputs,
     LocalTrainingInputs,
     LogitsInputs,
+    MaskedInputInputs,
     SelectedLabelsInputs,
+    ShareInputs,
+    UnmaskInputs,
 )
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.staleness import base_round
@@ -171,6 +175,103 @@ def _all_updates(recipe: Recipe, round_: int) -> list[File]:
     return [file for group in client_groups(recipe) for file in updates(recipe, round_, group)]
 
 
+# --- secure aggregation ---------------------------------------------------------------------------
+
+
+def _advertise(recipe: Recipe, round_: int, group: int, participant: int) -> AdvertiseInputs[str]:
+    """Return what a participant's keys belong to."""
+    return AdvertiseInputs(data_files.participation_table(recipe, round_))
+
+
+#: A step of secure aggregation that each participant takes.
+_step = partial(
+    _of_rounds, on_device=never, used=lambda config: config.aggregation.secure is not None
+)
+_OF_STEP = "round_{round:04d}/group_{group}/secure/participant_{participant}"
+
+ADVERTISE = _step(
+    name="advertise",
+    about="draw a participant's keys for secure aggregation",
+    outputs={
+        "public": f"{_OF_STEP}_public_keys.safetensors",
+        "private": f"{_OF_STEP}_private.safetensors",
+    },
+    inputs=_advertise,
+    secret=("private",),
+)
+
+
+def _sent(recipe: Recipe, round_: int, group: int, step: Stage, output: str) -> list[str]:
+    """Return what all participants of a group send in a step."""
+    participants = group_participants(recipe, group)
+    return [step(recipe, round_, group, one, output=output) for one in participants]
+
+
+def _share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInputs[str]:
+    """Return what a participant shares its secrets with."""
+    place = (recipe, round_, group)
+    return ShareInputs(
+        private=ADVERTISE(*place, participant, output="private"),
+        public_keys=_sent(*place, ADVERTISE, "public"),
+    )
+
+
+SHARE = _step(
+    name="share",
+    about="share a participant's secrets with the others, encrypted",
+    outputs={"shares": f"{_OF_STEP}_shares.safetensors"},
+    inputs=_share,
+    takes=(),
+)
+
+
+def _masked_input(
+    recipe: Recipe, round_: int, group: int, participant: int
+) -> MaskedInputInputs[str]:
+    """Return what a participant masks."""
+    place = (recipe, round_, group)
+    return MaskedInputInputs(
+        info=info(recipe),
+        own_update=LOCAL_TRAINING(*place, participant),
+        start=global_model(recipe, round_ - 1, group),
+        shares=_sent(*place, SHARE, "shares"),
+        **vars(_share(*place, participant)),
+    )
+
+
+MASKED_INPUT = _step(
+    name="masked_input",
+    about="hide a participant's update under masks that vanish from the sum",
+    outputs={
+        "vector": f"{_OF_STEP}_vector.safetensors",
+        "receipt": f"{_OF_STEP}_receipt.safetensors",
+    },
+    inputs=_masked_input,
+    takes=(),
+)
+
+
+def _unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskInputs[str]:
+    """Return which shares a participant was given, and who is still there."""
+    place = (recipe, round_, group)
+    return UnmaskInputs(
+        shares=_sent(*place, SHARE, "shares"),
+        receipts=_sent(*place, MASKED_INPUT, "receipt"),
+        **vars(_share(*place, participant)),
+    )
+
+
+UNMASK = _step(
+    name="unmask",
+    about="reveal a participant's shares of masks that have not vanished",
+    outputs={"revealed": f"{_OF_STEP}_revealed.safetensors"},
+    inputs=_unmask,
+    takes=(),
+)
+#: The steps of secure aggregation that participants take.
+STEPS = (ADVERTISE, SHARE, MASKED_INPUT, UNMASK)
+
+
 # --- aggregation ----------------------------------------------------------------------------------
 
 
@@ -181,10 +282,14 @@ def _aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[s
     )
     state = keeps_state(recipe) and round_ > 1
     public = re_estimates(recipe) or exchanges_logits(recipe)
+    secure, place = recipe.aggregation.secure, (recipe, round_, group)
     return AggregationInputs(
         info=info(recipe),
         start=global_model(recipe, round_ - 1, group),
-        updates=[*updates(recipe, round_, group)],
+        updates=[] if secure else [*updates(*place)],
+        public_keys=_sent(*place, ADVERTISE, "public") if secure else [],
+        vectors=_sent(*place, MASKED_INPUT, "vector") if secure else [],
+        revealed=_sent(*place, UNMASK, "revealed") if secure else [],
         bases=[global_model(recipe, t, group) for t in bases] if takes_changes(recipe) else [],
         state=AGGREGATION(recipe, round_ - 1, group, output="new_state") if state else None,
         public=public_file(recipe) if public else None,

@@ -13,7 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.data_files import public_id
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import groups_drawn
-from fedstage.plan.training import member_logits, teacher_models
+from fedstage.plan.training import STEPS, member_logits, teacher_models
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.exchange import generates, teaches_live
 from fedstage.settings.groups import client_groups
@@ -40,14 +40,19 @@ class Properties:
     passes: Cost
     #: Distillations in a round.
     students: int
-    #: Whether the server reads single clients' models other than to average them: then their sum,
-    #: which is all that secure aggregation reveals, is not enough.
-    sees_clients: bool
+    #: The stage by which the server reads single clients' models other than to average them, if
+    #: any: then their sum, which is all that secure aggregation reveals, is not enough.
+    reader: str | None
     #: Share of the participants of the next round that wait for no distillation of this one: they
     #: train while the server distils. None if nothing is distilled.
     free: float | None
     #: Models of the evaluated predictor.
     inference: int
+
+    @property
+    def sees_clients(self) -> bool:
+        """Whether the server needs more of single clients than the sum of their updates."""
+        return self.reader is not None
 
 
 def properties(recipe: Recipe, length: RunLength) -> Properties:
@@ -68,7 +73,7 @@ def properties(recipe: Recipe, length: RunLength) -> Properties:
             lambda varied: _models(_teacher(varied, round_), since=round_) + _live(varied, round_),
         ),
         students=len(_distillations(edges, round_)),
-        sees_clients=_sees_clients(edges),
+        reader=_reader(edges),
         free=free_share(edges, round_),
         inference=_inference(recipe, length),
     )
@@ -116,14 +121,16 @@ def _cost(recipe: Recipe, count: Callable[[Recipe], int]) -> Cost:
     return Cost(first, growth, first - growth * recipe.participants)
 
 
-def _sees_clients(edges: Edges) -> bool:
-    """Whether any job reads the model of a single client, other than to average it or its head."""
-    return any(
-        read.stage == "local_training"
+def _reader(edges: Edges) -> str | None:
+    """Return the first stage that reads a single client's model, not to average it or its head."""
+    others = {"aggregation", "head_sharing", *(stage.name for stage in STEPS)}
+    readers = (
+        job.node.stage.name
         for job, before in edges.items()
-        if job.stage not in ("aggregation", "head_sharing")
-        for read in before
+        if job.node and job.stage not in others
+        if any(read.stage == "local_training" for read in before)
     )
+    return next(readers, None)
 
 
 def free_share(edges: Edges, round_: int) -> float | None:

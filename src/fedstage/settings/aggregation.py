@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
 from fedstage.settings.model_rules import ServerRule, WeightedAverage
+from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
@@ -115,17 +116,21 @@ Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
 class Aggregation(Settings):
     """The average over the participants of a group, or what a `rule` makes of their models."""
 
-    uses: ClassVar[Mapping[str, str]] = {"rule": "algorithm.aggregation.rules"}
+    uses: ClassVar[Mapping[str, str]] = {
+        "rule": "algorithm.aggregation.rules",
+        "secure": "algorithm.aggregation.secure",
+    }
     needs: ClassVar[Needs] = {
         "stale": (Trait.AVERAGE,),
         "batch_norm": (Trait.WEIGHTS,),
         "batch_norm=re_estimate": (Trait.PRESENT,),
+        "secure": (Trait.WEIGHTS, Trait.SUM, Trait.FIXED_GROUPS),
     }
     lacks: ClassVar[Lacks] = {
         "learning_rate": ("for which it must be 1", Trait.PLAIN_AVERAGE),
         "stale": ("for which it must be models", Trait.PLAIN_AVERAGE),
         "batch_norm": ("for which it must be average", Trait.PLAIN_AVERAGE),
-        "batch_norm=local": ("which clients keep", Trait.MEMORYLESS, Trait.STATISTICS),
+        "batch_norm=local": ("which clients keep", Trait.MEMORYLESS, Trait.STATISTICS, Trait.SUM),
     }
     rule: ServerRule = WeightedAverage(name="average")
     """What the server takes in place of the average of the models."""
@@ -145,6 +150,8 @@ class Aggregation(Settings):
     """Stale updates count as models (FedAsync), or as changes since the models that they started
     from (FedBuff).
     """
+    secure: SecureAggregation | None = None
+    """The server gets the sum of the updates, and no single one."""
 
     def _faults(self) -> Iterator[str]:
         if self.server_optimizer.name != "average" and self.learning_rate != 1.0:

@@ -6,6 +6,7 @@ from fedstage.settings.groups import client_groups, models_of
 from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.server import has_live_teachers
 from fedstage.settings.staleness import shortest
 
@@ -25,6 +26,13 @@ def exchanges_features(recipe: Recipe) -> bool:
 def weights_travel(recipe: Recipe) -> bool:
     """Whether clients send and receive weights of models."""
     return recipe.local.exchanges == "weights"
+
+
+def secure_of(recipe: Recipe) -> SecureAggregation:
+    """Return how secure aggregation is done by a recipe that has it."""
+    secure = recipe.aggregation.secure
+    assert secure is not None, "the graph has these stages for such recipes"
+    return secure
 
 
 def caches_labels(recipe: Recipe) -> bool:

@@ -32,7 +32,7 @@ class LocalTraining(Choice):
         "exchanges=features": (*KEEPING, Trait.SERVER_MODEL),
     }
     lacks: ClassVar[Lacks] = {
-        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS),
+        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS, Trait.SUM),
         "own_loss": ("whose loss is its own and has no compiled code", Trait.COMPILED),
         "exchanges=logits": ("whose clients send no weights", Trait.WEIGHTS, Trait.SHARED),
         "exchanges=features": ("whose clients send no weights", Trait.WEIGHTS),
@@ -115,7 +115,9 @@ class FedNova(LocalTraining):
     """
 
     needs: ClassVar[Needs] = {"name": (Trait.SGD, Trait.AVERAGE)}
-    lacks: ClassVar[Lacks] = {"name": ("which takes no plain average", Trait.PLAIN_AVERAGE)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("which takes no plain average", Trait.PLAIN_AVERAGE, Trait.SUM)
+    }
     name: Literal["fednova"]
 
 
@@ -276,14 +278,11 @@ class Uncompressed(Settings):
 class Stc(Settings):
     """Sparse updates in few bits: FedAvg-STC of FENS."""
 
-    needs: ClassVar[Needs] = {
-        "name": (Trait.WEIGHTS,),
-        "downstream=True": (Trait.ONLY_AVERAGED,),
-    }
+    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,), "downstream=True": (Trait.ONLY_AVERAGED,)}
     lacks: ClassVar[Lacks] = dict.fromkeys(
         ("residuals=True", "downstream=True"),
         ("which goes on from one round to the next", Trait.MEMORYLESS),
-    )
+    ) | {"name": ("which leaves out other entries of each update", Trait.SUM)}
     name: Literal["stc"]
     sparsity: Fraction = 0.5
     """Share of smallest entries of each tensor's change that are dropped."""

@@ -23,7 +23,9 @@ class ModelRule(Choice):
     room: ClassVar[str] = "algorithm.aggregation.rules"
     functions: ClassVar[tuple[str, ...]] = ("combine",)
     needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,)}
-    lacks: ClassVar[Lacks] = {"name": ("which is no average", Trait.AVERAGE, Trait.PLAIN_AVERAGE)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("which is no average", Trait.AVERAGE, Trait.PLAIN_AVERAGE, Trait.SUM)
+    }
 
     @property
     def fewest(self) -> int:

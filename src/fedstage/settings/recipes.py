@@ -10,7 +10,13 @@ from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFi
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
-from fedstage.settings.groups import Groups, client_groups, client_models, models_of
+from fedstage.settings.groups import (
+    Groups,
+    client_groups,
+    client_models,
+    group_participants,
+    models_of,
+)
 from fedstage.settings.known import check_known
 from fedstage.settings.local_training import (
     Compression,
@@ -33,6 +39,7 @@ from fedstage.settings.samples import (
     check_public,
     check_samples,
 )
+from fedstage.settings.secure import faults_of_secure
 from fedstage.settings.server import ROUND_STUDENTS, STUDENTS, Server, has_factors
 from fedstage.settings.teaching import EnsembleTeaching
 from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes
@@ -135,6 +142,7 @@ class Recipe(Groups):
         yield from check_known(*divided, models_of(self), self.client)
         yield from clashes(self.declarations())
         yield from check_number(self, self.aggregation.rule)
+        yield from self._check_secure()
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
@@ -146,6 +154,18 @@ class Recipe(Groups):
             yield from check_parts(f"local = {self.local.name}", self.model, models)
         if self.global_trainer and self.server and has_factors(self.server):
             yield from check_maps("server.factor_transfer", models_of(self))
+
+    def _check_secure(self) -> Iterator[str]:
+        secure = self.aggregation.secure
+        if secure is None:
+            return
+        sizes = [len(group_participants(self, group)) for group in client_groups(self)]
+        yield from faults_of_secure(secure, sizes)
+        if self.aggregation.batch_norm == "average" and any(map(has_batch_norm, models_of(self))):
+            yield (
+                "aggregation.batch_norm = average: must be re_estimate with aggregation.secure, "
+                "where no running statistics are sent"
+            )
 
 
 def re_estimates(recipe: Recipe) -> bool:

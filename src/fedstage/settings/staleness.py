@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Count, Probability, Settings
-from fedstage.settings.traits import Needs, Trait
+from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class Synchronised(Settings):
@@ -20,6 +20,7 @@ class Stale(Settings):
     """Participants may start from older models."""
 
     needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS, Trait.MEMORYLESS)}
+    lacks: ClassVar[Lacks] = {"name": ("with which updates have different starts", Trait.SUM)}
 
 
 class Cyclic(Stale):

@@ -37,6 +37,7 @@ class Trait(StrEnum):
     # Of the aggregation.
     AVERAGE = "aggregation.rule = average"
     PLAIN_AVERAGE = "the plain average of clients' models"
+    SUM = "updates of which the server needs the sum alone"
     ONLY_AVERAGED = "global models that are the old ones with averaged changes"
     STATISTICS = "global models with running statistics"
     # Of students, and of their teachers.

@@ -10,7 +10,14 @@ import pyarrow as pa
 import torch
 
 from fedstage.algorithm.aggregation.distances import relative_distances
-from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
+from fedstage.algorithm.aggregation.secure import MaskedRound
+from fedstage.algorithm.aggregation.server import (
+    GroupRound,
+    next_client_state,
+    next_model,
+    next_model_by,
+    traffic,
+)
 from fedstage.algorithm.exchange.caching import after_round, labels_sent
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
@@ -65,7 +72,8 @@ def aggregation(
 
     Participants that diverged do not count; if all did, or there are none, the group keeps the
     model and the state that it started from. Depending on the settings, the parameters change by a
-    step of a server optimiser, and the change of the global model is compressed, too.
+    step of a server optimiser, and the change of the global model is compressed, too. With secure
+    aggregation no updates are read, but what `masked_input` and `unmask` make of them.
 
     The papers do not mention the running statistics of batch normalisation. They are, by setting
 
@@ -78,7 +86,9 @@ def aggregation(
       for its student. On clients' data they would cost each client a second message.
     """
     info, received = read_info(read.info), read_updates(read.updates)
-    metadata = place_of(read.updates[0])
+    secure = recipe.aggregation.secure
+    masked = MaskedRound(read.public_keys, read.vectors, read.revealed) if secure else None
+    metadata = masked.place if masked else place_of(read.updates[0])
     group = metadata["group"]
     architecture = model_of(recipe, group)
     begun, _ = open_tensors(read.start)
@@ -91,8 +101,9 @@ def aggregation(
         recipe, group, received, begun, parameters, old_state, sent, features,
         _read_bases(read, received), labels,
     )  # fmt: skip
-    weights, memory = next_model(group_round)
-    if group_round.answered and re_estimates(recipe):
+    mean = masked.mean(group_round) if masked else None
+    weights, memory = next_model_by(group_round, mean.change) if mean else next_model(group_round)
+    if (mean or group_round.answered) and re_estimates(recipe):
         if read.public is None:
             raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
         device = prepare(recipe.numerics)
@@ -101,12 +112,12 @@ def aggregation(
         images = read_public(read.public, info, device)
         re_estimate(model, images, info, recipe.numerics)
         weights = state_of(model)
-    metadata["samples"] = sum(update.metadata["samples"] for update in group_round.answered)
+    samples = (update.metadata["samples"] for update in group_round.answered)
+    metadata["samples"] = mean.samples if mean else sum(samples)
     save_tensors(output, weights, metadata)
     _tell_loss(group_round.answered, metadata, output.absolute().parents[2].name)
     _tell_dropped(received, metadata)
-    columns = _columns(received) | traffic(group_round)
-    columns["distance"] = relative_distances([update.weights for update in received], parameters)
+    columns = masked.columns(group_round) if masked else _columns(group_round)
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         save_tensors(new_state, together(next_client_state(group_round), memory), metadata)
@@ -172,7 +183,8 @@ def _features_sent(recipe: Recipe, group: int, info: dict[str, Any]) -> int:
     return prod(model.features(tuple(info["shape"])))
 
 
-def _columns(updates: Sequence[Update]) -> dict[str, list[Any]]:
+def _columns(group: GroupRound) -> dict[str, list[Any]]:
+    updates = group.received
     columns: dict[str, list[Any]] = {
         name: [update.metadata.get(name) for update in updates]
         for name in ("round", "group", "participant", "client", "base_round", "samples", "loss")
@@ -181,4 +193,7 @@ def _columns(updates: Sequence[Update]) -> dict[str, list[Any]]:
         update.metadata.get("steps", update.metadata.get("diverged_at")) for update in updates
     ]
     columns["dropped"] = [update.diverged for update in updates]
-    return columns
+    columns["distance"] = relative_distances(
+        [update.weights for update in updates], group.parameters
+    )
+    return columns | traffic(group)

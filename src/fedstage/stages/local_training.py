@@ -21,13 +21,12 @@ from fedstage.algorithm.local_trainers.participant import (
 )
 from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
-from fedstage.errors import FedstageError
+from fedstage.data.participation import client_of
 from fedstage.plan.inputs import LocalTrainingInputs
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds
 from fedstage.stages.inputs import begin, load_model, read_own
-from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.streams import take_turns
 from fedstage.weights import Weights
@@ -80,7 +79,7 @@ def local_training(
         return past, losses_of(judged, read.server_validation, info, device, recipe.numerics)
 
     def work(participant: int, output: Path) -> Generator[None, None, None]:
-        client, base = _client_of(read.participation, round_, participant)
+        client, base = client_of(read.participation, round_, participant)
         if client is None:
             place = {"round": round_, "group": group, "participant": participant}
             save_tensors(output, {}, place | {"client": None})
@@ -130,12 +129,3 @@ def at_a_time(device: torch.device) -> int:
     if device.type != "cuda":
         return 1  # side by side they would only push each other out of the caches
     return int(os.environ.get("FEDSTAGE_CLIENTS_PER_GPU") or 1)
-
-
-def _client_of(participation: Path, round_: int, participant: int) -> tuple[int | None, int]:
-    """Return a participant's client, None if it is absent, and the round that it starts from."""
-    columns = ["round", "participant", "client", "base_round"]
-    for row in load_table(participation, columns).to_pylist():
-        if row["round"] == round_ and row["participant"] == participant:
-            return row["client"], row["base_round"]
-    raise FedstageError(f"{participation}: has no participant {participant} in round {round_}")

@@ -27,8 +27,9 @@ _COLUMNS = (
     Column("students", "Students", "models that are distilled in a round.",
         _if_distilled(lambda found: str(found.students))),
     Column("secure_aggregation", "Secure aggregation",
-        "whether the server needs no more of single clients than the sum of their updates.",
-        lambda found: "no" if found.sees_clients else "yes"),
+        "whether the server needs no more of single clients than the sum of their updates; if it "
+        "does, the stage that reads them one by one.",
+        lambda found: f"no: {found.reader}" if found.reader else "yes"),
     Column("overlap", "Overlap",
         "share of the next round's participants that wait for no distillation of this round: they "
         "train while the server distils.",
@@ -69,6 +70,7 @@ def _numbers(run: ExperimentRun, found: Properties) -> dict[str, Cell]:
         "passes_growth": found.passes.growth,
         "students": found.students,
         "secure_aggregation": not found.sees_clients,
+        "reads_single_clients": found.reader,
         "overlap": found.free,
         "inference_models": found.inference,
     }

@@ -26,6 +26,7 @@ _Stamp = tuple[int, int, int, int]
 #: Torch's name of each type, by that of safetensors.
 _TYPES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
+    "U32": "uint32",
     "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
 

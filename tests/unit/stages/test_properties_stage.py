@@ -57,8 +57,8 @@ def test_a_row_a_place_of_the_table_whatever_the_seeds(runs):
     assert rows == [
         ["FedAvg", "8", "–", "–", "–", "yes", "–", "1"],
         ["FedAvg", "14", "–", "–", "–", "yes", "–", "1"],
-        ["FedDF", "8", "C = 8", "C = 8", "1", "no", "0 %", "1"],
-        ["FedDF", "14", "C = 14", "C = 14", "1", "no", "0 %", "1"],
+        ["FedDF", "8", "C = 8", "C = 8", "1", "no: logits", "0 %", "1"],
+        ["FedDF", "14", "C = 14", "C = 14", "1", "no: logits", "0 %", "1"],
         ["FedSDD", "8", "4", "4", "1", "yes", "75 %", "1"],
         ["FedSDD", "14", "4", "4", "1", "yes", "71.4286 %", "1"],
     ]
@@ -78,6 +78,7 @@ def test_the_csv_has_the_numbers(runs):
         "passes_growth": "1.0",
         "students": "1",
         "secure_aggregation": "False",
+        "reads_single_clients": "logits",
         "overlap": "0.0",
         "inference_models": "1",
     }

@@ -158,6 +158,17 @@ def _moved(group: GroupRound, rest: Weights, change: Tensors) -> tuple[Weights, 
     return rest | moved, moments
 
 
+def next_model_by(group: GroupRound, change: Tensors) -> tuple[Tensors, Tensors]:
+    """Return w_{t,k} and the server's part of the next round state, from the mean change alone.
+
+    Buffers stay as they were.
+    """
+    rate = group.settings.aggregation.learning_rate
+    moved = {name: rate * value for name, value in change.items()}
+    model, moments = _moved(group, {name: group.start[name] for name in _buffers(group)}, moved)
+    return model, round_state.next_server_memory(moments, {})
+
+
 def next_client_state(group: GroupRound) -> Tensors:
     """Return the clients' part of the next round state."""
     settings, state, updates = group.settings, group.state, group.answered

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from fedstage.plan.jobs import Job
+from fedstage.plan.training import STEPS
 from fedstage.results.round_times.seconds import Timed, per_participant, per_round, spread
 from fedstage.results.tables.columns import Column
 from fedstage.results.tables.exact import Cell
@@ -12,17 +13,19 @@ from fedstage.results.tables.labels import NOTHING
 
 Times = Mapping[Job, Timed]
 
+#: What is done with updates, by clients, too, with secure aggregation.
+_AGGREGATION = ("aggregation", *(stage.name for stage in STEPS))
 #: What is done with logits, and what is taught: from logits, or features of clients' samples.
 _LOGITS = ("logits", "cached_labels", "selected_labels")
 _TEACHING = ("distillation", "feature_training", "head_sharing")
 #: The stages whose jobs of a round are added up in a column.
 _STAGES = {
     "training_s": ("local_training",),
-    "aggregation_s": ("aggregation",),
+    "aggregation_s": _AGGREGATION,
     "logits_s": _LOGITS,
     "distillation_s": _TEACHING,
     "added_s": (*_LOGITS, *_TEACHING),
-    "round_s": ("local_training", "aggregation", *_LOGITS, *_TEACHING),
+    "round_s": ("local_training", *_AGGREGATION, *_LOGITS, *_TEACHING),
 }
 _DIGITS = 6
 
@@ -50,7 +53,8 @@ _SECONDS = (
         "seeds. All others: the seconds of all such jobs of a round together, median (quartiles) "
         "over rounds and seeds.", _show),
     Column("training_s", "Training", "of all participants.", _show),
-    Column("aggregation_s", "Aggregation", "of all groups.", _show),
+    Column("aggregation_s", "Aggregation",
+        "of all groups; all steps of it, where it is secure.", _show),
     Column("logits_s", "Logits", "of the ensemble's members, on the public images.", _show),
     Column("distillation_s", "Distillation",
         f"of all students; {NOTHING} where nothing is distilled.", _show),

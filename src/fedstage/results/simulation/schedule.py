@@ -42,6 +42,10 @@ class Schedule:
 
 def schedule(recipe: Recipe, rounds: int, settings: Simulation) -> Schedule:
     """Simulate the rounds of a recipe, with its participants on their clients."""
+    if recipe.aggregation.secure:
+        raise FedstageError(
+            "simulation: aggregation.secure: must be null, because its steps have no seconds here"
+        )
     edges = _held_back(recipe, jobs_of(recipe, rounds), settings.rounds_ahead)
     clients = _clients(recipe, edges, rounds)
     seconds = seconds_of(recipe, edges, clients, settings)

@@ -1,0 +1,109 @@
+"""The server's part of secure aggregation: from masked vectors to w_{t,k}, and the bytes sent.
+
+It gets what clients send and nothing else: public keys, masked vectors and revealed shares.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedstage.algorithm.aggregation.server import GroupRound
+from fedstage.algorithm.exchange.traffic import payload_bytes
+from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
+from fedstage.algorithm.secure.keys import KEY_BYTES
+from fedstage.algorithm.secure.messages import Message, answered, read_messages, revealed_by
+from fedstage.algorithm.secure.shares import SHARE_BYTES
+from fedstage.algorithm.secure.unmasking import check_answers, unmasked_sum
+from fedstage.algorithm.secure.vectors import Mean, decode
+from fedstage.settings.exchange import secure_of
+from fedstage.weights import shapes_of
+
+
+class MaskedRound:
+    """What the server receives of a group in a round.
+
+    Parameters
+    ----------
+    public_keys, vectors, revealed : sequence of Path
+        The messages of all participants of the group, as `secure.messages` describes them.
+    """
+
+    def __init__(
+        self, public_keys: Sequence[Path], vectors: Sequence[Path], revealed: Sequence[Path]
+    ) -> None:
+        self.advertised = read_messages(public_keys)
+        self.vectors = answered(read_messages(vectors))
+        self.revealed = answered(read_messages(revealed))
+
+    @property
+    def place(self) -> dict[str, int]:
+        """The round and group."""
+        return {key: self.advertised[0].metadata[key] for key in ("round", "group")}
+
+    @property
+    def present(self) -> list[Message]:
+        """The first messages of participants that are not absent."""
+        return [message for message in self.advertised if message.tensors]
+
+    def mean(self, group: GroupRound) -> Mean:
+        """Return the mean change of the participants whose masked vectors arrived.
+
+        Raises
+        ------
+        FedstageError
+            If fewer than the threshold have sent them, or have revealed shares.
+        """
+        where, secure = (self.place["round"], self.place["group"]), secure_of(group.settings)
+        check_answers("masked input", *where, len(self.vectors), secure.threshold)
+        check_answers("unmask", *where, len(self.revealed), secure.threshold)
+        total = unmasked_sum(
+            {u: message.tensors["vector"].numpy() for u, message in self.vectors.items()},
+            {message.participant: message.text("mask") for message in self.present},
+            {u: revealed_by(message) for u, message in self.revealed.items()},
+            secure.threshold,
+        )
+        like = shapes_of(group.parameters)
+        return decode(secure, group.settings.aggregation.weights, total, len(self.vectors), like)
+
+    def columns(self, group: GroupRound) -> dict[str, list[Any]]:
+        """Return the table of participants.
+
+        The server does not learn their samples, steps and losses, nor how far their models have
+        moved: these are null.
+        """
+        names = ("round", "group", "participant", "client", "base_round")
+        columns = {name: [one.metadata[name] for one in self.present] for name in names}
+        unknown = [None] * len(self.present)
+        columns |= dict.fromkeys(("samples", "steps", "loss", "distance"), unknown)
+        columns["dropped"] = [one.participant not in self.vectors for one in self.present]
+        columns["bytes_up"] = [self._bytes_up(one.participant) for one in self.present]
+        start = payload_bytes(group.start)
+        columns["bytes_down"] = [start + self._bytes_down(one.participant) for one in self.present]
+        return columns
+
+    @cached_property
+    def _shared(self) -> set[int]:
+        """The participants that have sent shares, of each of which some are revealed."""
+        shares = [revealed_by(message) for message in self.revealed.values()]
+        return {u for of in shares for u in (*of.seeds, *of.mask_keys)}
+
+    def _bytes_up(self, participant: int) -> int:
+        """Return the bytes of keys, encrypted shares, the masked vector and revealed shares."""
+        up = 2 * KEY_BYTES
+        if participant in self._shared:
+            up += MESSAGE_BYTES * len(self.present)
+        if participant in self.vectors:
+            up += payload_bytes(self.vectors[participant].tensors)
+        if participant in self.revealed:
+            up += SHARE_BYTES * len(self._shared)
+        return up
+
+    def _bytes_down(self, participant: int) -> int:
+        """Return the bytes of others' keys and shares, and of a list of who is still there."""
+        down = 2 * KEY_BYTES * len(self.present)
+        if participant in self._shared:
+            down += MESSAGE_BYTES * len(self._shared)
+        if participant in self.vectors:
+            down += 4 * len(self.vectors)
+        return down

@@ -1,0 +1,72 @@
+"""Messages of secure aggregation as files: one per participant and step.
+
+A message of a participant that is absent, or has dropped out, has no tensors. The others have
+
+    public keys      channel, mask        [32]
+    shares           messages             [n, 82], encrypted for the participants `receivers`
+    masked vector    vector               uint32 [P + 1]
+    receipt          arrived              [1]: the server tells all clients who is still there
+    revealed shares  seeds, mask_keys     [n, 33], of the participants `seeds_of`, `mask_keys_of`
+
+and a participant's secrets, which it does not send, channel, mask and seed [32]. All but vectors
+are bytes, uint8.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from fedstage.algorithm.secure.unmasking import Revealed
+from fedstage.storage.opened import open_all
+from fedstage.weights import Tensors, Weights
+
+
+class Message(NamedTuple):
+    """What a participant sends in a step."""
+
+    tensors: Tensors
+    metadata: dict[str, Any]
+
+    @property
+    def participant(self) -> int:
+        """Who sends it."""
+        return int(self.metadata["participant"])
+
+    def text(self, name: str) -> bytes:
+        """Return the bytes of one tensor [n]."""
+        return bytes(self.tensors[name].numpy())
+
+    def texts(self, name: str, of: str) -> dict[int, bytes]:
+        """Return the rows of a tensor [n, k] by the participants that metadata `of` lists."""
+        return dict(zip(self.metadata[of], map(bytes, self.tensors[name].numpy()), strict=True))
+
+
+def read_messages(paths: Sequence[Path]) -> list[Message]:
+    """Return the messages of all participants of a group in their order, also empty ones."""
+    read = (Message(*opened) for opened in open_all(paths))
+    return sorted(read, key=lambda message: message.participant)
+
+
+def answered(messages: Iterable[Message]) -> dict[int, Message]:
+    """Return the messages that were sent, by participant."""
+    return {message.participant: message for message in messages if message.tensors}
+
+
+def as_rows(texts: Iterable[bytes], length: int) -> torch.Tensor:
+    """Return texts of `length` bytes each as a tensor uint8 [n, length]."""
+    rows = [list(text) for text in texts]
+    return torch.tensor(rows, dtype=torch.uint8).reshape(-1, length)
+
+
+def as_tensors(keys: dict[str, bytes]) -> Weights:
+    """Return keys as tensors uint8 [32] by their names."""
+    return {name: torch.frombuffer(bytearray(key), dtype=torch.uint8) for name, key in keys.items()}
+
+
+def revealed_by(message: Message) -> Revealed:
+    """Return the shares that a participant reveals."""
+    return Revealed(
+        message.texts("seeds", of="seeds_of"), message.texts("mask_keys", of="mask_keys_of")
+    )

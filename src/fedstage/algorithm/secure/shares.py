@@ -1,0 +1,53 @@
+"""Shamir's secret sharing (1979): any t shares give the secret, and t - 1 of them nothing.
+
+The field is the integers modulo p = 2^256 + 297, the smallest prime above all secrets of 32 bytes.
+The secret is the value at 0 of a polynomial of degree t - 1; the share of client v is its value at
+v + 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import prod
+
+from fedstage.algorithm.secure.masks import keystream
+
+#: The order of the field.
+PRIME = 2**256 + 297
+#: Bytes of a share.
+SHARE_BYTES = 33
+_DRAWN = 12  # words of a coefficient, 384 bits: uniform up to 2^-128
+
+
+def split(secret: bytes, threshold: int, clients: Iterable[int], key: bytes) -> dict[int, bytes]:
+    """Return the shares of a secret of 32 bytes by client; `threshold` of them give it.
+
+    The polynomial's other coefficients are drawn from the keystream of `key`, which must be as
+    secret.
+    """
+    drawn = keystream(key, _DRAWN * (threshold - 1)).reshape(-1, _DRAWN)
+    others = [int.from_bytes(row.astype("<u4").tobytes(), "little") % PRIME for row in drawn]
+    polynomial = [int.from_bytes(secret, "big"), *others]
+    return {v: _value(polynomial, v + 1).to_bytes(SHARE_BYTES, "big") for v in clients}
+
+
+def _value(polynomial: list[int], point: int) -> int:
+    value = 0
+    for coefficient in reversed(polynomial):
+        value = (value * point + coefficient) % PRIME
+    return value
+
+
+def combine(shares: Mapping[int, bytes], threshold: int) -> bytes:
+    """Return the secret of at least `threshold` shares by client, of which the first count."""
+    used = dict(sorted(shares.items())[:threshold])
+    weights = _at_zero([v + 1 for v in used])
+    values = (int.from_bytes(share, "big") for share in used.values())
+    secret = sum(weight * value for weight, value in zip(weights, values, strict=True)) % PRIME
+    return secret.to_bytes(SHARE_BYTES, "big")[1:]
+
+
+def _at_zero(points: list[int]) -> list[int]:
+    """Return Lagrange's weights of the values at `points` for the value at 0."""
+    return [
+        prod(other * pow(other - point, -1, PRIME) for other in points if other != point) % PRIME
+        for point in points
+    ]

@@ -1,0 +1,79 @@
+"""Unmasking: which shares clients reveal, and the sum that the server takes with them."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from fedstage.algorithm.secure.envelopes import Shares
+from fedstage.algorithm.secure.masks import add_keystream, add_pairwise_masks
+from fedstage.algorithm.secure.quantisation import Integers
+from fedstage.algorithm.secure.shares import combine
+from fedstage.errors import FedstageError
+
+
+class Revealed(NamedTuple):
+    """The shares that one client reveals, by the client whose secret they belong to."""
+
+    seeds: dict[int, bytes]  # of clients whose masked vectors arrived
+    mask_keys: dict[int, bytes]  # of clients that had shared, and are gone
+
+    @property
+    def named(self) -> dict[str, dict[int, bytes]]:
+        """Both kinds by their names."""
+        return self._asdict()
+
+
+def reveal(held: Mapping[int, Shares], survivors: Collection[int]) -> Revealed:
+    """Return which of the shares that a client holds it reveals: of each other client one.
+
+    Parameters
+    ----------
+    held : mapping of int to Shares
+        The shares of all clients that have shared, by client.
+    survivors : collection of int
+        The clients whose masked vectors arrived.
+    """
+    seeds = {v: shares.seed for v, shares in held.items() if v in survivors}
+    mask_keys = {v: shares.mask_key for v, shares in held.items() if v not in survivors}
+    return Revealed(seeds, mask_keys)
+
+
+def unmasked_sum(
+    vectors: Mapping[int, Integers],
+    public: Mapping[int, bytes],
+    revealed: Mapping[int, Revealed],
+    threshold: int,
+) -> Integers:
+    """Return the sum mod 2^32, uint32 [P], of the values behind masked vectors.
+
+    Parameters
+    ----------
+    vectors : mapping of int to array
+        y_u, uint32 [P], of the clients whose masked vectors arrived.
+    public : mapping of int to bytes
+        Their public mask keys, by client.
+    revealed : mapping of int to Revealed
+        What each client that answered last has revealed, at least `threshold` of them.
+    """
+    total = np.zeros(len(next(iter(vectors.values()))), dtype=np.uint32)
+    survivors = {u: public[u] for u in vectors}
+    for u, vector in vectors.items():
+        seed = combine({v: of.seeds[u] for v, of in revealed.items()}, threshold)
+        total += vector
+        add_keystream(total, seed, sign=-1)
+    gone = sorted({u for of in revealed.values() for u in of.mask_keys})
+    for u in gone:
+        private = combine({v: of.mask_keys[u] for v, of in revealed.items()}, threshold)
+        # What u would have added for its pairs with survivors, and they have added for it.
+        add_pairwise_masks(total, u, private, survivors)
+    return total
+
+
+def check_answers(step: str, round_: int, group: int, answered: int, needed: int) -> None:
+    """Raise FedstageError if fewer participants than the threshold answered in a step."""
+    if answered < needed:
+        raise FedstageError(
+            f"round {round_}, group {group}: {answered} participants answered in the step "
+            f"{step!r} of secure aggregation: needs aggregation.secure.threshold = {needed}"
+        )

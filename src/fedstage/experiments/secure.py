@@ -1,0 +1,21 @@
+"""Who may use secure aggregation: runs whose server needs sums of updates and nothing else."""
+
+from fedstage.errors import FedstageError
+from fedstage.plan.exposure import exposed, predicting
+from fedstage.settings.merging import Raw
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.runs import RunLength
+
+
+def check_secure(
+    where: str, settings: Raw, recipe: Recipe | LocalRecipe | OneShotRecipe, length: RunLength
+) -> None:
+    """Refuse secure aggregation where a stage of the server reads what a single client sends."""
+    if not (settings.get("aggregation") or {}).get("secure") or isinstance(recipe, LocalRecipe):
+        return
+    if seen := exposed(predicting(recipe, length)):
+        raise FedstageError(
+            f"{where}: aggregation.secure: stage {seen.stage} reads {seen.file}, which is of a "
+            "single client or of each by itself: only for methods whose server needs sums alone"
+        )

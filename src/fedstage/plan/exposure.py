@@ -1,0 +1,72 @@
+"""What the server sees of single clients, by the edges of the graph.
+
+A client's files are its own until a job of the server reads one. Behind secure aggregation only
+messages do that, which tell nothing but their sum.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fedstage.plan.data_files import PARTITION
+from fedstage.plan.discriminators import CLIENT_DISCRIMINATOR
+from fedstage.plan.generated import CLIENT_GENERATOR
+from fedstage.plan.graph import File, Job, behind, listed
+from fedstage.plan.one_shot import FEATURE_MOMENTS, one_shot_metrics_file
+from fedstage.plan.taught import first_distillation
+from fedstage.plan.training import LOCAL_TRAINING, STEPS, global_model, member_logits
+from fedstage.plan.unfederated import CLIENT_LOGITS, LOCAL_MODEL, QUANTISED_MODEL
+from fedstage.settings.ensembles import GlobalModel
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.runs import RunLength
+
+#: The stages whose files are of a single client.
+OF_ONE_CLIENT = frozenset(
+    {
+        LOCAL_TRAINING, CLIENT_DISCRIMINATOR, LOCAL_MODEL, QUANTISED_MODEL, CLIENT_LOGITS,
+        CLIENT_GENERATOR, FEATURE_MOMENTS,
+    }
+)  # fmt: skip
+#: All stages that clients run.
+BY_CLIENTS = OF_ONE_CLIENT.union(STEPS)
+
+
+class Exposed(NamedTuple):
+    """A file of a single client, and the stage of the server that reads it."""
+
+    stage: str
+    file: str
+
+
+def exposed(files: Iterable[str]) -> Exposed | None:
+    """Return the first of what the server reads of single clients behind files, if anything."""
+    for job in behind(files):
+        if job.stage not in BY_CLIENTS and (seen := _seen(job)):
+            return Exposed(job.stage.name, seen)
+    return None
+
+
+def _seen(job: Job) -> str | None:
+    """Return the first file of a single client that a job reads, or the label counts of all."""
+    read = (file for files in job.inputs.values() for file in listed(files))
+    return next((file for file in read if isinstance(file, File) and _tells(file)), None)
+
+
+def _tells(file: File) -> bool:
+    histogram = file.job.stage is PARTITION and file.output == "histogram"
+    return histogram or file.job.stage in OF_ONE_CLIENT
+
+
+def predicting(recipe: Recipe | OneShotRecipe, length: RunLength) -> list[str]:
+    """Return the files that a run predicts with, which its evaluation reads, and global models.
+
+    Of rounds, up to the second one that is distilled: what is behind later ones is alike.
+    """
+    if isinstance(recipe, OneShotRecipe):
+        read = one_shot_metrics_file(recipe, length.role).job.inputs
+        return [file for name in ("aggregator", "student") for file in listed(read[name])]
+    last = min(length.rounds, first_distillation(recipe) + 1)
+    models = [global_model(recipe, last, group) for group in range(recipe.global_models)]
+    if isinstance(length.evaluate, GlobalModel):
+        return models
+    return [*models, *member_logits(recipe, last, length.evaluate, length.role)]

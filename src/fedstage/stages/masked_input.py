@@ -1,0 +1,70 @@
+"""Stage `masked_input`: step 2 of secure aggregation, a participant's change under masks."""
+
+from pathlib import Path
+
+import torch
+
+from fedstage.algorithm.exchange.updates import Update, read_updates
+from fedstage.algorithm.secure.dropouts import still_there
+from fedstage.algorithm.secure.masks import masked
+from fedstage.algorithm.secure.messages import Message, answered, read_messages
+from fedstage.algorithm.secure.quantisation import Integers
+from fedstage.algorithm.secure.unmasking import check_answers
+from fedstage.algorithm.secure.vectors import encode
+from fedstage.data.samples import read_info
+from fedstage.errors import FedstageError
+from fedstage.models.loading import parameter_names
+from fedstage.plan.inputs import MaskedInputInputs
+from fedstage.randomness import numpy_generator
+from fedstage.settings.exchange import secure_of
+from fedstage.settings.groups import model_of
+from fedstage.settings.recipes import Recipe
+from fedstage.storage.opened import open_tensors
+from fedstage.storage.tensors import save_tensors
+
+
+def masked_input(
+    recipe: Recipe, read: MaskedInputInputs[Path], *, vector: Path, receipt: Path
+) -> None:
+    """Write what a participant sends of its update, and that it has sent it.
+
+    A participant whose training diverged sends nothing, as if it had dropped out.
+    """
+    own, shared = read_messages([read.private])[0], answered(read_messages(read.shares))
+    updates = [update for update in read_updates([read.own_update]) if not update.diverged]
+    there = own.participant in shared and still_there(recipe, own.metadata, "masked_input")
+    if not (there and updates):
+        save_tensors(vector, {}, own.metadata)
+        save_tensors(receipt, {}, own.metadata)
+        return
+    where = own.metadata["round"], own.metadata["group"]
+    check_answers("share", *where, len(shared), secure_of(recipe).threshold)
+    values = _values(recipe, read, updates[0], own)
+    keys = answered(read_messages(read.public_keys))
+    public = {other: keys[other].text("mask") for other in shared}
+    sent = masked(values, own.participant, own.text("seed"), own.text("mask"), public)
+    save_tensors(vector, {"vector": torch.from_numpy(sent)}, own.metadata)
+    save_tensors(receipt, {"arrived": torch.ones(1, dtype=torch.uint8)}, own.metadata)
+
+
+def _values(
+    recipe: Recipe, read: MaskedInputInputs[Path], update: Update, own: Message
+) -> Integers:
+    """Return the integers that the masks are added to."""
+    secure, place = secure_of(recipe), update.metadata
+    samples, start = place["samples"], open_tensors(read.start)[0]
+    if samples > secure.most_samples:
+        raise FedstageError(
+            f"aggregation.secure.most_samples = {secure.most_samples}: must be at least {samples}, "
+            f"the samples of client {place['client']}"
+        )
+    if update.payload:
+        raise FedstageError(
+            f"local = {recipe.local.name}: sends {min(update.payload)!r} in addition to weights, "
+            "which aggregation.secure does not"
+        )
+    names = parameter_names(model_of(recipe, place["group"]), read_info(read.info))
+    change = {name: update.weights[name].double() - start[name].double() for name in names}
+    key = (recipe.seed, "masked_input", place["round"], place["client"], "rounding")
+    weighting = recipe.aggregation.weights
+    return encode(secure, weighting, change, samples, numpy_generator(*key))

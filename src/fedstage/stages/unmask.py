@@ -1,0 +1,38 @@
+"""Stage `unmask`: step 3 of secure aggregation, the shares that a participant reveals."""
+
+from pathlib import Path
+
+from fedstage.algorithm.secure.dropouts import still_there
+from fedstage.algorithm.secure.envelopes import Address, unseal
+from fedstage.algorithm.secure.messages import answered, as_rows, read_messages
+from fedstage.algorithm.secure.shares import SHARE_BYTES
+from fedstage.algorithm.secure.unmasking import check_answers, reveal
+from fedstage.plan.inputs import UnmaskInputs
+from fedstage.settings.exchange import secure_of
+from fedstage.settings.recipes import Recipe
+from fedstage.storage.tensors import save_tensors
+
+
+def unmask(recipe: Recipe, read: UnmaskInputs[Path], *, revealed: Path) -> None:
+    """Decrypt the shares that a participant was given, and reveal one of each other's two.
+
+    Of a participant whose masked vector arrived it is the share of b_v, of one that has dropped out
+    since it sent shares that of its mask key.
+    """
+    own, arrived = read_messages([read.private])[0], answered(read_messages(read.receipts))
+    me = own.participant
+    if not (me in arrived and still_there(recipe, own.metadata, "unmask")):
+        save_tensors(revealed, {}, own.metadata)
+        return
+    where = own.metadata["round"], own.metadata["group"]
+    check_answers("masked input", *where, len(arrived), secure_of(recipe).threshold)
+    public = answered(read_messages(read.public_keys))
+    held = {}
+    for sender, message in answered(read_messages(read.shares)).items():
+        sealed = message.texts("messages", of="receivers")[me]
+        address = Address(*where, sender, me)
+        held[sender] = unseal(sealed, address, own.text("channel"), public[sender].text("channel"))
+    found = reveal(held, arrived)
+    tensors = {name: as_rows(texts.values(), SHARE_BYTES) for name, texts in found.named.items()}
+    of = {f"{name}_of": list(texts) for name, texts in found.named.items()}
+    save_tensors(revealed, tensors, own.metadata | of)

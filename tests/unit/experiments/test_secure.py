@@ -1,0 +1,129 @@
+"""Secure aggregation is for methods whose server needs sums, which the graph decides."""
+
+from pathlib import Path
+
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.resolution import resolve
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.validation import validate
+from fedstage.storage.yaml_files import load_yaml
+
+METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
+METHODS["fedet_by_index"] = {"like": "fedet", "client_groups": "by_index"}
+SECURE = {"threshold": 5, "clip": 0.5, "most_samples": 500}
+BASE = {
+    "data": {"digits": {"held_out": 100, "server_validation": 20}},
+    "clients": 20,
+    "validation": 0.1,
+    "partition": {"dirichlet": {"alpha": 0.1}},
+    "participants": 8,
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "server": {"steps": 50, "batch_size": 16, "learning_rate": 0.01},
+    "aggregation": {"secure": SECURE},
+    "rounds": 3,
+    "seed": 0,
+}
+
+
+def resolved(method, secure=SECURE, **changes):
+    aggregation = {"secure": secure} | changes.pop("aggregation", {})
+    base = BASE | {"aggregation": aggregation, "method": method} | changes
+    raw = {"title": "a", "base": base, "scales": {"default": None}}
+    (run,) = resolve("a", validate(Experiment, raw, "here"), "default", METHODS)
+    return run.recipe
+
+
+def refused(method, **changes):
+    with pytest.raises(FedstageError) as caught:
+        resolved(method, **changes)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+GROUPS = {"participants": 12, "secure": SECURE | {"threshold": 2}}  # of 3 in each of 4 groups
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedadam", "fedyogi", "fedgkd", "fedntd"])
+def test_methods_that_average_may_use_it(method):
+    assert resolved(method).aggregation.secure.threshold == 5
+
+
+def test_students_of_averaged_models_may_use_it():
+    assert resolved("fedsdd", **GROUPS).aggregation.secure
+    assert resolved("fedeed", **GROUPS, local="fedavg").aggregation.secure
+
+
+@pytest.mark.parametrize(
+    ("method", "stage", "file"),
+    [
+        ("feddf", "logits", "group_0/participant_0.safetensors"),
+        ("fedbe_gaussian", "logits", "group_0/participant_0.safetensors"),
+        ("fedftg", "data_free_distillation", "group_0/participant_0.safetensors"),
+    ],
+)
+def test_the_stage_and_the_file_of_single_clients_are_named(method, stage, file):
+    message = refused(method)
+    assert f"aggregation.secure: stage {stage} reads results/" in message
+    assert f"{file}, which is of a single client or of each by itself" in message
+
+
+def test_one_shot_methods_read_the_models_of_single_clients():
+    message = refused("fens", rounds=1, aggregator_fraction=0.1)
+    assert "aggregation.secure: stage aggregator reads results/local_models/" in message
+
+
+def test_heads_and_label_counts_are_of_single_clients_too():
+    assert "stage head_sharing reads" in refused("fedet_by_index", global_models=2)
+    assert "stage participation reads" in refused("fedavg", participation="by_samples")
+
+
+def test_an_ensemble_of_clients_is_not_evaluated():
+    assert "stage logits reads" in refused("fedavg", evaluate="clients")
+    assert "stage logits reads" in refused("fedavg", evaluate="each_client")
+
+
+SUM = "aggregation.secure: needs updates of which the server needs the sum alone, not "
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "reason"),
+    [
+        ("scaffold", {}, "local = scaffold, which keeps state between rounds"),
+        ("moon", {}, "local = moon, which keeps state between rounds"),
+        ("fednova", {}, "local = fednova, which takes no plain average"),
+        ("fedavg", {"compression": "stc"}, "compression = stc, which leaves out other entries of"),
+        ("fedavg", {"aggregation": {"rule": "median"}}, "aggregation.rule = median, which is no "),
+        ("fedavg", {"staleness": "never"}, "staleness = never, with which updates have different"),
+    ],
+)
+def test_what_else_leaves_clients_is_named(method, changes, reason):
+    assert SUM + reason in refused(method, **changes)
+
+
+def test_running_statistics_are_not_sent():
+    model = {"cnn_small": {"norm": "batch"}}
+    assert "aggregation.batch_norm = average: must be re_estimate" in refused("fedavg", model=model)
+    assert resolved("fedavg", model=model, aggregation={"batch_norm": "re_estimate"})
+
+
+@pytest.mark.parametrize(
+    ("secure", "message"),
+    [
+        ({"threshold": 4}, "threshold = 4: must be more than half of a group's participants, and "
+                           "at most all: 5 to 8"),
+        ({"threshold": 9}, "threshold = 9: must be more than half"),
+        ({"bits": 30}, "bits = 30: at most 29 for 8 participants of a group"),
+        ({"most_samples": 2**29}, "most_samples = 536870912: at most 536870911 for 8 participants"),
+        ({"dropped": {"share": 0.6, "unmask": 0.6}}, "share + masked_input + unmask = 1.2: at mo"),
+    ],
+)  # fmt: skip
+def test_settings_by_which_sums_could_wrap_or_be_split_are_refused(secure, message):
+    assert message in refused("fedavg", secure=SECURE | secure)
+
+
+def test_the_largest_number_of_bits_is_allowed():
+    assert resolved("fedavg", secure=SECURE | {"bits": 29, "most_samples": 2**29 - 1})

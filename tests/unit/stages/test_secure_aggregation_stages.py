@@ -1,0 +1,179 @@
+"""Rounds with secure aggregation, from samples to a model; tests/workflow has real runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.shared.stages import make_all
+
+from fedstage.algorithm.secure.dropouts import STEPS, still_there
+from fedstage.errors import FedstageError
+from fedstage.plan.exposure import BY_CLIENTS, OF_ONE_CLIENT
+from fedstage.plan.graph import File, behind, listed
+from fedstage.plan.training import (
+    ADVERTISE,
+    AGGREGATION,
+    MASKED_INPUT,
+    UNMASK,
+    global_model,
+    participants_table,
+    updates,
+)
+from fedstage.settings.recipes import Recipe
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors
+
+SECURE = {"threshold": 3, "clip": 0.5, "bits": 24, "most_samples": 300}
+BASE = {
+    "data": {"digits": {"test": 1000, "held_out": 50}},
+    "clients": 5,
+    "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 5}},
+    "participants": 4,
+    "model": "logistic_regression",
+    "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+    "seed": 0,
+}
+
+
+def of(secure=SECURE, **changes):
+    aggregation = changes.pop("aggregation", {}) | ({"secure": secure} if secure else {})
+    return Recipe.model_validate(BASE | changes | {"aggregation": aggregation})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def made(recipe, rounds=1):
+    model = global_model(recipe, rounds, 0)
+    make_all(model)
+    return load_tensors(model)
+
+
+def dropping(step):
+    """Dropouts before a step: by the seed one participant of the first round."""
+    return SECURE | {"dropped": {step: 0.25}}
+
+
+def gone(recipe, step):
+    rows = load_table(Path(participants_table(recipe, 1, 0)), ["round", "client"]).to_pylist()
+    return [row["client"] for row in rows if not still_there(recipe, row, step)]
+
+
+def width_of_mean(recipe, samples):
+    """The largest error of a mean of quantised changes, as wide as a step of each participant."""
+    secure = recipe.aggregation.secure
+    step = 2 * secure.clip / (2**secure.bits - 1)
+    uniform = recipe.aggregation.weights == "uniform"
+    return step if uniform else step * recipe.participants * secure.most_samples / samples
+
+
+@pytest.mark.parametrize("weights", ["samples", "uniform"])
+@pytest.mark.parametrize("bits", [24, 8])
+def test_weights_are_those_of_a_plain_run_up_to_rounding(here, weights, bits):
+    recipe = of(SECURE | {"bits": bits}, aggregation={"weights": weights})
+    plain, expected = made(of(None, aggregation={"weights": weights}))
+    found, metadata = made(recipe)
+    assert metadata == expected
+    most = width_of_mean(recipe, metadata["samples"])
+    differences = [float((found[name] - plain[name]).abs().max()) for name in plain]
+    assert max(differences) <= most + 1e-7  # which fp32 adds
+    assert bits > 8 or max(differences) > 1e-4
+
+
+@pytest.mark.parametrize("optimizer", ["adam", {"momentum": {"beta": 0.5}}])
+def test_server_optimisers_go_on_from_the_mean_change(here, optimizer):
+    aggregation = {"server_optimizer": optimizer}
+    plain, _ = made(of(None, aggregation=aggregation), rounds=2)
+    found, _ = made(of(aggregation=aggregation), rounds=2)
+    for name in plain:
+        assert torch.allclose(found[name], plain[name], atol=1e-3)
+
+
+def test_a_participant_that_drops_out_late_counts_and_one_that_drops_out_early_does_not(here):
+    """The sum is that of the others' updates, recomputed from their files."""
+    for step in STEPS:
+        recipe = of(dropping(step))
+        model, metadata = made(recipe)
+        missing = gone(recipe, step)
+        assert len(missing) == 1
+        table = load_table(Path(participants_table(recipe, 1, 0))).to_pylist()
+        assert [row["client"] for row in table if row["dropped"]] == (
+            [] if step == "unmask" else missing
+        )
+        counted = [load_tensors(file) for file in updates(recipe, 1, 0)]
+        counted = [one for one in counted if step == "unmask" or one[1]["client"] not in missing]
+        samples = sum(update["samples"] for _, update in counted)
+        assert metadata["samples"] == samples
+        for name, value in model.items():
+            parts = (w[f"model/{name}"].double() * m["samples"] / samples for w, m in counted)
+            assert torch.allclose(value.double(), sum(parts), atol=1e-5)
+
+
+def test_too_few_stop_the_round_in_one_line(here):
+    recipe = of(SECURE | {"dropped": {"masked_input": 1.0}})
+    with pytest.raises(FedstageError) as caught:
+        made(recipe)
+    assert str(caught.value) == (
+        "round 1, group 0: 0 participants answered in the step 'masked input' of secure "
+        "aggregation: needs aggregation.secure.threshold = 3"
+    )
+
+
+def test_a_client_with_more_samples_than_the_bound_is_named(here):
+    with pytest.raises(FedstageError, match=r"^aggregation.secure.most_samples = 3: must be at "):
+        made(of(SECURE | {"most_samples": 3}))
+
+
+def test_no_job_of_the_server_reads_what_tells_of_one_client():
+    recipe = of()
+    jobs = behind([global_model(recipe, 2, 0)])
+    seen = [
+        file
+        for job in jobs
+        if job.stage not in BY_CLIENTS
+        for files in job.inputs.values()
+        for file in listed(files)
+        if isinstance(file, File)
+    ]
+    assert {file.job.stage for file in seen} & BY_CLIENTS == {ADVERTISE, MASKED_INPUT, UNMASK}
+    assert {file.output for file in seen if file.job.stage is ADVERTISE} == {"public"}
+    assert not [file for file in seen if file.job.stage in OF_ONE_CLIENT]
+
+
+def test_the_server_does_not_learn_samples_and_losses(here):
+    recipe = of()
+    made(recipe)
+    table = load_table(Path(AGGREGATION(recipe, 1, 0, output="participants"))).to_pydict()
+    for column in ("samples", "steps", "loss", "distance"):
+        assert set(table[column]) == {None}
+    keys, shares, vector, revealed = 64, 4 * 82, 4 * 651, 4 * 33
+    assert table["bytes_up"] == [keys + shares + vector + revealed] * 4
+    assert table["bytes_down"] == [4 * 650 + 4 * keys + 4 * 82 + 4 * 4] * 4
+
+
+def test_a_sample_is_in_a_plain_update_and_not_in_a_masked_one(here):
+    """The change of a linear model after a step on one sample is a multiple of this sample.
+
+    Row c of the change of the weights is (p_c - y_c) x, and of the biases p_c - y_c (Phong et al.
+    2018), so that their quotient is x.
+    """
+    recipe = of(client={"steps": 1, "batch_size": 1, "learning_rate": 0.05})
+    made(recipe)
+    update, place = load_tensors(updates(recipe, 1, 0)[0])
+    start, _ = load_tensors(global_model(recipe, 0, 0))
+    weights, biases = (name for name in sorted(start, key=lambda name: -start[name].dim()))
+    change = {name: (update[f"model/{name}"] - start[name]).double().numpy() for name in start}
+    pixels = change[weights] / change[biases][:, None]
+    assert np.abs(pixels - pixels.mean(0)).max() < 1e-2 * np.abs(pixels).max()  # all rows agree
+
+    vector, _ = load_tensors(MASKED_INPUT(recipe, 1, 0, place["participant"]))
+    numbers = vector["vector"].numpy()[:-1].astype(np.float64) / 2**24 - 0.5
+    flat = dict(
+        zip(sorted(start), np.split(numbers, [start[sorted(start)[0]].numel()]), strict=True)
+    )
+    guessed = flat[weights].reshape(start[weights].shape) / flat[biases][:, None]
+    correlation = np.corrcoef(guessed)[~np.eye(len(guessed), dtype=bool)]
+    assert np.abs(correlation).max() < 0.6  # of rows that would all be the sample

@@ -1,0 +1,45 @@
+"""Secure aggregation in real runs: what is averaged, what is kept, and who sees what."""
+
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+SEGMENT = {"granularity": "segment", "segment_rounds": 2}
+SECURE = {"threshold": 3, "clip": 0.5, "bits": 24, "most_samples": 1000}
+#: Of 4 participants in 3 rounds some drop out before each step, and never more than one a round.
+DROPPED = {"share": 0.1, "masked_input": 0.1, "unmask": 0.1}
+
+
+def configured(project, methods=("fedavg",), execution=None, rounds=3, **secure):
+    settings = {"clients": 6, "participants": 4, "rounds": rounds}
+    aggregation = {"secure": SECURE | secure} if secure is not None else {}
+    execution = {"execution": execution} if execution else {}
+    return project.configure(
+        methods=list(methods), aggregation=aggregation, **settings, **execution
+    )
+
+
+@pytest.fixture(scope="module")
+def by_participant(new_project):
+    project = configured(new_project(), dropped=DROPPED)
+    project.make()
+    return project
+
+
+def test_segments_give_the_same_bytes(by_participant, new_project):
+    other = configured(new_project(), execution=SEGMENT, dropped=DROPPED)
+    assert other.make().jobs["masked_input"] == 0
+    assert other.results() == by_participant.results()
+
+
+def test_some_participants_have_dropped_out(by_participant):
+    tables = by_participant.files("results/training/*/*/*/participants.parquet")
+    dropped = [pq.read_table(by_participant.path / path)["dropped"].to_pylist() for path in tables]
+    assert [len(rows) for rows in dropped] == [4, 4, 4]
+    assert 0 < sum(map(sum, dropped)) < 12
+
+
+def test_no_secret_stays(by_participant):
+    assert by_participant.files("results/training/*/*/*/secure/*_shares.*")
+    assert not by_participant.files("results/training/*/*/*/secure/*_private.*")

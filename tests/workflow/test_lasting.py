@@ -42,6 +42,7 @@ def aim_elsewhere(project):
     config = yaml.safe_load(path.read_text())
     config["experiments"]["another"] = config["experiments"]["tiny"]
     path.write_text(yaml.safe_dump(config | {"targets": ["another"]}))
+    return project
 
 
 def fedstage(project, *arguments):
@@ -91,11 +92,11 @@ def test_tables_curves_and_claims_are_made_of_scores_of_several_machines(
 ):
     second = with_seeds(new_project(), [1])
     second.make()
-    aim_elsewhere(second)
+    elsewhere = aim_elsewhere(with_seeds(new_project(), [0]))
     files = [one.path / "results/tables/tiny/default.scores.csv" for one in (second, first)]
     fedstage(first, "scores", "merge", *files, "-o", tmp_path / "both.csv")
     printed = fedstage(
-        second,
+        elsewhere,
         "scores",
         "present",
         tmp_path / "both.csv",

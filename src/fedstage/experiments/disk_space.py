@@ -65,6 +65,8 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
             size = _model_size(run.recipe.data, model_of(run.recipe, group))
             # Participants of groups that are drawn are filled once in as many times on average.
             update = size * _update_parts(run.recipe) // (groups_drawn(run.recipe) or 1)
+            if run.recipe.participation == "poisson":
+                update = update * run.recipe.participants // run.recipe.clients
             models = (aggregated_model(*place), global_model(*place))
             trained = updates(*place)
             every = keep != "needed" or round_ == run.length.rounds

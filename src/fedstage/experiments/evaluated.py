@@ -28,6 +28,7 @@ def check_evaluated(
         )
     _check_client(f"{where}: evaluate_client = {length.evaluate_client}", recipe, length)
     if isinstance(recipe, Recipe):
+        _check_private(where, recipe, length)
         _check_trained(where, recipe, length)
         _check_present(where, recipe, length)
 
@@ -74,6 +75,16 @@ def _check_present(where: str, recipe: Recipe, length: RunLength) -> None:
                 f"round {round_} with withdraw_stale = true; use global_model, or another "
                 "evaluate_every"
             )
+
+
+def _check_private(where: str, recipe: Recipe, length: RunLength) -> None:
+    """Refuse to score single clients' models, to which no noise is added."""
+    hidden = recipe.privacy is not None and recipe.privacy.client is not None
+    if hidden and set(getattr(length.evaluate, "members", ())) - {"aggregated"}:
+        raise FedstageError(
+            f"{where}: evaluate = {length.evaluate.name!r}: must be global_model or aggregated "
+            "with privacy.client, because no noise is added to single clients' models"
+        )
 
 
 def why_untrained(recipe: Recipe) -> str | None:

@@ -399,12 +399,16 @@ def restricted(config: Any, names: frozenset[str]) -> Any:
 
 
 def _with_defaults(settings: Settings | None, read: set[str]) -> Settings | None:
-    """Return settings whose fields are at their defaults unless they are read."""
+    """Return settings whose fields, and those in them, are at their defaults unless read."""
     if settings is None:
         return None
+    whole = {name.partition(".")[0] for name in read}
     unread = {
         name: info.default
         for name, info in type(settings).model_fields.items()
-        if name not in read and not info.is_required()
+        if name not in whole and not info.is_required()
     }
+    for name in whole - read:
+        below = {part.removeprefix(f"{name}.") for part in read if part.startswith(f"{name}.")}
+        unread[name] = _with_defaults(getattr(settings, name), below)
     return settings.model_copy(update=unread)

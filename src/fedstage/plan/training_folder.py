@@ -29,6 +29,8 @@ def training_name(recipe: Recipe) -> str:
         method += f"-{recipe.compression.name}" + ("" if keeps_changes(recipe) else "_memoryless")
     if recipe.aggregation.rule.name != "average":
         method += f"-{recipe.aggregation.rule.name}"
+    if recipe.privacy is not None:
+        method += "-private"
     if optimises(recipe):
         method += f"-{recipe.aggregation.server_optimizer.name}"
     if recipe.global_models > 1:
@@ -45,7 +47,9 @@ def training_name(recipe: Recipe) -> str:
 TEACHING = (
     "ensemble", "global_trainer", "distillation", "server", "public", "generator", "head_sharing",
 )  # fmt: skip
-_BASE = (*Recipe.model_fields.keys() - set(TEACHING),)
+#: Without the delta, which determines no weights.
+_PRIVACY = tuple(f"privacy.client.{name}" for name in ("clip", "noise"))
+_BASE = (*Recipe.model_fields.keys() - {"privacy", *TEACHING}, *_PRIVACY)
 
 
 def _of_all(recipe: Recipe) -> Iterable[str]:

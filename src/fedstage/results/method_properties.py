@@ -62,6 +62,11 @@ def properties(recipe: Recipe, length: RunLength) -> Properties:
             "properties: client_groups = 'drawn': must be 'by_index', because edges do not tell "
             "how many of a group's participants are filled"
         )
+    if recipe.participation == "poisson":
+        raise FedstageError(
+            "properties: participation = 'poisson': must be another, because edges do not tell how "
+            "many participants are filled"
+        )
     round_ = length.rounds
     edges = jobs_of(recipe, round_ + 1, first=round_)
     return Properties(

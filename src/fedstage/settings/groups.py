@@ -32,6 +32,7 @@ class Groups(Settings):
     lacks: ClassVar[Lacks] = {
         "no server_model": ("", Trait.SERVER_MODEL),
         "client_groups=drawn": ("by which their number is drawn", Trait.FIXED_GROUPS),
+        "participation=poisson": ("by which their number is drawn", Trait.FIXED_GROUPS),
         "architectures": ("", Trait.ALIKE),
         "head_sharing": (
             "which reaches all models in every round",
@@ -39,15 +40,17 @@ class Groups(Settings):
             Trait.PLAIN_AVERAGE,
             Trait.ONLY_AVERAGED,
             Trait.ALIKE,
+            Trait.CLIPPED,
         ),
     }
     clients: Positive
     """Number of clients."""
     participants: Positive
     """Participants of a round."""
-    participation: Literal["uniform", "by_samples", "in_turn"] = "uniform"
+    participation: Literal["uniform", "by_samples", "in_turn", "poisson"] = "uniform"
     """Participants are drawn uniformly, or in proportion to their samples, or come in turn, in the
-    order of their numbers.
+    order of their numbers; or each client takes part by itself with probability `participants` /
+    `clients`, so that rounds have as many on average.
     """
     staleness: Staleness = Synchronised(name="none")
     """How many rounds old the models are from which participants start."""
@@ -109,12 +112,23 @@ class Groups(Settings):
                 f"participants = {self.participants}: at least {needed}, one for each group"
                 f"{trained}"
             )
+        if self.participation == "poisson":
+            yield from self._check_poisson()
         if self.architectures:
             yield from self._check_architectures()
         if self.head_sharing:
             yield from self._check_head_sharing()
         if self.client_architectures:
             yield from self._check_client_architectures()
+
+    def _check_poisson(self) -> Iterator[str]:
+        if len(client_groups(self)) > 1:
+            yield (
+                f"global_models = {self.global_models}: a single group that clients train with "
+                "participation = poisson, by which their number is drawn"
+            )
+        if self.staleness.name != "none":
+            yield f"staleness = {self.staleness.name!r}: must be none with participation = poisson"
 
     def _check_architectures(self) -> Iterator[str]:
         if len(self.architectures) != self.global_models:
@@ -197,11 +211,13 @@ def group_participants(recipe: Groups, group: int) -> range:
     """Return the participants of a round that train a group; the server's group has none.
 
     Where each client has a group of its own, every group has as many participants as the round,
-    and most of them are absent.
+    and most of them are absent. Where clients take part independently, there is one for each.
     """
     groups = client_groups(recipe)
     if group not in groups:
         return range(0)
+    if recipe.participation == "poisson":
+        return range(recipe.clients)
     number, size = group - groups.start, recipe.participants
     if recipe.client_groups == "drawn":
         return range(number * size, (number + 1) * size)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
 from fedstage.settings.models import Head
-from fedstage.settings.traits import KEEPING, OF_STUDENTS, Lacks, Needs, Trait
+from fedstage.settings.traits import KEEPING, OF_STUDENTS, SCALED, Lacks, Needs, Trait
 
 Exchanged = Literal["weights", "logits", "features"]  # by clients, which learn from it
 
@@ -87,6 +87,7 @@ class Scaffold(LocalTraining):
         "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.FIXED_GROUPS, Trait.AVERAGE),
         "control": (Trait.ALIKE,),
     }
+    lacks: ClassVar[Lacks] = {"name": ("whose control variates are sent, too", Trait.CLIPPED)}
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     """A client's new variate is the gradient of all its data at the model that starts the round
@@ -95,9 +96,7 @@ class Scaffold(LocalTraining):
     control: Literal["per_model", "shared"] = "per_model"
     """Control variates are kept for each global model, or shared by all."""
     weights: Literal["uniform", "samples"] = "uniform"
-    """The server's variate weights clients equally, as published, or by their samples, as in
-    FLamby's code.
-    """
+    """The server's variate weights clients equally, as published, or by samples (FLamby)."""
 
     def _faults(self) -> Iterator[str]:
         if self.control == "shared" and self.weights != "uniform":
@@ -115,9 +114,7 @@ class FedNova(LocalTraining):
     """
 
     needs: ClassVar[Needs] = {"name": (Trait.SGD, Trait.AVERAGE)}
-    lacks: ClassVar[Lacks] = {
-        "name": ("which takes no plain average", Trait.PLAIN_AVERAGE, Trait.SUM)
-    }
+    lacks: ClassVar[Lacks] = {"name": ("which takes no plain average", *SCALED)}
     name: Literal["fednova"]
 
 

@@ -29,6 +29,7 @@ from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.privacy import Privacy, check_privacy
 from fedstage.settings.prototypes import Prototypes
 from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
@@ -55,6 +56,7 @@ class Recipe(Groups):
 
     uses: ClassVar[Mapping[str, str]] = {
         "compression": "algorithm.exchange.compression",
+        "privacy": "algorithm.aggregation.private_mean",
         "staleness": "algorithm.aggregation.asynchronous",
     }
     needs: ClassVar[Needs] = {"start_of": (Trait.SERVER_MODEL,)}
@@ -82,6 +84,8 @@ class Recipe(Groups):
     """How updates are compressed."""
     aggregation: Aggregation = Aggregation()
     """How clients' models become one."""
+    privacy: Privacy | None = None
+    """Noise that hides clients in global models."""
     ensemble: EnsembleTrainer | None = None
     """What teaches students, or clients."""
     global_trainer: GlobalTrainer | None = Field(default=None, alias="global")
@@ -143,6 +147,7 @@ class Recipe(Groups):
         yield from clashes(self.declarations())
         yield from check_number(self, self.aggregation.rule)
         yield from self._check_secure()
+        yield from check_privacy(self)
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "

@@ -40,6 +40,7 @@ class Trait(StrEnum):
     SUM = "updates of which the server needs the sum alone"
     ONLY_AVERAGED = "global models that are the old ones with averaged changes"
     STATISTICS = "global models with running statistics"
+    CLIPPED = "changes of models that are all that clients send, because nothing else is clipped"
     # Of students, and of their teachers.
     SERVER = "the server's settings"
     ENSEMBLE = "an ensemble that teaches, clients, aggregated or bayesian"
@@ -77,6 +78,9 @@ OF_STUDENTS = (Trait.KEPT, Trait.BUFFERED, Trait.JUDGED, Trait.SUBSETS, Trait.AU
 
 #: What clients that keep a model each need.
 KEEPING = (Trait.SERVER, Trait.LASTING_GROUPS)
+
+#: What trainers lack that scale changes, by which averages and what clients send are no plain ones.
+SCALED = (Trait.PLAIN_AVERAGE, Trait.CLIPPED, Trait.SUM)
 
 #: What steps of students and clients lack that only run as they are written.
 UNRECORDED = (Trait.COMPILED, Trait.GRAPHS)

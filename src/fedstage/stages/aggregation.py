@@ -71,9 +71,10 @@ def aggregation(
     """Average the updates of a group; write the model, its participants and the round state.
 
     Participants that diverged do not count; if all did, or there are none, the group keeps the
-    model and the state that it started from. Depending on the settings, the parameters change by a
-    step of a server optimiser, and the change of the global model is compressed, too. With secure
-    aggregation no updates are read, but what `masked_input` and `unmask` make of them.
+    model and the state that it started from, but for noise that hides clients. Depending on the
+    settings, the parameters change by a step of a server optimiser, and the change of the global
+    model is compressed, too. With secure aggregation no updates are read, but what `masked_input`
+    and `unmask` make of them.
 
     The papers do not mention the running statistics of batch normalisation. They are, by setting
 
@@ -99,11 +100,11 @@ def aggregation(
     features = _features_sent(recipe, group, info)
     group_round = GroupRound(
         recipe, group, received, begun, parameters, old_state, sent, features,
-        _read_bases(read, received), labels,
+        _read_bases(read, received), labels, metadata["round"],
     )  # fmt: skip
     mean = masked.mean(group_round) if masked else None
     weights, memory = next_model_by(group_round, mean.change) if mean else next_model(group_round)
-    if (mean or group_round.answered) and re_estimates(recipe):
+    if (mean or group_round.answered or group_round.private) and re_estimates(recipe):
         if read.public is None:
             raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
         device = prepare(recipe.numerics)

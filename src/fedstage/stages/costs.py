@@ -5,12 +5,14 @@ from pathlib import Path
 
 from fedstage.results.costs.figure import describe_costs, draw_costs
 from fedstage.results.costs.seconds import seconds_of
-from fedstage.results.costs.table import COLUMNS, shown_costs
+from fedstage.results.costs.table import COLUMNS, PRIVATE, shown_costs
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
+from fedstage.results.privacy import guarantee
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import write_exact
 from fedstage.results.tables.documents import write_document
+from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import for_people, settings_for_people
 from fedstage.results.tables.measured import read_metrics
 from fedstage.settings.scores import Metric
@@ -29,6 +31,8 @@ def costs(
 ) -> None:
     """Put accuracy, bytes, seconds of clients and server, and memory of each method in one table.
 
+    Where any method has privacy, epsilon and delta stand next to accuracy.
+
     Parameters
     ----------
     communicated : Path
@@ -43,11 +47,15 @@ def costs(
     experiment = read_runs_file(runs)
     metric, people = experiment.metric, for_people(experiment)
     sent = load_table(communicated, ["bytes", "memory_bytes"]).to_pylist()
-    measured = [
+    measured: list[dict[str, Cell]] = [
         _costs(run, metric, moved) for run, moved in zip(experiment.runs, sent, strict=True)
     ]
+    if any("epsilon" in costs for costs in measured):
+        none: dict[str, Cell] = {column.name: None for column in PRIVATE}
+        measured = [none | costs for costs in measured]
     pairs = list(zip(experiment.runs, measured, strict=True))
-    write_exact([run.settings | costs for run, costs in pairs], COLUMNS, csv=csv, parquet=parquet)
+    rows = [run.settings | costs for run, costs in pairs]
+    write_exact(rows, (*COLUMNS, *PRIVATE), csv=csv, parquet=parquet)
     labelled = [settings_for_people(run.settings, experiment) | costs for run, costs in pairs]
     axes, title = (people.rows, people.columns), experiment.title
     source = (
@@ -62,7 +70,7 @@ def costs(
     save_figure(draw_costs(labelled, *axes, metric, looks, experiment.bands), figure, caption)
 
 
-def _costs(run: ExperimentRun, metric: Metric, moved: Mapping[str, float]) -> dict[str, float]:
+def _costs(run: ExperimentRun, metric: Metric, moved: Mapping[str, float]) -> dict[str, Cell]:
     """Return what a run reaches and costs, by the columns of files."""
     seconds = seconds_of(Path(), run.candidates[run.which()].parts)
     return {
@@ -71,4 +79,5 @@ def _costs(run: ExperimentRun, metric: Metric, moved: Mapping[str, float]) -> di
         "clients_s": seconds.clients,
         "server_s": seconds.server,
         "memory_bytes": moved["memory_bytes"],
+        **guarantee(run),
     }

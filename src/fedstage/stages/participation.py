@@ -7,7 +7,7 @@ import numpy as np
 
 from fedstage.data.client_groups import by_group, draw_groups
 from fedstage.data.label_counts import read_counts
-from fedstage.data.participation import SCHEMA, table
+from fedstage.data.participation import SCHEMA, draw_independently, table
 from fedstage.plan.inputs import ParticipationInputs
 from fedstage.plan.staleness import base_of
 from fedstage.settings.participants import PlanSettings
@@ -34,9 +34,17 @@ def participation(
         counts = read_counts(read.histogram)
         samples = np.array([sum(counts.get(client, {}).values()) for client in range(plan.clients)])
     order = plan.participation == "in_turn"
-    key = (plan.clients, plan.participants, plan.seed, first, last)
+    independent = plan.participation == "poisson"
+    participants = plan.clients if independent else plan.participants
+    key = (plan.clients, participants, plan.seed, first, last)
     rows = table(*key, plan.binding, samples, order)
     drawn: dict[str, Any] = {name: column.tolist() for name, column in rows.items()}
+    if independent:
+        drawn["client"] = [
+            client
+            for round_ in range(first, last + 1)
+            for client in draw_independently(plan.clients, plan.participants, plan.seed, round_)
+        ]
     if plan.groups is not None:
         drawn = by_group(rows, draw_groups(plan.clients, plan.groups, plan.seed), plan.groups)
     how = plan.delays or Delays()

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.participation import SCHEMA, draw, draw_by_samples, in_turn, table
+from fedstage.data.participation import (
+    SCHEMA,
+    draw,
+    draw_by_samples,
+    draw_independently,
+    in_turn,
+    table,
+)
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import block_of
 
@@ -157,3 +164,20 @@ def test_rounds_can_be_imported_without_heavy_packages():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_clients_that_take_part_by_themselves_are_independent():
+    clients, expected, rounds = 5, 2, 6000
+    drawn = [draw_independently(clients, expected, 0, t) for t in range(1, rounds + 1)]
+    assert {len(one) for one in drawn} == {clients}
+    present = np.array([[client in one for client in range(clients)] for one in drawn])
+    assert np.abs(present.mean(0) - 0.4).max() < 0.03
+    assert np.abs(np.corrcoef(present.T)[~np.eye(clients, dtype=bool)]).max() < 0.06
+    assert {int(row.sum()) for row in present} == {0, 1, 2, 3, 4, 5}
+
+
+def test_clients_that_take_part_by_themselves_come_first_and_are_the_first_of_a_draw():
+    chosen = draw_independently(50, 10, 3, 7)
+    number = 50 - chosen.count(None)
+    assert chosen[:number] == draw(50, number, 3, 7).tolist()
+    assert draw_independently(5, 5, 3, 7) == draw(5, 5, 3, 7).tolist()

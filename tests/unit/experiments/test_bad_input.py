@@ -1160,6 +1160,17 @@ BAD_CONFIGURATIONS = [
         name="own",
     ),
     method(
+        {
+            "local": "fedavg",
+            "aggregation": {"weights": "uniform"},
+            "privacy": {"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}},
+            "evaluate": "clients",
+        },
+        "method own",
+        "evaluate = 'clients': must be global_model or aggregated with privacy.client",
+        name="own",
+    ),
+    method(
         {"local": "fedavg", "aggregation": {"rule": "mode"}},
         "aggregation.rule = 'mode'",
         "'average', 'median', 'trimmed_mean', 'krum'",

@@ -104,6 +104,11 @@ REACH = {
     "client": ({**CLIENT, "momentum": 0.5}, {*ROUNDS, *LOCAL}),
     "compression": ({"stc": {"downstream": False}}, ROUNDS),
     "aggregation": ({"weights": "uniform"}, ROUNDS),
+    "privacy": (
+        {"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}},
+        ROUNDS,
+        {"aggregation": {"weights": "uniform"}, "ensemble": "aggregated"},
+    ),
     "ensemble": ("aggregated", {"taught"}),
     "global": ({"basic": {"warm_up": 1}}, {"taught"}),
     "distillation": ("l1", {"taught"}),
@@ -118,6 +123,18 @@ REACH = {
     "numerics": ({"threads": 2}, {*ROUNDS, *LOCAL}),
     "seed": (1, {"partition", "participation", "initial", *ROUNDS, *LOCAL}),
 }
+
+
+def test_a_delta_of_privacy_determines_no_weights():
+    def of(**how):
+        private = {"privacy": {"client": {"clip": 0.5, "noise": 1.0} | how}}
+        return recipe(aggregation={"weights": "uniform"}, **private)
+
+    stated = of(delta=0.01)
+    assert ids_that_differ(of(), stated) == set()
+    assert ids_that_differ(stated, of(delta=0.02)) == set()
+    assert ids_that_differ(stated, of(delta=0.01, noise=2.0)) == ROUNDS
+    assert ids_that_differ(stated, of(delta=0.01, clip=0.25)) == ROUNDS
 
 
 def ids_that_differ(one, other):

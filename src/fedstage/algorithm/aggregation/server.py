@@ -17,6 +17,7 @@ from fedstage.algorithm.aggregation.averages import (
     mean_change,
     move_towards,
 )
+from fedstage.algorithm.aggregation.private_mean import private_mean
 from fedstage.algorithm.aggregation.rules import combined
 from fedstage.algorithm.aggregation.server_optimizers import server_step
 from fedstage.algorithm.exchange import round_state
@@ -27,6 +28,7 @@ from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
 from fedstage.plan.participants import binding
 from fedstage.plan.taught import was_taught
+from fedstage.randomness import torch_generator
 from fedstage.settings.exchange import (
     caches_labels,
     exchanges_features,
@@ -38,6 +40,7 @@ from fedstage.settings.exchange import (
 )
 from fedstage.settings.groups import group_participants
 from fedstage.settings.model_rules import ModelRule
+from fedstage.settings.privacy import ClientPrivacy, expected_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors, Weights, together
 
@@ -61,11 +64,18 @@ class GroupRound:
     # Where labels are kept: how many logits of others a participant receives, by how many rounds
     # ago it last took part.
     received_before: Callable[[int | None], int] | None = None
+    round: int = 0  # t, of which noise is drawn
 
     @cached_property
     def answered(self) -> list[Update]:
         """The updates of participants that did not diverge."""
         return answered(self.received)
+
+    @property
+    def private(self) -> ClientPrivacy | None:
+        """The noise that hides clients, if any does."""
+        privacy = self.settings.privacy
+        return None if privacy is None else privacy.client
 
     @property
     def trainer(self) -> LocalTrainer[Any]:
@@ -78,13 +88,15 @@ def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
 
     Of the updates, the start and the state one tensor at a time is read.
 
-    If all participants diverged, or there are none, or no weights travel, both stay as they were.
-    Running statistics that are to be estimated are not estimated yet.
+    If all participants diverged, or there are none, or no weights travel, both stay as they were;
+    but where noise hides clients, it hides that there are none, too. Running statistics that are to
+    be estimated are not estimated yet.
     """
-    if not group.answered or not weights_travel(group.settings):
+    hidden = group.private is not None
+    if not (group.answered or hidden) or not weights_travel(group.settings):
         return group.start, round_state.server_memory(group.state)
-    averages = group.settings.aggregation.rule.name == "average"
-    model, moments = _step(group) if averages else _step_by_rule(group)
+    averages = group.settings.aggregation.rule.name == "average" and not hidden
+    model, moments = _step(group) if averages else _towards(group, _target(group))
     residual: Weights = {}
     compression = group.settings.compression
     if compression.name == "stc" and compression.downstream:
@@ -128,8 +140,29 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
     return _moved(group, buffers, change)
 
 
-def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
-    """Return what a rule makes of all models, with its parameters moved by the server's step."""
+def _target(group: GroupRound) -> Weights:
+    """Return what a rule makes of all models, or their mean with noise."""
+    return _by_rule(group) if group.private is None else _with_noise(group, group.private)
+
+
+def _with_noise(group: GroupRound, noise: ClientPrivacy) -> Weights:
+    """Return the mean of clipped changes with noise; buffers stay as they were."""
+    recipe, k = group.settings, group.number
+    for update in group.answered:
+        if update.payload:
+            raise FedstageError(
+                f"local = {recipe.local.name}: sends {min(update.payload)!r} in addition to "
+                "weights, which privacy.client does not clip; choose another local trainer"
+            )
+    generator = torch_generator(recipe.seed, "aggregation", group.round, k, "noise")
+    expected = expected_participants(recipe, k)
+    models = [update.weights for update in group.answered]
+    mean = private_mean(noise, models, group.parameters, expected, generator)
+    return dict(group.start) | mean
+
+
+def _by_rule(group: GroupRound) -> Weights:
+    """Return what a rule makes of all models."""
     settings, updates = group.settings.aggregation, group.answered
     rule = settings.rule
     assert isinstance(rule, ModelRule), "averages have a path of their own"
@@ -141,7 +174,12 @@ def _step_by_rule(group: GroupRound) -> tuple[Weights, Weights]:
             f"{group.settings.local.name}, which scales the changes of an average"
         )
     models = [dict(update.weights) for update in updates]
-    model = combined(rule, models, shares, dict(group.parameters))
+    return combined(rule, models, shares, dict(group.parameters))
+
+
+def _towards(group: GroupRound, model: Weights) -> tuple[Weights, Weights]:
+    """Return a model with its parameters moved by the server's step, and the step's moments."""
+    settings = group.settings.aggregation
     if settings.server_optimizer.name == "average":
         return move_towards(group.start, model, settings.learning_rate, group.parameters), {}
     return _moved(group, model, mean_change(group.start, [model], [1.0], group.parameters))

@@ -15,7 +15,15 @@ from fedstage.results.tables.columns import (
     known,
     text_table,
 )
-from fedstage.results.tables.labels import NOTHING, head_of, human_bytes, show_value, signed
+from fedstage.results.tables.labels import (
+    NOTHING,
+    PRIVACY_LEGEND,
+    head_of,
+    human_bytes,
+    show_epsilon,
+    show_value,
+    signed,
+)
 from fedstage.settings.scores import Metric
 
 _MIB = 2**20
@@ -55,6 +63,11 @@ COLUMNS = (
         average(lambda size: f"{size / _MIB:.2f}")),
 )  # fmt: skip
 
+#: Further columns of files where any run has privacy, and what people read of them.
+PRIVATE = (Column("epsilon"), Column("delta"))
+_GUARANTEE = Column("guarantee", "ε", PRIVACY_LEGEND,
+    lambda pairs: show_epsilon(*max(pairs)) if pairs else NOTHING)  # fmt: skip
+
 
 def shown_costs(
     runs: Iterable[Row], rows: Sequence[str], columns: Sequence[str], metric: Metric
@@ -71,8 +84,13 @@ def shown_costs(
         block = place[: len(columns)]
         differences = _differences(same, first.setdefault(block, same))
         cells = known(same, COLUMNS) | {"difference": differences}
+        cells["guarantee"] = [
+            (run["epsilon"], run["delta"]) for run in same if run.get("epsilon") is not None
+        ]
         blocks.setdefault(block, []).append(([*map(show_value, place)], cells))
     score, *others = COLUMNS
+    if any(cells["guarantee"] for lines in blocks.values() for _, cells in lines):
+        others.insert(1, _GUARANTEE)
     return text_table(
         axes,
         [line for lines in blocks.values() for line in lines],

@@ -97,6 +97,11 @@ def _clients(recipe: Recipe, edges: Edges, rounds: int) -> dict[Job, int]:
             f"simulation: participation = {recipe.participation!r}: must be uniform or in_turn, "
             "because the partition is not known before it is made"
         )
+    if recipe.participation == "poisson":
+        raise FedstageError(
+            "simulation: participation = 'poisson': must be uniform or in_turn, because most "
+            "participants are absent where each client takes part by itself"
+        )
     if groups_drawn(recipe):
         raise FedstageError(
             "simulation: client_groups = 'drawn': must be 'by_index', because most participants "

@@ -1,7 +1,7 @@
 """How axes, their values and measured numbers are written in tables and figures for people."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from math import isinf, isnan
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,21 @@ def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:
         return NOTHING
     text = f"{mean:.{digits}f}"
     return text if std is None or isnan(std) else f"{text} ± {std:.{digits}f}"
+
+
+#: What a column of epsilon covers.
+PRIVACY_LEGEND = (
+    "of differential privacy, of all global models of a run, for the δ in brackets; the smaller, "
+    f"the more private; {NOTHING}: none. The largest of the seeds. It covers clients' training "
+    "samples, but not that settings were chosen, or stopping, by validation samples of clients."
+)
+
+
+def show_epsilon(epsilon: float, delta: float) -> str:
+    """Write epsilon and its delta: ``2.10 (δ = 1e-05)``; infinite without noise."""
+    if isnan(epsilon):
+        return NOTHING
+    return f"{'∞' if isinf(epsilon) else f'{epsilon:.2f}'} (δ = {delta:g})"
 
 
 def signed(number: float) -> str:

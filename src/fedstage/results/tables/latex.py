@@ -37,6 +37,9 @@ _ESCAPED = str.maketrans(
         "–": "--",
         "α": r"$\alpha$",
         "τ": r"$\tau$",
+        "ε": r"$\varepsilon$",
+        "δ": r"$\delta$",
+        "∞": r"$\infty$",
     }
 )
 _NOTE = (

@@ -10,10 +10,12 @@ import pandas as pd
 from fedstage.results.tables.labels import (
     METRICS,
     NOTHING,
+    PRIVACY_LEGEND,
     head_of,
     human_bytes,
     join_labels,
     mean_and_std,
+    show_epsilon,
     show_value,
     signed,
 )
@@ -25,7 +27,7 @@ from fedstage.results.tables.runs import (
     PUBLISHED,
     PUBLISHED_STD,
 )
-from fedstage.results.tables.summary import is_compared, is_released, metric_of
+from fedstage.results.tables.summary import is_compared, is_private, is_released, metric_of
 from fedstage.settings.scores import Axis, Metric
 
 #: Further columns of a table: whether a row is of a federated method, by default all are, and its
@@ -33,6 +35,7 @@ from fedstage.settings.scores import Axis, Metric
 FEDERATED, BY_SEED = "_federated", "_by_seed"
 _PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
 _RELEASED = "as_released: highest round, no result (%)"
+_EPSILON = "ε"
 
 #: Explanations of the columns.
 _LEGEND = {
@@ -48,6 +51,7 @@ _LEGEND = {
         "the highest of all evaluated rounds, chosen by the very samples that it is measured on. "
         "Some released code reports that; it is here to compare with such numbers only."
     ),
+    _EPSILON: PRIVACY_LEGEND,
     "Seeds": "number of seeds that the values are means of.",
     "Client std (points)": (
         "standard deviation over the clients' models on the common evaluation set, in percentage "
@@ -164,7 +168,7 @@ def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[Key], list[Tex
 
 
 def _further_columns(table: pd.DataFrame, published: str, difference: str) -> list[TextColumn]:
-    """Return the columns of published numbers and of maxima over rounds, where the table has them.
+    """Return the columns of published numbers, maxima over rounds and privacy, if there are any.
 
     `published` and `difference` are the heads of the former.
     """
@@ -175,6 +179,9 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
         columns.append(TextColumn(difference, _differences(table)))
     if is_released(table):
         columns.append(TextColumn(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
+    if is_private(table):
+        guarantees = zip(table["epsilon"], table["delta"], strict=True)
+        columns.append(TextColumn(_EPSILON, [show_epsilon(*one) for one in guarantees]))
     return columns
 
 
@@ -246,6 +253,8 @@ def _pivot_legend(
         legend.append(f"**difference**: {_LEGEND[_DIFFERENCE]}")
     if is_released(table):
         legend.append(f"**{_RELEASED}**: {_LEGEND[_RELEASED]}")
+    if is_private(table):
+        legend.append(f"**{_EPSILON}**: {_LEGEND[_EPSILON]}")
     return legend
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from fedstage.errors import FedstageError
 from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.privacy import guarantee
 from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.settings.scores import SECONDS, Metric
 from fedstage.storage.tables import frame_of, load_table
@@ -17,8 +18,10 @@ AS_RELEASED = "as_released"
 #: Updates of a run that were dropped, and all, where any may be. A table has these columns if any
 #: of its updates was dropped.
 DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int64())])
+#: What a run guarantees by differential privacy, if it does.
+PRIVATE = pa.schema([pa.field("epsilon", pa.float64()), pa.field("delta", pa.float64())])
 #: Columns after the columns of `METRICS_SCHEMA`, of which a run has a value in its last round only.
-OF_RUNS = (AS_RELEASED, *DROPPED.names)
+OF_RUNS = (AS_RELEASED, *DROPPED.names, *PRIVATE.names)
 
 
 def measure(run: ExperimentRun, experiment: ExperimentRuns) -> pd.DataFrame:
@@ -31,7 +34,7 @@ def measure(run: ExperimentRun, experiment: ExperimentRuns) -> pd.DataFrame:
     """
     score: Metric = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
     frame = read_metrics(run.metrics, score)
-    of_run: dict[str, float] = dict(_dropped(run))
+    of_run: dict[str, float] = {**_dropped(run), **guarantee(run)}
     if "maximum" in experiment.also:
         of_run[AS_RELEASED] = _highest(run, frame, score)
     before = [np.nan] * (len(frame) - 1)

@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.results.metrics import METRICS_SCHEMA, arrow_type
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
-from fedstage.results.tables.measured import AS_RELEASED, measure
+from fedstage.results.tables.measured import AS_RELEASED, PRIVATE, measure
 from fedstage.results.tables.score_file import measured_in, read_score_file
 from fedstage.settings.scores import SECONDS, Axis
 
@@ -36,6 +36,7 @@ _TAKEN = {
     *(RUN, METRICS_FILE, PARTITION_FILE, "std", "seeds", "difference"),
     *(DIFFERENCE_LOW, DIFFERENCE_HIGH),
     *(PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS, AS_RELEASED, AS_RELEASED_STD),
+    *PRIVATE.names,
     *METRICS_SCHEMA.names,
 }.difference(_SHARED)
 

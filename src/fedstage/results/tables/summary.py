@@ -11,7 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.results.intervals import welch_interval
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METRICS, join_labels
-from fedstage.results.tables.measured import AS_RELEASED
+from fedstage.results.tables.measured import AS_RELEASED, PRIVATE
 from fedstage.results.tables.runs import (
     AS_RELEASED_STD,
     DIFFERENCE_HIGH,
@@ -113,6 +113,11 @@ def is_released(frame: pd.DataFrame) -> bool:
     return AS_RELEASED in frame
 
 
+def is_private(frame: pd.DataFrame) -> bool:
+    """Whether a frame of runs, or a table, has epsilon of differential privacy."""
+    return set(PRIVATE.names) <= set(frame)
+
+
 def metric_of(table: pd.DataFrame) -> Metric:
     """Return the metric of a table that `summarise` made."""
     return next(metric for metric in METRICS if metric in table)
@@ -126,6 +131,7 @@ def table_schema(
     values = [pa.field(metric, pa.float64()), *VALUES]
     values += COMPARED if is_compared(frame) else []
     values += RELEASED if is_released(frame) else []
+    values += PRIVATE if is_private(frame) else []
     return pa.schema([*keys, *(field for field in values if field.name not in axes)])
 
 
@@ -148,6 +154,8 @@ def _average(cell: pd.DataFrame, place: str, metric: Metric) -> dict[str, Any]:
     if is_released(cell):
         values[AS_RELEASED] = cell[AS_RELEASED].mean()
         values[AS_RELEASED_STD] = cell[AS_RELEASED].std(ddof=1)
+    if is_private(cell):  # the worst of the seeds
+        values |= {name: cell[name].max(skipna=False) for name in PRIVATE.names}
     return values
 
 

@@ -145,3 +145,26 @@ def test_maxima_stand_beside_the_result_under_a_name_that_cannot_be_taken_for_it
     assert heads == ["measured", RELEASED] * 2
     long = lay_out(alone, ["method", "alpha"], [])
     assert RELEASED in [column.head for column in long.columns]
+
+
+PRIVATE = {"epsilon": [2.104, NAN, math.inf, 1.5], "delta": [1e-5, NAN, 1e-3, 1e-5]}
+
+
+def test_a_guarantee_stands_next_to_what_is_measured():
+    layout = pivot(compared(**PRIVATE))
+    texts = {column.group: column.texts for column in layout.columns if column.head == "ε"}
+    assert texts == {
+        "alpha = 1": ["2.10 (δ = 1e-05)", "∞ (δ = 0.001)"],
+        "alpha = 0.1": ["–", "1.50 (δ = 1e-05)"],
+    }
+    (legend,) = [line for line in layout.legend if line.startswith("**ε**")]
+    assert "not that settings were chosen" in legend
+
+
+def test_a_guarantee_is_a_column_of_a_long_table_only_where_there_is_one():
+    heads = [
+        [column.head for column in pivot(table, ("method", "alpha"), ()).columns]
+        for table in (compared(), compared(**PRIVATE))
+    ]
+    assert "ε" not in heads[0]
+    assert "ε" in heads[1]

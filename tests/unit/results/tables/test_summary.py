@@ -205,3 +205,16 @@ def test_maxima_are_averaged_beside_the_last_round_and_change_nothing_else():
     assert row["top1_accuracy"] == plain.iloc[0]["top1_accuracy"] == 61.0
     assert "as_released" not in plain
     assert table_schema(runs(*points), ["method"]).names[-2:] == ["as_released", "as_released_std"]
+
+
+def test_a_guarantee_is_the_worst_of_the_seeds():
+    points = [
+        point("private", seed, 30.0, epsilon=epsilon, delta=1e-5)
+        for seed, epsilon in enumerate((2.0, 3.0))
+    ]
+    frame = runs(*points, point("plain", 0, 31.0, epsilon=math.nan, delta=math.nan))
+    table = summarise(frame, ["method"])
+    assert list(table["epsilon"])[:1] == [3.0]
+    assert math.isnan(table["epsilon"].iloc[1])
+    assert list(table["delta"])[:1] == [1e-5]
+    assert "epsilon" not in summarise(runs(point("plain", 0, 31.0)), ["method"])

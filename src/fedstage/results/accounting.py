@@ -1,0 +1,62 @@
+"""How much privacy noise gives: epsilon for a delta, by the package `dp-accounting`.
+
+A mechanism is (epsilon, delta)-differentially private if for all data D and D' that differ in one
+unit, which is a client or an example, and all sets S of outputs
+
+    P[M(D) in S] <= exp(epsilon) P[M(D') in S] + delta
+
+Each step releases a sum of vectors that are no longer than C, of a sample of all units, with
+Gaussian noise of deviation z C for every number (Abadi et al. 2016; McMahan et al. 2018).
+"""
+
+from functools import cache
+from math import inf
+from typing import Literal
+
+Accountant = Literal["pld", "rdp"]
+
+
+@cache
+def poisson_epsilon(
+    noise: float, rate: float, steps: int, delta: float, accountant: Accountant = "pld"
+) -> float:
+    """Return epsilon where each unit is in a step's sample independently, with probability `rate`.
+
+    Units are added or removed. A rate of 1 means that all units are in every sample.
+
+    Parameters
+    ----------
+    noise : float
+        z, the noise's deviation as a multiple of the largest length; infinite epsilon if it is 0.
+    accountant : str
+        Distributions of privacy loss (Koskela et al. 2020), or Rényi divergences (Mironov 2017),
+        which give a larger bound.
+    """
+    if not noise or not steps:
+        return inf if steps else 0.0
+    import dp_accounting
+    from dp_accounting import pld, rdp
+
+    event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
+    known = pld.PLDAccountant() if accountant == "pld" else rdp.RdpAccountant()
+    known.compose(event, steps)
+    return float(known.get_epsilon(delta))
+
+
+@cache
+def fixed_size_epsilon(noise: float, sampled: int, units: int, steps: int, delta: float) -> float:
+    """Return epsilon where each step samples `sampled` of `units` without replacement.
+
+    The number of units is public, so one of them is replaced: a sum changes by up to 2 C, and noise
+    counts half. By Rényi divergences (Wang, Balle, Kasiviswanathan 2019, Theorem 27).
+    """
+    if not noise or not steps:
+        return inf if steps else 0.0
+    import dp_accounting
+    from dp_accounting import rdp
+
+    gaussian = dp_accounting.GaussianDpEvent(noise / 2)
+    event = dp_accounting.SampledWithoutReplacementDpEvent(units, sampled, gaussian)
+    known = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+    known.compose(event, steps)
+    return float(known.get_epsilon(delta))

@@ -1,0 +1,135 @@
+"""Differential privacy: how much a unit may change a sum, and the noise that hides it."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from fedstage.settings.base import NonNegative, Rate, Settings
+from fedstage.settings.groups import client_groups, group_participants, models_of
+from fedstage.settings.models import has_batch_norm
+from fedstage.settings.traits import Lacks, Needs, Trait
+
+
+class Noise(Settings):
+    """The length to which vectors are clipped, and the noise of their sum."""
+
+    clip: Rate | None
+    """C, the largest length (L2) of what a unit adds to a sum; null: not clipped."""
+    noise: NonNegative
+    """z: the noise's deviation is z C."""
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """The delta for which epsilon is computed, less than 1 / N for N units; null: N^-1.1."""
+
+    def _faults(self) -> Iterator[str]:
+        if self.clip is None and self.noise:
+            yield f"clip = null: must be a number with noise = {self.noise}, a multiple of it"
+
+
+class ClientPrivacy(Noise):
+    """Differential privacy of a client: DP-FedAvg with flat clipping (McMahan et al. 2018)."""
+
+    needs: ClassVar[Needs] = {"clip": (Trait.WEIGHTS, Trait.AVERAGE, Trait.CLIPPED)}
+    lacks: ClassVar[Lacks] = {"clip": ("by which the server clips each update", Trait.SUM)}
+
+
+class Privacy(Settings):
+    """What differential privacy protects."""
+
+    client: ClientPrivacy | None = None
+    """All samples of a client, from readers of the global models."""
+
+    def _faults(self) -> Iterator[str]:
+        if self.client is None:
+            yield "client = null: give the settings of what is protected, or privacy = null"
+
+
+def check_privacy(recipe: Any) -> Iterator[str]:
+    """Yield which settings would make false what a recipe states of privacy."""
+    privacy = recipe.privacy
+    if privacy is None:
+        return
+    yield from _check_start(recipe)
+    if privacy.client is not None:
+        yield from _check_delta(privacy.client, "client", recipe.clients)
+        yield from _check_average(recipe)
+        yield from _check_readers(recipe)
+
+
+def _check_start(recipe: Any) -> Iterator[str]:
+    """Yield what else of private data is in models, or teaches them."""
+    if recipe.start is not None:
+        yield (
+            "start: must be null with privacy, because epsilon does not count what the model "
+            "learnt before"
+        )
+    if recipe.teaching is None:
+        return
+    public = recipe.public
+    core = public.name == "core" and recipe.core is not None and recipe.core.samples == "all"
+    if core or public == recipe.data:
+        yield (
+            f"public = {public.name}: are clients' own training samples, from which a student must "
+            "not learn with privacy"
+        )
+    if recipe.generator is not None:
+        yield (
+            f"generator = {recipe.generator.name}: must be null with privacy, because it is "
+            "trained with clients' label counts, to which no noise is added"
+        )
+
+
+def delta_of(how: Noise, units: int) -> float:
+    """Return the delta that is stated, or N^-1.1, as in McMahan et al. 2018."""
+    return units**-1.1 if how.delta is None else how.delta
+
+
+def _check_delta(how: Noise, unit: str, units: int) -> Iterator[str]:
+    delta = delta_of(how, units)
+    if delta * units >= 1:
+        yield (
+            f"privacy.{unit}.delta = {delta}: must be less than 1 / {units}, or a guarantee may "
+            "publish one of them"
+        )
+
+
+def _check_average(recipe: Any) -> Iterator[str]:
+    """Yield how a client may move the average of its group by more than clip / n."""
+    how, key = recipe.aggregation, "with privacy.client"
+    if how.weights != "uniform":
+        yield (
+            f"aggregation.weights = {how.weights!r}: must be uniform {key}, because a share by "
+            "samples is not bounded by 1 / participants"
+        )
+    if how.discount.name != "constant" or how.stale != "models":
+        yield (
+            f"aggregation.discount = {how.discount.name!r}, stale = {how.stale!r}: must be "
+            f"constant and models {key}, which clips changes since the last global model"
+        )
+    if recipe.participation not in ("uniform", "poisson"):
+        yield (
+            f"participation = {recipe.participation!r}: must be poisson or uniform {key}, by which "
+            "a client is in a round's sample at random, whatever its data are"
+        )
+    if how.batch_norm != "re_estimate" and any(map(has_batch_norm, models_of(recipe))):
+        yield (
+            f"aggregation.batch_norm = {how.batch_norm!r}: must be re_estimate {key}, or models "
+            "without batch normalisation: clients' running statistics are not clipped"
+        )
+
+
+def _check_readers(recipe: Any) -> Iterator[str]:
+    """Yield what the server makes of updates before noise is added."""
+    ensemble = recipe.teaching and recipe.ensemble
+    if ensemble and ensemble.members != ("aggregated",):
+        yield (
+            f"ensemble = {ensemble.name!r}: must be aggregated with privacy.client, because others "
+            "have single clients' models as members, to which no noise is added"
+        )
+
+
+def expected_participants(recipe: Any, group: int) -> float:
+    """Return n, by which a group's sum is divided: as many participants as it has on average."""
+    if recipe.participation == "poisson" or recipe.client_groups == "drawn":
+        return float(recipe.participants / len(client_groups(recipe)))
+    return float(len(group_participants(recipe, group)))

@@ -1,0 +1,142 @@
+import pytest
+
+from fedstage.errors import FedstageError
+from fedstage.settings.privacy import expected_participants
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.validation import validate
+
+RECIPE = {
+    "data": "digits",
+    "clients": 20,
+    "partition": "iid",
+    "participants": 4,
+    "model": "logistic_regression",
+    "aggregation": {"weights": "uniform"},
+    "privacy": {"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}},
+    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
+    "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1},
+    "seed": 0,
+}
+STUDENT = {"global": "basic", "ensemble": "aggregated"}
+BATCH = {"cnn_small": {"norm": "batch"}}
+UNIFORM = {"weights": "uniform"}
+
+
+def recipe(**changes):
+    return validate(Recipe, RECIPE | changes, "recipe")
+
+
+def private(**changes):
+    return {"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01} | changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"participation": "poisson"},
+        {"local": "fedprox"},
+        {"local": "moon", "model": {"cnn_small": {"head": {"hidden": 4, "width": 4}}}},
+        {"aggregation": UNIFORM | {"server_optimizer": "adam"}},
+        {"model": BATCH, "aggregation": UNIFORM | {"batch_norm": "re_estimate"}},
+        STUDENT,  # of public samples: post-processing
+        STUDENT | {"global_models": 2, "ensemble": {"aggregated": {"checkpoints": 2}}},
+        {"ensemble": "clients"},  # which teaches nobody
+        {"compression": "stc"},
+        {"privacy": private(clip=None, noise=0.0)},
+    ],
+    ids=str,
+)
+def test_what_keeps_the_guarantee_is_allowed(changes):
+    assert recipe(**changes).privacy is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"aggregation": UNIFORM | {"secure": {"threshold": 3, "clip": 0.1, "most_samples": 9}}},
+            "aggregation.secure: needs updates of which the server needs the sum alone, not "
+            "privacy.client.clip = 0.5, by which the server clips each update",
+        ),
+        ({"aggregation": {}}, "aggregation.weights = 'samples': must be uniform with privacy"),
+        ({"participation": "by_samples"}, "participation = 'by_samples': must be poisson or uni"),
+        ({"participation": "in_turn"}, "participation = 'in_turn': must be poisson or uniform"),
+        ({"model": BATCH}, "aggregation.batch_norm = 'average': must be re_estimate"),
+        (
+            {"model": BATCH, "aggregation": UNIFORM | {"batch_norm": "local"}},
+            "aggregation.batch_norm = 'local': must be re_estimate",
+        ),
+        ({"aggregation": UNIFORM | {"rule": "median"}}, "needs aggregation.rule = average"),
+        (
+            {"aggregation": UNIFORM | {"stale": "changes"}},
+            "aggregation.discount = 'constant', stale = 'changes': must be",
+        ),
+        ({"local": "scaffold"}, "not local = scaffold, whose control variates are sent, too"),
+        ({"local": "fednova"}, "not local = fednova, which takes no plain average"),
+        ({"local": "digest", "ensemble": "clients"}, "needs clients that exchange weights"),
+        (
+            STUDENT
+            | {
+                "global_models": 2,
+                "server_model": True,
+                "head_sharing": True,
+                "global": "designated",
+            }
+            | {"model": {"cnn_small": {"head": {"hidden": 4, "width": 4}}}},
+            "not head_sharing = true, which reaches all models in every round",
+        ),
+        (STUDENT | {"ensemble": "clients"}, "ensemble = 'clients': must be aggregated"),
+        (STUDENT | {"ensemble": "bayesian"}, "ensemble = 'bayesian': must be aggregated"),
+        (
+            STUDENT | {"ensemble": "clients", "generator": "fedftg", "public": "generated"},
+            "generator = fedftg: must be null with privacy",
+        ),
+        (
+            STUDENT | {"public": "core", "core": {"samples": "all"}},
+            "public = core: are clients' own training samples",
+        ),
+        (STUDENT | {"public": "digits"}, "public = digits: are clients' own training samples"),
+        (
+            {"start": "results/training/x/round_0001/group_0/aggregated.safetensors"},
+            "start: must be null with privacy",
+        ),
+        ({"privacy": private(delta=0.05)}, "privacy.client.delta = 0.05: must be less than 1 / 20"),
+        (
+            {"clients": 1, "participants": 1, "privacy": {"client": {"clip": 1.0, "noise": 1.0}}},
+            "privacy.client.delta = 1.0: must be less than 1 / 1",
+        ),
+        ({"privacy": private(clip=None)}, "clip = null: must be a number with noise = 1.0"),
+        ({"privacy": private(noise=-1.0)}, "privacy.client.noise = -1.0"),
+        ({"privacy": {}}, "privacy: client = null"),
+        (
+            {"participation": "poisson", "global_models": 2},
+            "global_models = 2: a single group that clients train with participation = poisson",
+        ),
+        (
+            {"participation": "poisson", "staleness": {"cyclic": {"delays": [0, 1]}}},
+            "staleness = 'cyclic': must be none with participation = poisson",
+        ),
+    ],
+    ids=str,
+)
+def test_what_makes_the_guarantee_false_is_refused_in_a_line_that_says_why(changes, told):
+    with pytest.raises(FedstageError) as fault:
+        recipe(**changes)
+    assert told in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "numbers"),
+    [
+        ({}, [4.0]),
+        ({"participation": "poisson"}, [4.0]),
+        ({"global_models": 3}, [2.0, 1.0, 1.0]),
+        ({"global_models": 2, "client_groups": "drawn"}, [2.0, 2.0]),
+    ],
+)
+def test_a_sum_is_divided_by_the_expected_number_of_participants(changes, numbers):
+    found = recipe(**changes)
+    groups = range(found.global_models)
+    assert [expected_participants(found, group) for group in groups] == numbers

@@ -508,7 +508,7 @@ def started(start, *told, kd=None, **own):
 
 #: What a run cannot start from.
 START_FAULTS = [
-    started("fedkat", "method = 'fedkat'", "unknown; did you mean 'fedkd'"),
+    started("fedkat", "method = 'fedkat'", "unknown; did you mean 'fedgkt'"),
     started(3, "start = 3", "name of a method"),
     started({"rounds": 3}, "start = {'rounds': 3}", "{method: NAME"),
     started("own", "start: method = 'own': starts from itself"),

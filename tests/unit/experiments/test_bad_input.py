@@ -767,8 +767,11 @@ BAD_CONFIGURATIONS = [
     *(at(f"b:{key}", "nonsuch", f"{key} = 'nonsuch'", known) for key, known in CHOICES.items()),
     *(method({key: "nonsuch"}, f"{key} = 'nonsuch'", known) for key, known in PARTS.items()),
     at("b:client/schedule", "linear", "client.schedule = 'linear'", "'constant', 'step', 'cosine'"),
-    at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "unknown; did you mean 'fedsdd'", "did you mean 'fed"),
-    Bad(("method = 'fedsgd'", "unknown; did you mean 'fedsdd'"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}),
+    at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "unknown; did you mean 'fedsdd'"),
+    Bad(
+        ("method = 'fedsgd'", "did you mean 'fedsdd'"),
+        {"e:grid": {"seed": [0]}, "b:method": "fedsgd"},
+    ),
     at("targets", ["f"], "config.yaml", "targets = 'f'", "use one of e"),
     at("targets", ["e/mini"], "targets = 'e/mini'", "use one of e"),
     at("b:client/optimiser", "lion", "'lion'", "'sgd' or 'adam'"),

@@ -75,6 +75,7 @@ def resolve(
     )
     runs = [_run(where, layers, point) for point in points(grid)]
     _check_results(where, experiment.results, runs)
+    _check_labels(where, runs)
     return runs
 
 
@@ -103,11 +104,8 @@ class _Layers:
         included; `heirs` are the methods that start from this one.
         """
         if method not in self.methods:
-            known = ", ".join(sorted(self.methods))
-            raise FedstageError(
-                f"{where}: method = {method!r}: unknown; use one of {known}"
-                f"{suggest(method, self.methods)}"
-            )
+            near = suggest(method, self.methods) or "; see `fedstage list methods`"
+            raise FedstageError(f"{where}: method = {method!r}: unknown{near}")
         own = {key: value for key, value in self.methods[method].items() if key not in _NO_SETTING}
         settings, like = self.base, self.methods[method].get(LIKE)
         if like in (method, *heirs):
@@ -146,6 +144,20 @@ def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -
         if of_main and (reason := why_untrained(run.recipe)):
             raise FedstageError(
                 f"{where}: results = {of_main[0]!r}: main model of {method}: {reason}"
+            )
+
+
+def _check_labels(where: str, runs: Iterable[Run]) -> None:
+    """Refuse methods that tables and figures would show by the same name."""
+    first: dict[str, Axis] = {}
+    for run in runs:
+        method = run.axes["method"]
+        label = run.style.label or str(method)
+        other = first.setdefault(label, method)
+        if other != method:
+            raise FedstageError(
+                f"{where}: methods.{method}.label = {label!r}: is what {other} is called as well; "
+                "one method per label is allowed"
             )
 
 

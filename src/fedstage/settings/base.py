@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -29,6 +30,16 @@ NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+def _one_line(text: str) -> str:
+    if not (text.strip() and text.isprintable()):
+        raise ValueError(f"{text!r}: must be one line of printable characters, and not empty")
+    return text
+
+
+#: What tables and figures show.
+Line = Annotated[str, AfterValidator(_one_line)]
 #: A file of weights below the working folder; its name identifies all that determines it.
 WeightsFile = Annotated[str, Field(pattern=r"^results/[A-Za-z0-9_./=-]+\.safetensors$")]
 #: How images are changed at random: `fedstage.training.images.draw`.

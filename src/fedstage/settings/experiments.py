@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from fedstage.settings.base import Name, Settings
+from fedstage.settings.base import Line, Name, Settings
 from fedstage.settings.claims import Gate
 from fedstage.settings.figures import Figures
 from fedstage.settings.merging import Raw
@@ -176,7 +176,7 @@ class Scale(Settings):
 class Experiment(Settings):
     """An experiment file."""
 
-    title: str
+    title: Line
     """Title of its results."""
     like: str | None = None
     """An experiment whose base, methods and scales of the same names this one starts from."""

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from fedstage.settings.base import Settings
+from fedstage.settings.base import Line, Settings
 
 #: What bands and bars show of several seeds.
 Bands = Literal["interval", "deviation", "none"]
@@ -23,7 +23,7 @@ Marker = Literal[
 class Style(Settings):
     """How results show a method; what is not given follows from its name."""
 
-    label: str | None = None
+    label: Line | None = None
     """Its name in tables and figures."""
     colour: Colour | None = None
     """Its colour."""

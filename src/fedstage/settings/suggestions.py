@@ -12,9 +12,15 @@ from fedstage.settings.base import with_plugins
 
 def suggest(given: Any, known: Iterable[str]) -> str:
     """Return ``; did you mean 'client'?`` for the known name nearest to one, or nothing."""
+    close = nearest(given, known)
+    return f"; did you mean {close!r}?" if close is not None else ""
+
+
+def nearest(given: Any, known: Iterable[str]) -> str | None:
+    """Return the known name that a name may be meant for, if there is one."""
     names = {name.lower(): name for name in known}
     close = get_close_matches(str(given).lower(), names, n=1)
-    return f"; did you mean {names[close[0]]!r}?" if close else ""
+    return names[close[0]] if close else None
 
 
 def keys_at(settings: Any, place: Sequence[int | str]) -> list[str]:

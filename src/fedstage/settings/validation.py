@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
-from fedstage.settings.suggestions import keys_at, suggest
+from fedstage.settings.suggestions import keys_at, nearest, suggest
 
 #: What settings of these types look like where they are text.
 _PLAIN = {
@@ -45,11 +45,13 @@ def validate(settings: type[S], raw: Any, where: str, context: str | None = None
     try:
         return settings.model_validate(raw, context=context)
     except ValidationError as error:
+        faults = error.errors()
+        misspelt = {_meant(settings, fault) for fault in faults}
         raise FedstageError(
             "\n".join(
                 f"{_describe(fault, where)}{_suggestion(settings, fault)}"
-                for fault in _one_a_value(error.errors())
-                if not _follows(fault)
+                for fault in _one_a_value(faults)
+                if not _follows(fault) and (fault["type"], fault["loc"]) not in misspelt
             )
         ) from None
 
@@ -139,12 +141,22 @@ def _suggestion(settings: Any, fault: Any) -> str:
     context = fault.get("ctx", {})
     if fault["type"] == "extra_forbidden":
         *place, key = fault["loc"]
-        return suggest(key, keys_at(settings, place))
+        known = sorted(set(keys_at(settings, place)) - {"name"})
+        return suggest(key, known) or (f"; use one of {', '.join(known)}" if known else "")
     if fault["type"] == "union_tag_invalid":
         return suggest(context["tag"], re.findall(r"'([^']*)'", context["expected_tags"]))
     if fault["type"] == "literal_error" and isinstance(fault["input"], str):
         return suggest(fault["input"], re.findall(r"'([^']*)'", context["expected"]))
     return ""
+
+
+def _meant(settings: Any, fault: Any) -> tuple[str, tuple[Any, ...]] | None:
+    """Return the fault that an unknown key causes, if it is a required one misspelt."""
+    if fault["type"] != "extra_forbidden":
+        return None
+    *place, key = fault["loc"]
+    near = nearest(key, keys_at(settings, place))
+    return ("missing", (*place, near)) if near else None
 
 
 def _allowed(fault: Any) -> str:

@@ -508,7 +508,7 @@ def started(start, *told, kd=None, **own):
 
 #: What a run cannot start from.
 START_FAULTS = [
-    started("fedkat", "method = 'fedkat'", "unknown; use one of"),
+    started("fedkat", "method = 'fedkat'", "unknown; did you mean 'fedgkt'"),
     started(3, "start = 3", "name of a method"),
     started({"rounds": 3}, "start = {'rounds': 3}", "{method: NAME"),
     started("own", "start: method = 'own': starts from itself"),
@@ -657,6 +657,12 @@ BAD_CONFIGURATIONS = [
     *ONE_SHOT_FAULTS,
     *START_FAULTS,
     *COMMUNICATION_FAULTS,
+    Bad(
+        ("e/", "methods.feddf.label = 'FedAvg'", "one method per label is allowed"),
+        {"e:methods": {"feddf": {"label": "FedAvg"}}, "e:grid": {"method": ["fedavg", "feddf"]}},
+    ),
+    method({"label": "Fed\nDF"}, "methods.feddf: label: 'Fed\\nDF'", "must be one line"),
+    at("e:title", " ", "e.title: ' '", "must be one line"),
     # unknown keys, at every level
     at("tarjets", 1, "config.yaml", "tarjets = 1", "unknown key"),
     at("e:titel", "x", "e.titel = 'x'", "unknown key"),
@@ -761,8 +767,11 @@ BAD_CONFIGURATIONS = [
     *(at(f"b:{key}", "nonsuch", f"{key} = 'nonsuch'", known) for key, known in CHOICES.items()),
     *(method({key: "nonsuch"}, f"{key} = 'nonsuch'", known) for key, known in PARTS.items()),
     at("b:client/schedule", "linear", "client.schedule = 'linear'", "'constant', 'step', 'cosine'"),
-    at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "fedavg, fed", "did you mean 'fed"),
-    Bad(("method = 'fedsgd'", "fedavg, fed"), {"e:grid": {"seed": [0]}, "b:method": "fedsgd"}),
+    at("e:grid/method", ["fedsgd"], "method = 'fedsgd'", "unknown; did you mean 'fedsdd'"),
+    Bad(
+        ("method = 'fedsgd'", "did you mean 'fedsdd'"),
+        {"e:grid": {"seed": [0]}, "b:method": "fedsgd"},
+    ),
     at("targets", ["f"], "config.yaml", "targets = 'f'", "use one of e"),
     at("targets", ["e/mini"], "targets = 'e/mini'", "use one of e"),
     at("b:client/optimiser", "lion", "'lion'", "'sgd' or 'adam'"),

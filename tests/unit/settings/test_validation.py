@@ -54,6 +54,19 @@ def test_missing_key():
     assert recipes_of(Recipe, raw) == ["here: clients: missing, a value is required"]
 
 
+def test_a_misspelt_required_key_is_one_fault():
+    raw = {("klients" if key == "clients" else key): value for key, value in RAW.items()}
+    told = "here: klients = 10: unknown key; did you mean 'clients'?"
+    assert recipes_of(Recipe, raw) == [told]
+
+
+def test_what_is_allowed_is_listed_for_a_key_that_resembles_none():
+    (told,) = recipes_of(Recipe, {**RAW, "partition": {"dirichlet": {"alpha": 1.0, "zzz": 1}}})
+    assert told == (
+        "here: partition.zzz = 1: unknown key; use one of alpha, mask, max_draws, min_samples"
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "key", "text", "wanted"),
     [

@@ -131,7 +131,7 @@ def _rounds(frame: pd.DataFrame) -> Spec:
         "type": "quantitative",
         "title": "Round",
         "scale": {"zero": False},
-        "axis": {"values": _round_ticks(frame)},
+        "axis": {"values": _round_ticks(frame), "format": "d"},
     }
 
 
@@ -190,10 +190,11 @@ def _means(frame: pd.DataFrame, metric: Metric, bands: Bands = "interval") -> li
 
 
 def _ends(spread: Spread) -> dict[str, float | None]:
-    """Return the ends of a band, if there is one."""
+    """Return the ends of a band, within what percentages may be, if there is one."""
     if isnan(spread.half):
         return {"low": None, "high": None}
-    return {"low": round(spread.mean - spread.half, 2), "high": round(spread.mean + spread.half, 2)}
+    low, high = max(0.0, spread.mean - spread.half), min(100.0, spread.mean + spread.half)
+    return {"low": round(low, 2), "high": round(high, 2)}
 
 
 def _seeds(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:

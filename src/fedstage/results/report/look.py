@@ -32,7 +32,7 @@ details.folded:target { border-color: #00528a; }
 details.folded h3 { margin-top: .8em; }
 summary { cursor: pointer; }
 img { zoom: 1.5; max-width: 100%; }
-.chart { margin: .8em 0; }
+.chart { margin: .8em 0; } .chart svg { max-width: 100%; height: auto; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
   th.sorts::after, .vega-embed details { display: none !important; content: none; }
@@ -79,6 +79,16 @@ open();
 #: Draws the charts, whose specifications stand in the page.
 DRAWING = """
 const actions = {export: true, source: false, compiled: false, editor: false};
-for (const spec of document.querySelectorAll("script.spec"))
-  vegaEmbed(spec.previousElementSibling, JSON.parse(spec.textContent), {renderer: "svg", actions});
+for (const spec of document.querySelectorAll("script.spec")) {
+  const place = spec.previousElementSibling, chart = JSON.parse(spec.textContent);
+  const room = place.clientWidth - 40, view = chart.spec || chart;  // 40: the menu
+  if (room < 600 && view.width + 150 > room) {
+    const legend = {...chart.config?.legend, orient: "bottom", columns: 2};
+    chart.config = {...chart.config, legend};
+    if (chart.spec) Object.assign(chart, {columns: 1});
+    else chart.autosize = {type: "fit-x", contains: "padding"};
+    view.width = chart.spec ? room - 90 : room;
+  }
+  vegaEmbed(place, chart, {renderer: "svg", actions});
+}
 """

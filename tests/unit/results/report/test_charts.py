@@ -159,3 +159,9 @@ def test_classes_go_upwards_on_the_page_and_in_print():
     assert spec["encoding"]["y"]["sort"] == "descending"
     low, high = draw_partition({"": histogram()}).axes[0].get_ylim()
     assert low < high
+
+
+def test_bands_of_percentages_end_at_100_and_rounds_are_whole():
+    frame = runs(seeds=(0, 1, 2)).assign(top1_accuracy=[99.0, 99.0, 99.9, 90.0] * 4 + [99.0] * 2)
+    assert max(row["high"] for row in values(curves(frame), seed=None)) == 100.0
+    assert curves(frame)["layer"][0]["encoding"]["x"]["axis"]["format"] == "d"

@@ -1,13 +1,11 @@
 """One line for a fault: of the Snakefile, or of failed jobs, last and below Snakemake's own."""
 
-import _thread
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
-from threading import Timer, current_thread, main_thread
+from threading import current_thread, main_thread
 from types import TracebackType
 from typing import Any
 
@@ -33,13 +31,8 @@ def explained(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def expect_interrupts() -> None:
-    """Let Ctrl-C and SIGTERM end this process with one line, until a run handles them.
-
-    In an environment with the package, `fedstage_interrupts.pth` calls it when Python starts,
-    before Snakemake is imported.
-    """
+    """Let Ctrl-C and SIGTERM end this process with one line, until a run handles them."""
     sys.excepthook = explain_interrupt
-    sys.unraisablehook = repeat_interrupt
     in_main = current_thread() is main_thread()
     if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -53,18 +46,6 @@ def explain_interrupt(
         print(INTERRUPTED, file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
-
-
-def repeat_interrupt(dropped: "sys.UnraisableHookArgs") -> None:
-    """Repeat a Ctrl-C that came where nothing can be raised; in the place of `sys.unraisablehook`.
-
-    Such are the callbacks of weak references, which imports have.
-    """
-    if dropped.exc_type is not KeyboardInterrupt:
-        sys.__unraisablehook__(dropped)
-        return
-    with suppress(RuntimeError):  # no thread starts in a process that is ending
-        Timer(0.01, _thread.interrupt_main).start()
 
 
 def count_failed(failed: Iterable[tuple[str, Path | None]], since: float) -> int:

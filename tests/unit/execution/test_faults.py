@@ -1,17 +1,6 @@
 import os
-import sys
-import time
-import weakref
 
-import pytest
-
-from fedstage.execution.faults import (
-    INTERRUPTED,
-    count_failed,
-    explain_interrupt,
-    faults,
-    repeat_interrupt,
-)
+from fedstage.execution.faults import INTERRUPTED, count_failed, explain_interrupt, faults
 
 
 def write(path, text):
@@ -70,21 +59,3 @@ def test_only_an_interrupt_loses_its_traceback(capsys):
     ]:
         explain_interrupt(type(error), error, None)
         assert capsys.readouterr().err == told
-
-
-class Referred:
-    """An object with weak references."""
-
-
-def interrupt(reference):
-    raise KeyboardInterrupt
-
-
-def test_an_interrupt_where_nothing_can_be_raised_is_repeated(monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", repeat_interrupt)
-    one = Referred()
-    reference = weakref.ref(one, interrupt)
-    assert reference() is one
-    del one
-    with pytest.raises(KeyboardInterrupt):
-        time.sleep(30)

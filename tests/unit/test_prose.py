@@ -63,6 +63,18 @@ def markdown_prose(source: str) -> str:
     return without_code(source, r"^ *```.*?^ *```", r"\]\([^)\n]+\)", r"<a [^>\n]+>")
 
 
+#: Comments of a configuration file or of rules, and the texts that it shows to people.
+TOLD = re.compile(r"(?:^|\s)#.*|^\s*(?:- )?(?:title|text|note|label):.*", re.MULTILINE)
+
+
+def configured_prose(source: str) -> str:
+    """The comments, titles and texts of YAML or of rules, all at their own lines."""
+    masked = list(re.sub(r"\S", CODE, source))
+    for found in TOLD.finditer(source):
+        masked[slice(*found.span())] = re.sub(r"#", " ", found[0])
+    return without_code("".join(masked))
+
+
 def without_code(prose: str, *others: str) -> str:
     """Mask inline code, and `others`, in a text."""
     return re.sub(
@@ -87,6 +99,14 @@ def test_prose_is_plain() -> None:
     readers = {
         python_prose: (ROOT / "src" / "fedstage").rglob("*.py"),
         markdown_prose: [ROOT / "README.md", *(ROOT / "workflow" / "docs").glob("*.md")],
+        configured_prose: [
+            ROOT / "Snakefile",
+            ROOT / "config.yaml",
+            ROOT / "workflow" / "methods.yaml",
+            *(ROOT / "workflow" / "rules").glob("*.smk"),
+            *(ROOT / "workflow").glob("**/experiments/*.yaml"),
+            *(ROOT / "workflow").glob("profiles/*/*.yaml"),
+        ],
     }
     found = [
         f"{path.relative_to(ROOT)}:{line}: {phrase!r}: write {instead}"
@@ -109,5 +129,7 @@ def test_phrases_are_found_across_lines_but_not_in_code() -> None:
     )
     found = {(line, phrase) for line, phrase, _ in findings(python_prose(source), source)}
     assert found == {(1, "file says"), (3, "slot"), (4, "In vain")}
+    rule = "rule a: # a\n  # slot\n  slot: 1\n  title: a slot # one\n"
+    assert [line for line, *_ in findings(configured_prose(rule), rule)] == [2, 4]
     page = "```\nslot\n```\n[text](#slot) `slot`, a slot\nslot <!-- prose: ok -->\n"
     assert [line for line, *_ in findings(markdown_prose(page), page)] == [4]

@@ -21,7 +21,7 @@ READS = {
         "definitions": f"results/descriptions/{AT}.claims.json",
         "measurements": measurements,
     },
-    # The records that it shows are those of the jobs that made the metrics.
+    # The records that it shows are of the jobs that made the metrics.
     "report": SCORES
     | PARTITIONS
     | {
@@ -34,7 +34,7 @@ READS = {
         "validation": of_runs("validation"),
         "files": lambda w: files_of(CATALOGUE, w.experiment, w.scale),
     },
-    # Its seconds, like those of round_times, stand in the records of the jobs behind the metrics.
+    # Its seconds, as in round_times, stand in the records of the jobs behind the metrics.
     "costs": {
         "metrics": of_runs("metrics"),
         "communicated": f"results/communication/{AT}.runs.parquet",

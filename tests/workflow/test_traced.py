@@ -40,6 +40,16 @@ ROUNDS = {
     "median": {"local": "fedavg", "aggregation": {"rule": "median"}},
     "normalised": {"like": "fednova", "aggregation": {"server_optimizer": "average"}},
     "scored": {"local": "fedavg", "evaluate": "clients"},
+    "secure": {
+        "local": "fedavg",
+        "aggregation": {"secure": {"threshold": 2, "clip": 1.0, "most_samples": 2000}},
+    },
+    "private": {
+        "local": "fedavg",
+        "aggregation": {"weights": "uniform"},
+        "participation": "poisson",
+        "privacy": {"client": {"clip": 1.0, "noise": 1.0}},
+    },
     "chosen": {"local": "fedavg", "rounds": 1, "choose": {"among": {"client.epochs": [1, 2]}}},
 }
 TAUGHT = {"steps": 2, "epochs": None, "batch_size": 16, "learning_rate": 0.05}
@@ -96,7 +106,8 @@ class Calls:
             return
         name = frame.f_code.co_name
         reads = module == "fedstage.settings.validation" and name in READING
-        reads = reads or name == "<module>"  # an import, which only defines
+        # An import only defines.
+        reads = reads or name in ("<module>", "find_spec")
         if event == "call":
             self.reading += reads
             if not self.reading:

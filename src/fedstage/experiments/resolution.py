@@ -1,22 +1,23 @@
 """From an experiment at a scale to its runs: settings are merged and checked."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.evaluated import check_evaluated, why_untrained
+from fedstage.experiments.evaluated import check_evaluated
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
 from fedstage.experiments.natural import with_clients
+from fedstage.experiments.presented import check_labels, check_results
 from fedstage.experiments.secure import check_secure
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
-from fedstage.settings.experiments import OF_ANY_RUN, CellSettings, Experiment, Result, Scale
+from fedstage.settings.experiments import CellSettings, Experiment, Scale
 from fedstage.settings.figures import Style
 from fedstage.settings.known import check_channels
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
@@ -74,8 +75,8 @@ def resolve(
         data_folder,
     )
     runs = [_run(where, layers, point) for point in points(grid)]
-    _check_results(where, experiment.results, runs)
-    _check_labels(where, runs)
+    check_results(where, experiment.results, runs)
+    check_labels(where, runs)
     return runs
 
 
@@ -128,37 +129,6 @@ class _Layers:
             ):
                 settings = lay(settings, cell.settings)
         return settings
-
-
-def _check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
-    """Refuse runs without rounds for results about rounds, and for one without a main model."""
-    about_rounds = [result for result in results if result not in OF_ANY_RUN]
-    for run in runs if about_rounds else ():
-        method = f"method {run.axes['method']}"
-        if not isinstance(run.recipe, Recipe):
-            raise FedstageError(
-                f"{where}: results = {about_rounds[0]!r}: {method} has training "
-                f"= {run.length.training!r}; only federated"
-            )
-        of_main = [result for result in about_rounds if result in ("retention", "clients")]
-        if of_main and (reason := why_untrained(run.recipe)):
-            raise FedstageError(
-                f"{where}: results = {of_main[0]!r}: main model of {method}: {reason}"
-            )
-
-
-def _check_labels(where: str, runs: Iterable[Run]) -> None:
-    """Refuse methods that tables and figures would show by the same name."""
-    first: dict[str, Axis] = {}
-    for run in runs:
-        method = run.axes["method"]
-        label = run.style.label or str(method)
-        other = first.setdefault(label, method)
-        if other != method:
-            raise FedstageError(
-                f"{where}: methods.{method}.label = {label!r}: is what {other} is called as well; "
-                "one method per label is allowed"
-            )
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:

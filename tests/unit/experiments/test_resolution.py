@@ -668,7 +668,7 @@ def test_settings_of_the_experiment_reach_methods_that_are_like_another():
     [
         ({"one": "one"}, "method one: like = 'one': is like itself"),
         ({"one": "two", "two": "one"}, "method two: like = 'one': is like itself"),
-        ({"one": "nonsuch"}, "like: method = 'nonsuch': unknown; use one of "),
+        ({"one": "nonsuch"}, "like: method = 'nonsuch': unknown; see `fedstage list"),
         ({"one": 3}, "methods.one: like = 3: must be a method"),
     ],
 )

@@ -201,7 +201,7 @@ def test_the_last_models_are_judged_once_a_job_and_for_no_empty_participant(
     outputs = [tmp_path / f"{participant}.safetensors" for participant in range(3)]
     stages.local_training(**given, participants=[0, 1, 2], outputs=outputs)
     assert [len(models) for models in judged] == [1]
-    monkeypatch.setattr(local_training, "_client_of", lambda *_: (None, 0))
+    monkeypatch.setattr(local_training, "client_of", lambda *_: (None, 0))
     gone = {"history": [tmp_path / "gone"], "server_validation": tmp_path / "gone"}
     stages.local_training(**given | gone, participants=[0], outputs=outputs[:1])
     assert len(judged) == 1

@@ -49,7 +49,7 @@ def test_the_summary_has_a_line_a_claim():
     one, two = "holds in 1 of 2 made, 1 not made", "holds in 2 of 2 made, 1 not made"
     assert table(report(), "Claim ") == [
         [
-            *("above", "Table 2", "no (1 of 2)", "undecided after 3 seeds, would need 84"),
+            *("above", "Table 2", "no (1 of 2)", "undecided after 3 seeds, would need 119"),
             *(one, "1.000", "exploratory", "1 of 1 as claimed, 0 with p ≤ 0.05, 0 after Holm"),
         ],
         # p = 0.0037 of the weaker ratio, the smallest of four claims.

@@ -92,6 +92,8 @@ RUNNING = {name for name, stage in STAGES.items() if not stage.presents} - {"rec
 FILES = {str(path): name for name, path in modules().items()}
 #: While these run, settings are read, which the plan has read and checked before.
 READING = ("validate", "validate_restricted", "validate_json")
+#: While these run, modules are imported and schemas of settings are built.
+DEFINING = ("<module>", "find_spec", "__get_pydantic_core_schema__")
 
 
 class Calls:
@@ -106,8 +108,7 @@ class Calls:
             return
         name = frame.f_code.co_name
         reads = module == "fedstage.settings.validation" and name in READING
-        # An import only defines.
-        reads = reads or name in ("<module>", "find_spec")
+        reads = reads or name in DEFINING
         if event == "call":
             self.reading += reads
             if not self.reading:

@@ -21,7 +21,8 @@ REPOSITORY = Path(__file__).parents[3]
 #: Experiments whose methods use all stages of the graph.
 TARGETS = [
     "quickstart", "benchmark_distillation/smoke", "benchmark_one_shot/smoke", "fens_table1/smoke",
-    "fedet_table2/smoke", "bkd_one_edge/smoke", "fedsdd_table5/smoke", "fedsdd_table2/smoke", "benchmark_privacy/smoke",
+    "fedet_table2/smoke", "bkd_one_edge/smoke", "fedsdd_table5/smoke", "fedsdd_table2/smoke",
+    "benchmark_privacy/smoke",
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from fedstage.plan import data_files, discriminators
 from fedstage.plan.data_files import info, public_id
-from fedstage.plan.graph import File, Stage, never
+from fedstage.plan.graph import File, Stage, never, reach
 from fedstage.plan.inputs import (
     AdvertiseInputs,
     AggregationInputs,
@@ -197,6 +197,8 @@ ADVERTISE = _step(
         "private": f"{_OF_STEP}_private.safetensors",
     },
     inputs=_advertise,
+    # A secret is of one update and no other: both lie in one folder and are made by one segment.
+    reads=lambda recipe, *place: reach(LOCAL_TRAINING, recipe, place),
     secret=("private",),
 )
 

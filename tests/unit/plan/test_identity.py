@@ -16,6 +16,7 @@ from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical, digest
 from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import binding
+from fedstage.plan.training import ADVERTISE, LOCAL_TRAINING
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
@@ -449,3 +450,13 @@ def test_alone_a_client_trains_as_long_as_in_all_rounds_together():
     assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(recipe(), 6, pooled=False))
     ids = {local_id(alone(recipe(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
     assert len(ids) == 4
+
+
+def test_a_secret_lies_with_the_update_that_it_hides():
+    """Else a segment would read secrets that no segment makes, because trainings share them."""
+    secure = {"secure": {"threshold": 3, "clip": 1.0, "most_samples": 2000}}
+    taught = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": "basic", "server": SERVER}
+    of_two = recipe(global_models=2, participants=8, aggregation=secure, **taught)
+    for place in ((1, 0, 0), (2, 0, 0), (2, 1, 4)):
+        update = LOCAL_TRAINING.job(of_two, *place)
+        assert ADVERTISE.job(of_two, *place).folder == update.folder

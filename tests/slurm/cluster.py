@@ -117,6 +117,10 @@ class Cluster:
         """Return the processes of this cluster whose environment has these variables."""
         return processes_with(SLURM_CONF=f"{self.folder}/slurm.conf", **variables)
 
+    def steps(self) -> list[int]:
+        """Return the processes by which SLURM itself keeps watch over the steps of jobs."""
+        return [process for process in self.processes() if name_of(process) == "slurmstepd"]
+
 
 def parse_job(line: str) -> Job:
     """Read a line of squeue; snakemake's plugin writes a job's name into the comment."""
@@ -272,6 +276,13 @@ def processes_with(**variables: object) -> list[int]:
                 if wanted <= set((entry / "environ").read_bytes().split(b"\0")):
                     found.append(int(entry.name))
     return found
+
+
+def name_of(process: int) -> str:
+    """Return the name of a process's program, or an empty text when it has gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return ""
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = START_SECONDS) -> None:

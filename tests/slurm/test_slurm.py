@@ -130,8 +130,11 @@ def kill(session, job, worker):
 
 def fail_node(session, job, worker):
     change = ["scontrol", "update", "nodename=node1"]
+    assert session.cluster.steps()
     session.cluster.call(*change, "state=down", "reason=test")
-    session.wait_until(lambda: not session.cluster.processes(SLURM_JOB_ID=job.id), "it has ended")
+    # A node that comes back with steps of requeued jobs is told once more to kill them, which could
+    # reach the jobs that have started again.
+    session.wait_until(lambda: not session.cluster.steps(), "all jobs on the node have ended")
     session.cluster.call(*change, "state=resume")
 
 
@@ -161,6 +164,8 @@ def train_again(submitter, copy_of, trained):
         first = session.cluster.jobs()[before:]
         hit_when_busy(session, dict(zip(first, hits, strict=False)))
         session.finish(running)
+        for log in (session.project.path / "output.txt", *session.cluster.folder.glob("*.log")):
+            print(log.name, log.read_text(errors="replace"), sep="\n")  # seen if the test fails
         assert session.project.results() == trained.results()
         for job in first:
             session.wait_until(

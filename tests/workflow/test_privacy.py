@@ -1,6 +1,7 @@
 """Differential privacy from settings to tables."""
 
 import math
+from collections import Counter
 
 import pandas as pd
 import pytest
@@ -8,6 +9,7 @@ import torch
 import yaml
 
 from fedstage.results.accounting import poisson_epsilon
+from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
 pytestmark = pytest.mark.workflow
@@ -20,10 +22,12 @@ def private(**how):
     return {"local": "fedavg", "privacy": {"client": {"delta": DELTA, **how}}}
 
 
+EXAMPLE = {"clip": 1.0, "noise": 1.0, "delta": 1e-4}
 METHODS = {
     "plain": {"local": "fedavg"},
     "still": private(clip=None, noise=0.0),
     "noisy": private(clip=0.5, noise=1.0) | {"participation": "poisson"},
+    "samples": {"local": "fedavg", "privacy": {"example": EXAMPLE}},
 }
 
 
@@ -43,8 +47,32 @@ def models_by_privacy(project):
     for recipe in (project.path / "results/training").glob("*/recipe.yaml"):
         stated = yaml.safe_load(recipe.read_text())["settings"].get("privacy")
         model = recipe.parent / "round_0002/group_0/aggregated.safetensors"
-        found[stated["client"]["noise"] if stated else None] = load_tensors(model)[0]
+        for unit, how in (stated or {None: None}).items():
+            found[unit and f"{unit} {how['noise']}"] = load_tensors(model)[0]
     return found
+
+
+def epsilon_of_samples(project):
+    """Return the largest epsilon of the clients, from who took part with how many samples."""
+    rows = [
+        row
+        for recipe in (project.path / "results/training").glob("*/recipe.yaml")
+        if "example" in (yaml.safe_load(recipe.read_text())["settings"].get("privacy") or {})
+        for path in recipe.parent.glob("round_*/group_0/participants.parquet")
+        for row in load_table(path, ["client", "samples"]).to_pylist()
+    ]
+    times = Counter(row["client"] for row in rows)
+    samples = {row["client"]: row["samples"] for row in rows}
+    batch = 32  # of one epoch in each round
+    return max(
+        poisson_epsilon(
+            EXAMPLE["noise"],
+            min(1.0, batch / samples[client]),
+            rounds * math.ceil(samples[client] / batch),
+            EXAMPLE["delta"],
+        )
+        for client, rounds in times.items()
+    )
 
 
 def test_a_guarantee_stands_next_to_accuracy(project):
@@ -54,15 +82,22 @@ def test_a_guarantee_stands_next_to_accuracy(project):
     epsilon = poisson_epsilon(1.0, 2 / 4, 2, DELTA)
     for name in (table, costs):
         frame = pd.read_csv(project.path / f"{name}.csv").set_index("method")
-        assert frame["epsilon"].isna().to_list() == [True, False, False]
+        assert frame["epsilon"].isna().to_list() == [True, False, False, True]
         assert math.isinf(frame.loc["still", "epsilon"])
         assert frame.loc["noisy", "epsilon"] == pytest.approx(epsilon)
-        assert frame["delta"].dropna().to_list() == [DELTA, DELTA]
+        assert frame["delta"].dropna().to_list() == [DELTA, DELTA, EXAMPLE["delta"]]
+        of_samples = frame.loc["samples", "example_epsilon"]
+        assert of_samples == pytest.approx(epsilon_of_samples(project))
+        assert f"{of_samples:.2f} a sample (δ = 0.0001)" in (
+            project.path / f"{name}.md"
+        ).read_text()
         text = (project.path / f"{name}.md").read_text()
         assert f"{epsilon:.2f} (δ = 0.1)" in text
         assert "∞ (δ = 0.1)" in text
     models = models_by_privacy(project)
-    assert models.keys() == {None, 0.0, 1.0}
-    same = [torch.equal(models[None][name], models[0.0][name]) for name in models[None]]
-    assert all(same)
-    assert not any(torch.equal(models[None][name], models[1.0][name]) for name in models[None])
+    assert models.keys() == {None, "client 0.0", "client 1.0", "example 1.0"}
+    plain = models.pop(None)
+    still = models.pop("client 0.0")
+    assert all(torch.equal(plain[name], still[name]) for name in plain)
+    for noisy in models.values():
+        assert not any(torch.equal(plain[name], noisy[name]) for name in plain)

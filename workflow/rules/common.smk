@@ -184,10 +184,14 @@ def of_runs(*keys):
 
 
 def participants(wildcards):
-    """Return the participants of runs that may drop updates, and what chooses among candidates."""
+    """Return the participants of runs where they count, and what chooses among candidates.
+
+    How many samples each client has goes with them.
+    """
     tried = [one for run in described(wildcards, "runs")["runs"] for one in run["candidates"]]
     tables = [path for one in tried for path in one.get("participants", [])]
-    return list(dict.fromkeys([*tables, *of_runs("chosen")(wildcards)])) if tables else []
+    others = of_runs("chosen", "partition")(wildcards)
+    return list(dict.fromkeys([*tables, *others])) if tables else []
 
 
 def retention(wildcards):

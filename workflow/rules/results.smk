@@ -37,6 +37,7 @@ READS = {
     # Its seconds, as in round_times, stand in the records of the jobs behind the metrics.
     "costs": {
         "metrics": of_runs("metrics"),
+        "participants": participants,
         "communicated": f"results/communication/{AT}.runs.parquet",
     },
     "round_times": {"metrics": of_runs("metrics")},

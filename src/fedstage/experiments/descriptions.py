@@ -143,8 +143,8 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
             if "communication" in results:
                 for part in tried.chain():
                     yield from traffic_files(part.recipe, part.length.rounds)
-            if "table" in results:
-                yield from _dropping(tried)
+            if {"table", "costs"} & set(results):
+                yield from _counted(tried)
             if "retention" in results:
                 read = RETENTION.job(recipe, last).inputs
                 yield from (*read["models"], *read["participants"])
@@ -158,14 +158,22 @@ def _tried(run: Run) -> tuple[Run, ...]:
     return run.candidates or (run,)
 
 
-def _dropping(run: Run) -> list[str]:
-    """Return the participants of all rounds of a run whose updates may be dropped."""
+def _counted(run: Run) -> list[str]:
+    """Return the participants of all rounds of a run where they count for its table.
+
+    These are runs whose updates may be dropped, or that cost samples privacy in each round.
+    """
     return [
         path
         for part in run.chain()
-        if isinstance(part.recipe, Recipe) and part.recipe.on_divergence == "drop"
+        if isinstance(part.recipe, Recipe) and _counts(part.recipe)
         for path in traffic_files(part.recipe, part.length.rounds)
     ]
+
+
+def _counts(recipe: Recipe) -> bool:
+    private = recipe.privacy is not None and recipe.privacy.example is not None
+    return private or recipe.on_divergence == "drop"
 
 
 def _described(run: Run, experiment: Experiment) -> Raw:
@@ -181,7 +189,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
             {
                 "values": candidate.axes if run.candidates else {},
                 "parts": [_part(part) for part in candidate.chain()],
-                **({"participants": tables} if (tables := _dropping(candidate)) else {}),
+                **({"participants": tables} if (tables := _counted(candidate)) else {}),
             }
             for candidate in tried
         ],

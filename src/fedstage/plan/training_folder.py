@@ -48,7 +48,9 @@ TEACHING = (
     "ensemble", "global_trainer", "distillation", "server", "public", "generator", "head_sharing",
 )  # fmt: skip
 #: Without the delta, which determines no weights.
-_PRIVACY = tuple(f"privacy.client.{name}" for name in ("clip", "noise"))
+_PRIVACY = tuple(
+    f"privacy.{unit}.{name}" for unit in ("client", "example") for name in ("clip", "noise")
+)
 _BASE = (*Recipe.model_fields.keys() - {"privacy", *TEACHING}, *_PRIVACY)
 
 

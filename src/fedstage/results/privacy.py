@@ -1,26 +1,41 @@
-"""What a run guarantees: epsilon of its releases, from its settings."""
+"""What a run guarantees: epsilon of its releases, from its settings and who took part."""
 
+from collections import Counter
+from pathlib import Path
+
+from fedstage.errors import FedstageError
 from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon
 from fedstage.results.runs_file import ExperimentRun
-from fedstage.settings.privacy import ClientPrivacy, delta_of
+from fedstage.settings.privacy import (
+    ClientPrivacy,
+    ExamplePrivacy,
+    delta_of,
+    private_steps,
+    sampling_rate,
+)
 from fedstage.settings.recipes import Recipe
+from fedstage.storage.tables import load_table
 
 
 def guarantee(run: ExperimentRun) -> dict[str, float]:
-    """Return `epsilon` and `delta` of a run after its last round; nothing without privacy.
+    """Return epsilon and `delta` of a run after its last round; nothing without privacy.
 
-    A run that starts from another one has none.
+    It is `epsilon` of clients, and `example_epsilon` of samples. A run that starts from another one
+    has none.
     """
     part = run.candidates[run.which()].parts[-1]
     recipe = part.recipe
     if not isinstance(recipe, Recipe) or recipe.privacy is None:
         return {}
-    client = recipe.privacy.client
-    assert client is not None, "checked by Privacy"
-    return {
-        "epsilon": client_epsilon(recipe, client, part.length.rounds),
-        "delta": delta_of(client, recipe.clients),
-    }
+    client, example = recipe.privacy.client, recipe.privacy.example
+    if client is not None:
+        epsilon = client_epsilon(recipe, client, part.length.rounds)
+        return {"epsilon": epsilon, "delta": delta_of(client, recipe.clients)}
+    assert example is not None, "checked by Privacy"
+    samples = _samples(run.partition)
+    delta = _delta_of_samples(example, samples)
+    rounds = _rounds(run.candidates[run.which()].participants)
+    return {"example_epsilon": example_epsilon(recipe, samples, rounds, delta), "delta": delta}
 
 
 def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
@@ -36,3 +51,55 @@ def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
     if recipe.participation == "poisson" or taking_part == clients:
         return poisson_epsilon(how.noise, taking_part / clients, rounds, delta)
     return fixed_size_epsilon(how.noise, taking_part, clients, rounds, delta)
+
+
+def example_epsilon(
+    recipe: Recipe, samples: dict[int, int], rounds: dict[int, int], delta: float
+) -> float:
+    """Return epsilon of all that clients send, for a sample: the largest of the clients.
+
+    A sample is with one client, whose updates alone depend on it directly. Each step of this client
+    draws it at random; its steps are those of all rounds in which it took part.
+
+    Parameters
+    ----------
+    samples, rounds : dict of int to int
+        The training samples of each client, and its rounds.
+    """
+    assert recipe.privacy is not None, "checked by the caller"
+    how = recipe.privacy.example
+    assert how is not None, "checked by the caller"
+    noise = 0.0 if how.clip is None else how.noise
+    steps: dict[float, int] = {}  # the most of all clients with a rate
+    for client, times in rounds.items():
+        rate = sampling_rate(recipe.client, samples[client])
+        own = times * private_steps(recipe.client, samples[client])
+        steps[rate] = max(own, steps.get(rate, 0))
+    found = (poisson_epsilon(noise, rate, number, delta) for rate, number in steps.items())
+    return max(found, default=0.0)
+
+
+def _samples(histogram: str) -> dict[int, int]:
+    """Return the number of training samples of each client, from the histogram of labels."""
+    found: Counter[int] = Counter()
+    for row in load_table(Path(histogram), ["client", "role", "samples"]).to_pylist():
+        if row["role"] == "train":
+            found[row["client"]] += row["samples"]
+    return dict(found)
+
+
+def _rounds(participants: list[str]) -> dict[int, int]:
+    """Return in how many rounds each client took part, from the tables of participants."""
+    tables = (load_table(Path(path), ["client"])["client"].to_pylist() for path in participants)
+    return dict(Counter(client for clients in tables for client in clients if client is not None))
+
+
+def _delta_of_samples(how: ExamplePrivacy, samples: dict[int, int]) -> float:
+    most = max(samples.values())
+    delta = delta_of(how, most)
+    if delta * most >= 1:
+        raise FedstageError(
+            f"privacy.example.delta = {delta}: must be less than 1 / {most}, the samples of the "
+            "largest client, or a guarantee may publish one of them"
+        )
+    return delta

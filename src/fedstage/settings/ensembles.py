@@ -84,6 +84,7 @@ class Odds(Ensemble):
             Trait.CLIENTS,
             Trait.UNIFORM,
             Trait.LIVE,
+            Trait.NOISY,
         )
     }
     name: Literal["odds"]

@@ -35,7 +35,7 @@ class LocalTraining(Choice):
         "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS, Trait.SUM),
         "own_loss": ("whose loss is its own and has no compiled code", Trait.COMPILED),
         "exchanges=logits": ("whose clients send no weights", Trait.WEIGHTS, Trait.SHARED),
-        "exchanges=features": ("whose clients send no weights", Trait.WEIGHTS),
+        "exchanges=features": ("whose clients send features", Trait.WEIGHTS, Trait.NOISY),
         "no learns_from_server": ("", Trait.OF_SERVER),
     }
     keeps_state: ClassVar[bool] = False
@@ -87,7 +87,10 @@ class Scaffold(LocalTraining):
         "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.FIXED_GROUPS, Trait.AVERAGE),
         "control": (Trait.ALIKE,),
     }
-    lacks: ClassVar[Lacks] = {"name": ("whose control variates are sent, too", Trait.CLIPPED)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("whose control variates are sent, too", Trait.CLIPPED),
+        "option=I": ("whose control variates are gradients without noise", Trait.NOISY),
+    }
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     """A client's new variate is the gradient of all its data at the model that starts the round

@@ -31,7 +31,8 @@ class Architecture(Choice):
     """An architecture, whose input is one of `samples`: images, features, bags or tokens.
 
     `smallest` is the least height and width of images; None if any size will do. `compiles`: the
-    compiler of `numerics.compile` takes it. `pools_maps`: layer `pool` takes its last feature maps.
+    compiler of `numerics.compile` takes it. `by_sample`: torch.func gives the gradients of single
+    samples of a batch. `pools_maps`: layer `pool` takes its last feature maps.
     """
 
     room: ClassVar[str] = "models.architectures"
@@ -40,6 +41,7 @@ class Architecture(Choice):
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True
+    by_sample: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
     more_outputs: Count | Literal["features"] = 0
     """Outputs behind one a class, which votes of one shot may read: so many, or the model's
@@ -204,6 +206,7 @@ class EfficientNet(Headed):
     module: ClassVar[str] = "efficientnet"
     smallest: ClassVar[int | None] = 32
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
+    by_sample: ClassVar[bool] = False
     name: Literal["efficientnet_b0"]
     weights: Pretrained | None = None
     """What all layers but the last start from: a state dict of torchvision's model, in PyTorch's
@@ -266,6 +269,7 @@ class Lstm(OfTexts):
     """
 
     compiles: ClassVar[bool] = False
+    by_sample: ClassVar[bool] = False
     name: Literal["lstm"]
     embedding: Positive = 52
     """Dimension of tokens, which Fed-ET leaves open; the default makes the size that its Table 6
@@ -313,6 +317,7 @@ class Transformer(OfTexts):
 class DistilBert(Transformer):
     """DistilBERT (Sanh et al. 2019) with a classifier, by default in its published size."""
 
+    by_sample: ClassVar[bool] = False
     name: Literal["distilbert"]
     layers: Positive = 6
     """Layers of attention."""
@@ -331,6 +336,7 @@ class Bert(Transformer):
     et al. 2019.
     """
 
+    by_sample: ClassVar[bool] = False
     name: Literal["bert"]
     layers: Positive = 2
     """Layers of attention."""

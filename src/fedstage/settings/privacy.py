@@ -1,14 +1,21 @@
 """Differential privacy: how much a unit may change a sum, and the noise that hides it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from fedstage.settings.base import NonNegative, Rate, Settings
-from fedstage.settings.groups import client_groups, group_participants, models_of
+from fedstage.settings.groups import (
+    client_groups,
+    client_models,
+    group_participants,
+    models_of,
+)
 from fedstage.settings.models import has_batch_norm
-from fedstage.settings.traits import Lacks, Needs, Trait
+from fedstage.settings.optimisation import Client
+from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 
 class Noise(Settings):
@@ -33,15 +40,28 @@ class ClientPrivacy(Noise):
     lacks: ClassVar[Lacks] = {"clip": ("by which the server clips each update", Trait.SUM)}
 
 
+class ExamplePrivacy(Noise):
+    """Differential privacy of a training sample: clients train by DP-SGD (Abadi et al. 2016)."""
+
+    needs: ClassVar[Needs] = {"clip": (Trait.NOISY,)}
+    lacks: ClassVar[Lacks] = {"clip": ("which needs the gradient of each sample", *UNRECORDED)}
+
+
 class Privacy(Settings):
     """What differential privacy protects."""
 
+    uses: ClassVar[Mapping[str, str]] = {
+        "client": "algorithm.aggregation.private_mean",
+        "example": "training.noisy_gradients",
+    }
     client: ClientPrivacy | None = None
     """All samples of a client, from readers of the global models."""
+    example: ExamplePrivacy | None = None
+    """Each training sample by itself, from all who get what clients send."""
 
     def _faults(self) -> Iterator[str]:
-        if self.client is None:
-            yield "client = null: give the settings of what is protected, or privacy = null"
+        if (self.client is None) == (self.example is None):
+            yield "give either client or example: what is protected; or privacy = null"
 
 
 def check_privacy(recipe: Any) -> Iterator[str]:
@@ -54,6 +74,8 @@ def check_privacy(recipe: Any) -> Iterator[str]:
         yield from _check_delta(privacy.client, "client", recipe.clients)
         yield from _check_average(recipe)
         yield from _check_readers(recipe)
+    if privacy.example is not None:
+        yield from _check_gradients(recipe)
 
 
 def _check_start(recipe: Any) -> Iterator[str]:
@@ -126,6 +148,48 @@ def _check_readers(recipe: Any) -> Iterator[str]:
             f"ensemble = {ensemble.name!r}: must be aggregated with privacy.client, because others "
             "have single clients' models as members, to which no noise is added"
         )
+
+
+def _check_gradients(recipe: Any) -> Iterator[str]:
+    """Yield why a sample's gradient is not its own, or why batches are not drawn sample by sample.
+
+    What a client does with noisy gradients needs no check: it is as private.
+    """
+    key, client, numerics = "with privacy.example", recipe.client, recipe.numerics
+    if recipe.local.own_loss:
+        yield (
+            f"local = {recipe.local.name}: must minimise client.loss {key}, because a loss of its "
+            "own may depend on other samples, too"
+        )
+    for model in client_models(recipe):
+        if has_batch_norm(model):
+            yield (
+                f"model = {model.name}: must have norm = group or none {key}, because batch "
+                "normalisation mixes the samples of a batch"
+            )
+        if not model.by_sample:
+            yield f"model = {model.name}: has no gradients of single samples, needed {key}"
+    for name, allowed in {"batches": "anew", "last_batch": "merge_single"}.items():
+        if (value := getattr(client, name)) != allowed:
+            yield (
+                f"client.{name} = {value!r}: must be {allowed} {key}, where each sample is in each "
+                "batch at random"
+            )
+    if numerics.memory_format != "contiguous":
+        yield f"numerics.memory_format = {numerics.memory_format}: must be contiguous {key}"
+
+
+def sampling_rate(client: Client, samples: int) -> float:
+    """Return q: the probability with which each of so many samples is in a batch."""
+    return min(1.0, client.batch_size / samples)
+
+
+def private_steps(client: Client, samples: int) -> int:
+    """Return the steps of a round of a client with so many samples, whose batches are random."""
+    if client.steps is not None:
+        return client.steps
+    assert client.epochs is not None, "checked by Client"
+    return client.epochs * ceil(samples / client.batch_size)
 
 
 def expected_participants(recipe: Any, group: int) -> float:

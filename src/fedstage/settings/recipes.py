@@ -56,7 +56,6 @@ class Recipe(Groups):
 
     uses: ClassVar[Mapping[str, str]] = {
         "compression": "algorithm.exchange.compression",
-        "privacy": "algorithm.aggregation.private_mean",
         "staleness": "algorithm.aggregation.asynchronous",
     }
     needs: ClassVar[Needs] = {"start_of": (Trait.SERVER_MODEL,)}
@@ -85,7 +84,7 @@ class Recipe(Groups):
     aggregation: Aggregation = Aggregation()
     """How clients' models become one."""
     privacy: Privacy | None = None
-    """Noise that hides clients in global models."""
+    """Noise that hides clients, or their samples."""
     ensemble: EnsembleTrainer | None = None
     """What teaches students, or clients."""
     global_trainer: GlobalTrainer | None = Field(default=None, alias="global")

@@ -41,6 +41,7 @@ class Trait(StrEnum):
     ONLY_AVERAGED = "global models that are the old ones with averaged changes"
     STATISTICS = "global models with running statistics"
     CLIPPED = "changes of models that are all that clients send, because nothing else is clipped"
+    NOISY = "clients that send nothing but what comes of gradients with noise"
     # Of students, and of their teachers.
     SERVER = "the server's settings"
     ENSEMBLE = "an ensemble that teaches, clients, aggregated or bayesian"

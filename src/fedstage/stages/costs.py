@@ -50,9 +50,11 @@ def costs(
     measured: list[dict[str, Cell]] = [
         _costs(run, metric, moved) for run, moved in zip(experiment.runs, sent, strict=True)
     ]
-    if any("epsilon" in costs for costs in measured):
-        none: dict[str, Cell] = {column.name: None for column in PRIVATE}
-        measured = [none | costs for costs in measured]
+    named = (column.name for column in PRIVATE)
+    none: dict[str, Cell] = {
+        name: None for name in named if any(name in costs for costs in measured)
+    }
+    measured = [none | costs for costs in measured]
     pairs = list(zip(experiment.runs, measured, strict=True))
     rows = [run.settings | costs for run, costs in pairs]
     write_exact(rows, (*COLUMNS, *PRIVATE), csv=csv, parquet=parquet)

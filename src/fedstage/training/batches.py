@@ -6,6 +6,7 @@ from itertools import chain, islice
 import torch
 
 from fedstage.settings.optimisation import Client
+from fedstage.settings.privacy import private_steps, sampling_rate
 from fedstage.settings.server import Server
 
 
@@ -20,6 +21,20 @@ def client_batches(
     if client.steps is not None:
         return list(islice(chain.from_iterable(epochs), skipped, skipped + client.steps))
     return list(chain.from_iterable(islice(epochs, client.epochs)))
+
+
+def poisson_batches(
+    samples: int, client: Client, generator: torch.Generator
+) -> list[torch.Tensor]:
+    """Return a participant's batches with each sample in each of them by itself, at random.
+
+    They have `client.batch_size` samples on average, and may have none.
+    """
+    rate = sampling_rate(client, samples)
+    drawn = torch.rand(
+        private_steps(client, samples), samples, dtype=torch.float64, generator=generator
+    )
+    return [row.nonzero().flatten() for row in drawn < rate]
 
 
 def all_batches(samples: int, size: int) -> list[torch.Tensor]:

@@ -25,6 +25,19 @@ GradientTerm = Callable[[Sequence[nn.Parameter]], None]
 #: Called with the number of steps so far; may evaluate the model, and true ends the training.
 AfterStep = Callable[[int], bool]
 
+@dataclass(frozen=True)
+class NoisyBatches:
+    """DP-SGD: gradients of samples no longer than `clip`, and noise of `noise` times this length.
+
+    `expected` is the mean number of samples of a batch.
+    """
+
+    clip: float | None
+    noise: float
+    expected: float
+    generator: torch.Generator  #: draws the noise
+
+
 AHEAD = 100  # batches copied to the device at a time
 
 
@@ -54,6 +67,7 @@ def training(
     objective: ModelLoss | None = None,
     gradient_term: GradientTerm | None = None,
     after_step: AfterStep | None = None,
+    noisy: NoisyBatches | None = None,
 ) -> Generator[None, None, Outcome]:
     """Train `model` in place, one step a batch.
 
@@ -71,16 +85,26 @@ def training(
         Factor of the learning rate in this round.
     objective : callable, optional
         What is minimised in place of the `loss` of the model's logits; never compiled.
+    noisy : NoisyBatches, optional
+        How each sample's gradient is clipped and noise is added to their sum, for privacy.
     """
     parameters = _start(model)
     loss_of = objective or model_loss(loss, numerics, settings.batch_size)
 
-    def batch_loss(samples: torch.Tensor) -> torch.Tensor:
+    def batch(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         index, augmentation = samples[0], samples[1:]
-        pixels = normalise(augment(images[index], augmentation), info)
-        return loss_of(model, pixels, targets[index])
+        return normalise(augment(images[index], augmentation), info), targets[index]
 
-    take = _step(parameters, batch_loss, settings, gradient_term, numerics.cuda_graphs)
+    def backward(samples: torch.Tensor) -> torch.Tensor:
+        value = loss_of(model, *batch(samples))
+        value.backward()
+        return value.detach()
+
+    if noisy is not None:
+        from fedstage.training.noisy_gradients import noisy_backward
+
+        backward = noisy_backward(noisy, model, loss_of, batch)
+    take = _step(parameters, backward, settings, gradient_term, numerics.cuda_graphs)
     factors = (factor(settings.schedule, step, len(batches)) for step in range(len(batches)))
     rates = [settings.learning_rate * rate * each for each in factors]
     sizes = step_sizes(settings, rates, like=parameters[0])
@@ -103,7 +127,7 @@ def train(model: nn.Module, images: Samples, *others: Any, **options: Any) -> Ou
 
 def _step(
     parameters: Sequence[nn.Parameter],
-    batch_loss: Callable[[torch.Tensor], torch.Tensor],
+    backward: Callable[[torch.Tensor], torch.Tensor],
     settings: Optimiser,
     gradient_term: GradientTerm | None,
     as_graph: bool,
@@ -112,15 +136,14 @@ def _step(
     move = optimiser_step(parameters, settings)
 
     def step(samples: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
-        value = batch_loss(samples)
-        value.backward()
+        value = backward(samples)
         if settings.clip_norm is not None:
             nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
         if gradient_term is not None:
             gradient_term(parameters)
         move(sizes)
         _drop_gradients(parameters)
-        return value.detach()
+        return value
 
     return recorded(step, settings.batch_size) if as_graph else step
 

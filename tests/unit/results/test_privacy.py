@@ -1,12 +1,17 @@
 from math import inf
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.errors import FedstageError
 from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon
 from fedstage.results.privacy import client_epsilon, guarantee
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.privacy import delta_of
 from fedstage.settings.recipes import Recipe
+from fedstage.storage.tables import save_table
 
 RECIPE = {
     "data": "digits",
@@ -56,3 +61,64 @@ def test_a_delta_that_is_not_stated_follows_from_the_number_of_clients():
     assert delta_of(recipe.privacy.client, 20) == pytest.approx(20**-1.1)
     found = client_epsilon(recipe, recipe.privacy.client, 3)
     assert found == poisson_epsilon(2.0, 0.2, 3, 20**-1.1)
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+#: Training samples of three clients in two classes each, and validation samples that do not count.
+SAMPLES = {0: 20, 1: 40, 2: 10}
+
+
+def example(folder, how, taking_part, **changes):
+    """Return the guarantee of a run in whose rounds these clients took part."""
+    rows = [
+        (client, role, label, number // 2)
+        for client, number in SAMPLES.items()
+        for role, number in (("train", number), ("validation", 1000))
+        for label in (0, 1)
+    ]
+    columns = zip(("client", "role", "label", "samples"), zip(*rows, strict=True), strict=True)
+    histogram = folder / "results" / "histogram.parquet"
+    save_table(histogram, {name: list(values) for name, values in columns}, HISTOGRAM_SCHEMA)
+    tables = []
+    for round_, clients in enumerate(taking_part):
+        tables.append(str(folder / "results" / f"{round_}.parquet"))
+        schema = pa.schema([("client", pa.int32())])
+        save_table(Path(tables[-1]), {"client": list(clients)}, schema)
+    recipe = RECIPE | {"clients": 3, "participants": 2, "privacy": {"example": how}} | changes
+    parts = [{"length": {"rounds": len(tables)}, "federated": recipe}]
+    run = {"settings": {}, "metrics": "m", "partition": str(histogram)}
+    run["candidates"] = [{"parts": parts, "participants": tables}]
+    return guarantee(ExperimentRun.model_validate(run))
+
+
+HOW = {"clip": 0.5, "noise": 2.0, "delta": 0.01}
+
+
+def test_of_samples_it_is_the_largest_of_the_clients(tmp_path):
+    found = example(tmp_path, HOW, [(0, 1), (0, 1), (1, 2)])
+    # Steps of an epoch: 3, 5 and 2 batches of 8.
+    of_clients = [
+        poisson_epsilon(2.0, rate, steps, 0.01)
+        for rate, steps in ((8 / 20, 2 * 3), (8 / 40, 3 * 5), (8 / 10, 2))
+    ]
+    assert found == {"example_epsilon": max(of_clients), "delta": 0.01}
+    assert len(set(of_clients)) == 3
+
+
+def test_clients_that_did_not_take_part_lose_nothing(tmp_path):
+    found = example(tmp_path, HOW, [(1,), (1,)])
+    assert found["example_epsilon"] == poisson_epsilon(2.0, 8 / 40, 10, 0.01)
+    assert example(tmp_path, HOW, [()])["example_epsilon"] == 0.0
+
+
+@pytest.mark.parametrize("how", [{"noise": 0.0}, {"noise": 0.0, "clip": None}])
+def test_samples_without_noise_have_no_privacy(tmp_path, how):
+    assert example(tmp_path, HOW | how, [(0,)])["example_epsilon"] == inf
+
+
+def test_the_delta_of_samples_is_less_than_one_of_the_largest_client(tmp_path):
+    found = example(tmp_path, {"clip": 0.5, "noise": 2.0}, [(0,)])
+    assert found["delta"] == pytest.approx(40**-1.1)
+    with pytest.raises(FedstageError, match="delta = 0.025: must be less than 1 / 40, the samples"):
+        example(tmp_path, HOW | {"delta": 0.025}, [(0,)])

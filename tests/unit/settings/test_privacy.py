@@ -1,7 +1,7 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.settings.privacy import expected_participants
+from fedstage.settings.privacy import expected_participants, private_steps, sampling_rate
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
 
@@ -108,7 +108,11 @@ def test_what_keeps_the_guarantee_is_allowed(changes):
         ),
         ({"privacy": private(clip=None)}, "clip = null: must be a number with noise = 1.0"),
         ({"privacy": private(noise=-1.0)}, "privacy.client.noise = -1.0"),
-        ({"privacy": {}}, "privacy: client = null"),
+        ({"privacy": {}}, "privacy: give either client or example"),
+        (
+            {"privacy": private() | {"example": {"clip": 1.0, "noise": 1.0}}},
+            "privacy: give either client or example",
+        ),
         (
             {"participation": "poisson", "global_models": 2},
             "global_models = 2: a single group that clients train with participation = poisson",
@@ -140,3 +144,99 @@ def test_a_sum_is_divided_by_the_expected_number_of_participants(changes, number
     found = recipe(**changes)
     groups = range(found.global_models)
     assert [expected_participants(found, group) for group in groups] == numbers
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+EXAMPLE = {"privacy": {"example": {"clip": 0.5, "noise": 1.0}}, "aggregation": {}}
+HEADED = {"cnn_small": {"head": {"hidden": 4, "width": 4}}}
+
+
+def client(**changes):
+    return {"client": RECIPE["client"] | changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"local": "fedprox"},
+        {"local": "fednova", "aggregation": {"rule": "average"}},
+        {"local": "scaffold"},
+        {"aggregation": {"rule": "median"}},
+        {"aggregation": {"secure": {"threshold": 3, "clip": 0.1, "most_samples": 200}}},
+        {"participation": "by_samples"},
+        {"model": {"cnn_small": {"norm": "group"}}},
+        {"compression": "stc"},
+        client(clip_norm=1.0, momentum=0.9, weight_decay=0.1),
+        client(epochs=None, steps=3, optimiser="adam"),
+        STUDENT,
+        STUDENT | {"ensemble": "clients"},
+        {"privacy": {"example": {"clip": None, "noise": 0.0}}},
+    ],
+    ids=str,
+)
+def test_what_comes_of_noisy_gradients_is_allowed(changes):
+    assert recipe(**EXAMPLE | changes).privacy is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"model": BATCH}, "model = cnn_small: must have norm = group or none with"),
+        (
+            {"data": "sent140", "model": {"lstm": {"vocabulary": 30522}}},
+            "model = lstm: has no gradients of single samples",
+        ),
+        ({"local": "fedlc"}, "local = fedlc: must minimise client.loss with privacy.example"),
+        ({"local": "moon", "model": HEADED}, "local = moon: must minimise client.loss"),
+        (
+            {"local": {"scaffold": {"option": "I"}}},
+            "clients that send nothing but what comes of gradients with noise, not local.option = "
+            "I, whose control variates are gradients without noise",
+        ),
+        (
+            STUDENT | {"ensemble": "odds", "model": "cnn_small"},
+            "clients that send nothing but what comes of gradients with noise, not ensemble = odds",
+        ),
+        (
+            STUDENT | {"ensemble": "clients", "generator": "fedftg", "public": "generated"},
+            "generator = fedftg: must be null with privacy",
+        ),
+        (STUDENT | {"public": "digits"}, "public = digits: are clients' own training samples"),
+        (client(last_batch="keep"), "client.last_batch = 'keep': must be merge_single with"),
+        (
+            client(batches="continued", epochs=None, steps=1) | {"participants": 20},
+            "client.batches = 'continued': must be anew with privacy.example",
+        ),
+        ({"numerics": {"compile": True}}, "numerics.compile = true: needs losses with compiled"),
+        (
+            {"numerics": {"memory_format": "channels_last"}},
+            "numerics.memory_format = channels_last: must be contiguous",
+        ),
+        (
+            {"start": "results/training/x/round_0001/group_0/aggregated.safetensors"},
+            "start: must be null with privacy",
+        ),
+        ({"privacy": {"example": {"clip": None, "noise": 1.0}}}, "clip = null: must be a number"),
+    ],
+    ids=str,
+)
+def test_what_no_noise_in_gradients_hides_is_refused(changes, told):
+    with pytest.raises(FedstageError) as fault:
+        recipe(**EXAMPLE | changes)
+    assert told in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples", "rate", "steps"),
+    [({}, 20, 0.4, 3), ({}, 5, 1.0, 1), ({"epochs": 2}, 16, 0.5, 4)]
+    + [({"epochs": None, "steps": 7}, 16, 0.5, 7)],
+)
+def test_batches_of_samples_at_random_have_the_size_and_number_of_epochs(
+    changes, samples, rate, steps
+):
+    settings = recipe(**client(**changes)).client
+    assert sampling_rate(settings, samples) == rate
+    assert private_steps(settings, samples) == steps

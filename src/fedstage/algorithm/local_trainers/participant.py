@@ -19,9 +19,10 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
+from fedstage.settings.privacy import ExamplePrivacy, sampling_rate
 from fedstage.settings.recipes import Recipe
-from fedstage.training.batches import client_batches
-from fedstage.training.loop import full_gradient, training
+from fedstage.training.batches import client_batches, poisson_batches
+from fedstage.training.loop import NoisyBatches, full_gradient, training
 from fedstage.training.losses import client_loss
 from fedstage.training.schedules import round_factor
 from fedstage.weights import Tensors, Weights
@@ -118,6 +119,7 @@ def train_participant(
         rate=round_factor(client, round_),
         objective=trainer.objective(task),
         gradient_term=trainer.gradient_term(anchors, on_device, number),
+        noisy=_noise(settings, participant),
     )
     if outcome.diverged_at is not None:
         if settings.on_divergence == "stop":
@@ -130,6 +132,11 @@ def train_participant(
     end = state_of(model)
 
     def gradient_at_start() -> Weights:
+        if _example_privacy(settings) is not None:
+            raise FedstageError(
+                f"local = {settings.local.name}: sends gradients without noise, which "
+                "privacy.example does not hide; choose another local trainer"
+            )
         fill_model(model, start.weights, start.path)
         gradient = full_gradient(model, samples, labels, client, loss, info, numerics)
         return {name: value.cpu() for name, value in zip(anchors, gradient, strict=True)}
@@ -153,4 +160,21 @@ def _batches(settings: Recipe, participant: Participant) -> list[torch.Tensor]:
         assert client.steps is not None, "checked by Client"
         key, skipped = [participant.client], (participant.round - 1) * client.steps
     generator = torch_generator(settings.seed, "local_training", *key, "batches")
+    if _example_privacy(settings) is not None:
+        return poisson_batches(len(participant.samples), client, generator)
     return client_batches(len(participant.samples), client, generator, skipped=skipped)
+
+
+def _example_privacy(settings: Recipe) -> ExamplePrivacy | None:
+    return None if settings.privacy is None else settings.privacy.example
+
+
+def _noise(settings: Recipe, participant: Participant) -> NoisyBatches | None:
+    """Return the noise that hides a participant's samples in its gradients, if any does."""
+    how = _example_privacy(settings)
+    if how is None:
+        return None
+    samples, place = len(participant.samples), (participant.round, participant.client)
+    generator = torch_generator(settings.seed, "local_training", *place, "noise")
+    expected = sampling_rate(settings.client, samples) * samples
+    return NoisyBatches(how.clip, how.noise, expected, generator)

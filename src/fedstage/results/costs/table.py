@@ -20,7 +20,7 @@ from fedstage.results.tables.labels import (
     PRIVACY_LEGEND,
     head_of,
     human_bytes,
-    show_epsilon,
+    show_guarantee,
     show_value,
     signed,
 )
@@ -64,9 +64,9 @@ COLUMNS = (
 )  # fmt: skip
 
 #: Further columns of files where any run has privacy, and what people read of them.
-PRIVATE = (Column("epsilon"), Column("delta"))
+PRIVATE = (Column("epsilon"), Column("example_epsilon"), Column("delta"))
 _GUARANTEE = Column("guarantee", "ε", PRIVACY_LEGEND,
-    lambda pairs: show_epsilon(*max(pairs)) if pairs else NOTHING)  # fmt: skip
+    lambda runs: show_guarantee(max(runs, key=_epsilon)) if runs else NOTHING)  # fmt: skip
 
 
 def shown_costs(
@@ -84,9 +84,7 @@ def shown_costs(
         block = place[: len(columns)]
         differences = _differences(same, first.setdefault(block, same))
         cells = known(same, COLUMNS) | {"difference": differences}
-        cells["guarantee"] = [
-            (run["epsilon"], run["delta"]) for run in same if run.get("epsilon") is not None
-        ]
+        cells["guarantee"] = [run for run in same if run.get("delta") is not None]
         blocks.setdefault(block, []).append(([*map(show_value, place)], cells))
     score, *others = COLUMNS
     if any(cells["guarantee"] for lines in blocks.values() for _, cells in lines):
@@ -96,6 +94,12 @@ def shown_costs(
         [line for lines in blocks.values() for line in lines],
         [replace(score, head=head_of(metric)), *others],
     )
+
+
+def _epsilon(run: Row) -> float:
+    """Return the epsilon of a run, whatever it protects."""
+    found = (run.get(name) for name in ("epsilon", "example_epsilon"))
+    return max(value for value in found if value is not None)
 
 
 def _differences(same: Sequence[Row], first: Sequence[Row]) -> list[float]:

@@ -1,7 +1,7 @@
 """How axes, their values and measured numbers are written in tables and figures for people."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isinf, isnan
+from math import isinf, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -166,16 +166,29 @@ def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:
 #: What a column of epsilon covers.
 PRIVACY_LEGEND = (
     "of differential privacy, of all global models of a run, for the δ in brackets; the smaller, "
-    f"the more private; {NOTHING}: none. The largest of the seeds. It covers clients' training "
-    "samples, but not that settings were chosen, or stopping, by validation samples of clients."
+    f"the more private; {NOTHING}: none. The largest of the seeds. Of all samples of a client "
+    "together or, where it says so, of a single sample, with the clients' numbers of samples public. "
+    "It covers clients' training samples, but not their mean and deviation, by which images are "
+    "normalised, nor that settings were chosen, or stopping, by validation samples of clients."
 )
 
 
-def show_epsilon(epsilon: float, delta: float) -> str:
+def show_epsilon(epsilon: float, delta: float, unit: str = "") -> str:
     """Write epsilon and its delta: ``2.10 (δ = 1e-05)``; infinite without noise."""
     if isnan(epsilon):
         return NOTHING
-    return f"{'∞' if isinf(epsilon) else f'{epsilon:.2f}'} (δ = {delta:g})"
+    return f"{'∞' if isinf(epsilon) else f'{epsilon:.2f}'}{unit} (δ = {delta:g})"
+
+
+def show_guarantee(found: Mapping[str, float | None]) -> str:
+    """Write the epsilon of clients, or of samples: ``2.10 a sample (δ = 1e-05)``."""
+    of_client, of_sample, delta = (
+        nan if found.get(name) is None else float(found[name] or 0.0)
+        for name in ("epsilon", "example_epsilon", "delta")
+    )
+    if isnan(of_sample):
+        return show_epsilon(of_client, delta)
+    return show_epsilon(of_sample, delta, " a sample")
 
 
 def signed(number: float) -> str:

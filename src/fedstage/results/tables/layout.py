@@ -15,11 +15,11 @@ from fedstage.results.tables.labels import (
     human_bytes,
     join_labels,
     mean_and_std,
-    show_epsilon,
+    show_guarantee,
     show_value,
     signed,
 )
-from fedstage.results.tables.measured import AS_RELEASED
+from fedstage.results.tables.measured import AS_RELEASED, PRIVATE
 from fedstage.results.tables.runs import (
     AS_RELEASED_STD,
     DIFFERENCE_HIGH,
@@ -180,8 +180,8 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
     if is_released(table):
         columns.append(TextColumn(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
     if is_private(table):
-        guarantees = zip(table["epsilon"], table["delta"], strict=True)
-        columns.append(TextColumn(_EPSILON, [show_epsilon(*one) for one in guarantees]))
+        rows = table.reindex(columns=PRIVATE.names).to_dict("records")
+        columns.append(TextColumn(_EPSILON, [show_guarantee(row) for row in rows]))
     return columns
 
 

@@ -18,8 +18,11 @@ AS_RELEASED = "as_released"
 #: Updates of a run that were dropped, and all, where any may be. A table has these columns if any
 #: of its updates was dropped.
 DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int64())])
-#: What a run guarantees by differential privacy, if it does.
-PRIVATE = pa.schema([pa.field("epsilon", pa.float64()), pa.field("delta", pa.float64())])
+#: What a run guarantees by differential privacy, if it does: to clients, or to samples. A table has
+#: those of the columns that any of its runs has.
+PRIVATE = pa.schema(
+    [(name, pa.float64()) for name in ("epsilon", "example_epsilon", "delta")]
+)
 #: Columns after the columns of `METRICS_SCHEMA`, of which a run has a value in its last round only.
 OF_RUNS = (AS_RELEASED, *DROPPED.names, *PRIVATE.names)
 

@@ -115,7 +115,7 @@ def is_released(frame: pd.DataFrame) -> bool:
 
 def is_private(frame: pd.DataFrame) -> bool:
     """Whether a frame of runs, or a table, has epsilon of differential privacy."""
-    return set(PRIVATE.names) <= set(frame)
+    return "delta" in frame
 
 
 def metric_of(table: pd.DataFrame) -> Metric:
@@ -131,7 +131,7 @@ def table_schema(
     values = [pa.field(metric, pa.float64()), *VALUES]
     values += COMPARED if is_compared(frame) else []
     values += RELEASED if is_released(frame) else []
-    values += PRIVATE if is_private(frame) else []
+    values += [field for field in PRIVATE if field.name in frame]
     return pa.schema([*keys, *(field for field in values if field.name not in axes)])
 
 
@@ -154,8 +154,8 @@ def _average(cell: pd.DataFrame, place: str, metric: Metric) -> dict[str, Any]:
     if is_released(cell):
         values[AS_RELEASED] = cell[AS_RELEASED].mean()
         values[AS_RELEASED_STD] = cell[AS_RELEASED].std(ddof=1)
-    if is_private(cell):  # the worst of the seeds
-        values |= {name: cell[name].max(skipna=False) for name in PRIVATE.names}
+    private = filter(cell.__contains__, PRIVATE.names)  # the worst of the seeds
+    values |= {name: cell[name].max(skipna=False) for name in private}
     return values
 
 

@@ -65,9 +65,11 @@ def test_every_column_of_a_file_has_its_type(runs):
 def test_a_guarantee_stands_next_to_accuracy_where_any_run_has_one(runs):
     assert "ε" not in shown(runs)[0]
     private = [run("p", 0.1, seed, 61.0, epsilon=2.1 + seed, delta=1e-5) for seed in (0, 1)]
+    single = run("s", 0.1, 0, 61.0, epsilon=None, example_epsilon=4.0, delta=1e-4)
     endless = run("q", 0.1, 0, 61.0, epsilon=float("inf"), delta=1e-3)
-    table = shown([*runs, *private, endless])
+    table = shown([*runs, *private, endless, single])
     assert [row["ε"] for row in table if row["partition.alpha"] == "0.1"] == [
         "–", "–", "3.10 (δ = 1e-05)", "∞ (δ = 0.001)",
+        "4.00 a sample (δ = 0.0001)",
     ]  # fmt: skip
     assert list(table[0])[2:5] == ["Top-1 accuracy (%)", "Beside the first", "ε"]

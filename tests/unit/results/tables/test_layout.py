@@ -147,6 +147,13 @@ def test_maxima_stand_beside_the_result_under_a_name_that_cannot_be_taken_for_it
     assert RELEASED in [column.head for column in long.columns]
 
 
+def test_a_guarantee_to_samples_is_told_from_that_to_clients():
+    of_samples = {"example_epsilon": [NAN, 3.25, NAN, NAN], "delta": [1e-5, 0.01, 1e-3, 1e-5]}
+    columns = pivot(compared(**PRIVATE | of_samples)).columns
+    (texts,) = [one.texts for one in columns if (one.head, one.group) == ("ε", "alpha = 0.1")]
+    assert texts == ["3.25 a sample (δ = 0.01)", "1.50 (δ = 1e-05)"]
+
+
 PRIVATE = {"epsilon": [2.104, NAN, math.inf, 1.5], "delta": [1e-5, NAN, 1e-3, 1e-5]}
 
 
@@ -158,7 +165,7 @@ def test_a_guarantee_stands_next_to_what_is_measured():
         "alpha = 0.1": ["–", "1.50 (δ = 1e-05)"],
     }
     (legend,) = [line for line in layout.legend if line.startswith("**ε**")]
-    assert "not that settings were chosen" in legend
+    assert "nor that settings were chosen" in legend
 
 
 def test_a_guarantee_is_a_column_of_a_long_table_only_where_there_is_one():

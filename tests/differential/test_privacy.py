@@ -1,0 +1,100 @@
+"""Differential privacy against plain implementations, with the noise that the package has drawn.
+
+From the artefacts of a real run a reference must end in the run's weights after three rounds.
+"""
+
+import pytest
+import torch
+from reference.dp_fedavg import dp_fedavg
+from reference.dp_sgd import dp_sgd
+from reference_calls import rounds
+from reference_runs import EXACT, ROUNDS, experiment, make
+
+from fedstage.plan.training import global_model
+from fedstage.randomness import torch_generator
+from fedstage.training.batches import poisson_batches
+
+pytestmark = pytest.mark.workflow
+
+#: Clips that some changes, or gradients, are longer than, and some shorter.
+METHODS = {
+    "clients": {
+        "local": "fedavg",
+        "participation": "poisson",
+        "aggregation": {"weights": "uniform"},
+        "privacy": {"client": {"clip": 0.5, "noise": 0.1}},
+    },
+    "samples": {
+        "local": "fedavg",
+        "client": {"epochs": 1, "batch_size": 32},
+        "privacy": {"example": {"clip": 3.0, "noise": 0.5}},
+    },
+}
+CONFIG = {
+    "targets": ["exact"],
+    "execution": {"granularity": "segment"},
+    "experiments": {"exact": experiment("Exact", METHODS, {"method": list(METHODS)}, EXACT)},
+}
+CLOSE = 2e-6
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("private"), CONFIG)
+
+
+def normal_like(weights, generator, type_):
+    """Return normal tensors like weights by name, drawn in the order of names."""
+    drawn = {
+        name: torch.randn(weights[name].shape, dtype=type_, generator=generator)
+        for name in sorted(weights)
+    }
+    return [drawn[name] for name in weights]
+
+
+def compare(made, recipe, model):
+    weights = made.tensors(global_model(recipe, ROUNDS, 0))
+    own = model.state_dict()
+    assert own.keys() == weights.keys()
+    for name, value in own.items():
+        torch.testing.assert_close(value, weights[name], rtol=0, atol=CLOSE)
+
+
+def test_clients_are_as_private(made):
+    recipe = made.recipe("clients")
+    world, how = made.recorded(recipe), recipe.privacy.client
+    parameters = dict(world.network().named_parameters())
+
+    def normal(round_):
+        generator = torch_generator(recipe.seed, "aggregation", round_, 0, "noise")
+        return normal_like(parameters, generator, torch.float64)
+
+    own = {"clip": how.clip, "noise": how.noise, "expected": recipe.participants}
+    model, lengths = dp_fedavg(world, **rounds(recipe), **own, normal=normal)
+    assert min(lengths) < how.clip < max(lengths)
+    compare(made, recipe, model)
+
+
+def test_samples_are_as_private(made):
+    recipe = made.recipe("samples")
+
+    def key(round_, client):
+        return recipe.seed, "local_training", round_, client
+
+    def batches(round_, client, samples):
+        return poisson_batches(
+            samples, recipe.client, torch_generator(*key(round_, client), "batches")
+        )
+
+    world, how, generators = made.recorded(recipe, batches), recipe.privacy.example, {}
+    parameters = dict(world.network().named_parameters())
+
+    def normal(round_, client, step):
+        place = key(round_, client)
+        generator = generators.setdefault(place, torch_generator(*place, "noise"))
+        return normal_like(parameters, generator, torch.float32)
+
+    own = {"batch": recipe.client.batch_size, "clip": how.clip, "noise": how.noise}
+    model, lengths = dp_sgd(world, **rounds(recipe), **own, normal=normal)
+    assert min(lengths) < how.clip < max(lengths)
+    compare(made, recipe, model)

@@ -88,9 +88,9 @@ def test_a_guarantee_stands_next_to_accuracy(project):
         assert frame["delta"].dropna().to_list() == [DELTA, DELTA, EXAMPLE["delta"]]
         of_samples = frame.loc["samples", "example_epsilon"]
         assert of_samples == pytest.approx(epsilon_of_samples(project))
-        assert f"{of_samples:.2f} a sample (δ = 0.0001)" in (
-            project.path / f"{name}.md"
-        ).read_text()
+        assert (
+            f"{of_samples:.2f} a sample (δ = 0.0001)" in (project.path / f"{name}.md").read_text()
+        )
         text = (project.path / f"{name}.md").read_text()
         assert f"{epsilon:.2f} (δ = 0.1)" in text
         assert "∞ (δ = 0.1)" in text

@@ -50,6 +50,10 @@ ROUNDS = {
         "participation": "poisson",
         "privacy": {"client": {"clip": 1.0, "noise": 1.0}},
     },
+    "private_samples": {
+        "local": "fedavg",
+        "privacy": {"example": {"clip": 1.0, "noise": 1.0, "delta": 1e-4}},
+    },
     "chosen": {"local": "fedavg", "rounds": 1, "choose": {"among": {"client.epochs": [1, 2]}}},
 }
 TAUGHT = {"steps": 2, "epochs": None, "batch_size": 16, "learning_rate": 0.05}

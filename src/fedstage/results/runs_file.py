@@ -57,7 +57,8 @@ class Part(Settings):
 class Candidate(Settings):
     """The parts of a run, in order; `values` tell it apart from a run's other candidates.
 
-    `participants` are the tables of all rounds, where updates may be dropped or samples are private.
+    `participants` are the tables of all rounds, where updates may be dropped or samples are
+    private.
     """
 
     values: dict[str, Axis] = {}

@@ -23,9 +23,7 @@ def client_batches(
     return list(chain.from_iterable(islice(epochs, client.epochs)))
 
 
-def poisson_batches(
-    samples: int, client: Client, generator: torch.Generator
-) -> list[torch.Tensor]:
+def poisson_batches(samples: int, client: Client, generator: torch.Generator) -> list[torch.Tensor]:
     """Return a participant's batches with each sample in each of them by itself, at random.
 
     They have `client.batch_size` samples on average, and may have none.

@@ -22,8 +22,13 @@ from fedstage.training.streams import finish
 
 #: A local trainer's term: adds to the gradients of the parameters in place, after clipping.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]
+#: From samples as they are drawn, int64 [rows, b], to what the model takes and its targets.
+Batch = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+#: Sets the gradients of all parameters for such samples, and returns the loss.
+Backward = Callable[[torch.Tensor], torch.Tensor]
 #: Called with the number of steps so far; may evaluate the model, and true ends the training.
 AfterStep = Callable[[int], bool]
+
 
 @dataclass(frozen=True)
 class NoisyBatches:
@@ -95,15 +100,7 @@ def training(
         index, augmentation = samples[0], samples[1:]
         return normalise(augment(images[index], augmentation), info), targets[index]
 
-    def backward(samples: torch.Tensor) -> torch.Tensor:
-        value = loss_of(model, *batch(samples))
-        value.backward()
-        return value.detach()
-
-    if noisy is not None:
-        from fedstage.training.noisy_gradients import noisy_backward
-
-        backward = noisy_backward(noisy, model, loss_of, batch)
+    backward = _backward(model, loss_of, batch, noisy)
     take = _step(parameters, backward, settings, gradient_term, numerics.cuda_graphs)
     factors = (factor(settings.schedule, step, len(batches)) for step in range(len(batches)))
     rates = [settings.learning_rate * rate * each for each in factors]
@@ -125,9 +122,26 @@ def train(model: nn.Module, images: Samples, *others: Any, **options: Any) -> Ou
     return finish(training(model, images, *others, **options), images.device)
 
 
+def _backward(
+    model: nn.Module, loss_of: ModelLoss, batch: Batch, noisy: NoisyBatches | None
+) -> Backward:
+    """Return a function that sets the gradients of the loss of a batch."""
+    if noisy is not None:
+        from fedstage.training.noisy_gradients import noisy_backward
+
+        return noisy_backward(noisy, model, loss_of, batch)
+
+    def backward(samples: torch.Tensor) -> torch.Tensor:
+        value = loss_of(model, *batch(samples))
+        value.backward()
+        return value.detach()
+
+    return backward
+
+
 def _step(
     parameters: Sequence[nn.Parameter],
-    backward: Callable[[torch.Tensor], torch.Tensor],
+    backward: Backward,
     settings: Optimiser,
     gradient_term: GradientTerm | None,
     as_graph: bool,

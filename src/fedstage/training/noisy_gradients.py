@@ -8,20 +8,17 @@ the expected number of samples of a batch (Abadi et al. 2016, Algorithm 1),
 so that a sample moves the sum by at most C, whatever the others are. An empty batch is noise alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from fedstage.training.loop import NoisyBatches
+from fedstage.training.loop import Backward, Batch, NoisyBatches
 from fedstage.training.passes import ModelLoss
 
 #: Numbers of single samples' gradients that are held at a time.
 PART = 2**25
-
-#: From samples as the loop draws them to pixels and targets, both [b, ...].
-Batch = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 
 
 class _SampleLoss(nn.Module):
@@ -36,9 +33,7 @@ class _SampleLoss(nn.Module):
         return self.loss(self.model, pixels[None], target[None])
 
 
-def noisy_backward(
-    how: NoisyBatches, model: nn.Module, loss: ModelLoss, batch: Batch
-) -> Callable[[torch.Tensor], torch.Tensor]:
+def noisy_backward(how: NoisyBatches, model: nn.Module, loss: ModelLoss, batch: Batch) -> Backward:
     """Return a function that sets the parameters' gradients to g, and returns the batch's loss.
 
     The loss is the sum over samples divided by b, which is the mean loss in expectation.

@@ -2,7 +2,7 @@
 
 for each round t
     for each participant i, which has n_i samples
-        w_i <- w,  and for each batch, in which each sample is with probability q_i = min(1, B / n_i):
+        w_i <- w,  and for each batch, with each sample with probability q_i = min(1, B / n_i):
             g_j <- grad l(w_i; j) of each sample j,  g_j <- g_j min(1, C / |g_j|)
             w_i <- w_i - eta (sum_j g_j + z C xi) / (q_i n_i),  xi standard normal
     w <- sum_i (n_i / n) w_i,  n = sum_i n_i

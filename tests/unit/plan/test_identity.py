@@ -138,6 +138,16 @@ def test_a_delta_of_privacy_determines_no_weights():
     assert ids_that_differ(stated, of(delta=0.01, clip=0.25)) == ROUNDS
 
 
+def test_privacy_of_samples_is_told_by_clip_and_noise():
+    def of(**how):
+        return recipe(privacy={"example": {"clip": 0.5, "noise": 1.0} | how})
+
+    assert ids_that_differ(of(), of(delta=1e-5)) == set()
+    assert ids_that_differ(of(), of(noise=2.0)) == ROUNDS
+    assert ids_that_differ(of(), of(clip=0.25)) == ROUNDS
+    assert ids_that_differ(recipe(), of()) == ROUNDS
+
+
 def ids_that_differ(one, other):
     return {name for name, of in IDS.items() if of(one) != of(other)}
 

@@ -231,8 +231,12 @@ def test_what_no_noise_in_gradients_hides_is_refused(changes, told):
 
 @pytest.mark.parametrize(
     ("changes", "samples", "rate", "steps"),
-    [({}, 20, 0.4, 3), ({}, 5, 1.0, 1), ({"epochs": 2}, 16, 0.5, 4)]
-    + [({"epochs": None, "steps": 7}, 16, 0.5, 7)],
+    [
+        ({}, 20, 0.4, 3),
+        ({}, 5, 1.0, 1),
+        ({"epochs": 2}, 16, 0.5, 4),
+        ({"epochs": None, "steps": 7}, 16, 0.5, 7),
+    ],
 )
 def test_batches_of_samples_at_random_have_the_size_and_number_of_epochs(
     changes, samples, rate, steps

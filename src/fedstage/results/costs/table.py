@@ -98,8 +98,8 @@ def shown_costs(
 
 def _epsilon(run: Row) -> float:
     """Return the epsilon of a run, whatever it protects."""
-    found = (run.get(name) for name in ("epsilon", "example_epsilon"))
-    return max(value for value in found if value is not None)
+    found = [run.get(name) for name in ("epsilon", "example_epsilon")]
+    return max(float(value) for value in found if value is not None)
 
 
 def _differences(same: Sequence[Row], first: Sequence[Row]) -> list[float]:

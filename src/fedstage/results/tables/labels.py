@@ -167,7 +167,8 @@ def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:
 PRIVACY_LEGEND = (
     "of differential privacy, of all global models of a run, for the δ in brackets; the smaller, "
     f"the more private; {NOTHING}: none. The largest of the seeds. Of all samples of a client "
-    "together or, where it says so, of a single sample, with the clients' numbers of samples public. "
+    "together or, where it says so, of a single sample, where the clients' numbers of samples are "
+    "public. "
     "It covers clients' training samples, but not their mean and deviation, by which images are "
     "normalised, nor that settings were chosen, or stopping, by validation samples of clients."
 )

@@ -180,8 +180,8 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
     if is_released(table):
         columns.append(TextColumn(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
     if is_private(table):
-        known = table.reindex(columns=PRIVATE.names)
-        rows = (dict(zip(known, row, strict=True)) for row in known.itertuples(index=False))
+        known = table.reindex(columns=PRIVATE.names).to_numpy()
+        rows = (dict(zip(PRIVATE.names, row, strict=True)) for row in known)
         columns.append(TextColumn(_EPSILON, [show_guarantee(row) for row in rows]))
     return columns
 

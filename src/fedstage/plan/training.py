@@ -299,6 +299,14 @@ CLIENT_STATE = _of_rounds(
     temporary=("output",),
     on_device=never,
 )
+
+
+def client_states(recipe: Recipe, round_: int) -> list[File]:
+    """Return what the clients of all groups keep after a round, if the server does not have it."""
+    kept = CLIENT_STATE.used(recipe)
+    return [CLIENT_STATE(recipe, round_, group) for group in client_groups(recipe) if kept]
+
+
 #: All that participants do with secure aggregation.
 SECURE = (*STEPS, CLIENT_STATE)
 

@@ -59,7 +59,7 @@ def example_epsilon(
     """Return epsilon of all that clients send, for a sample: the largest of the clients.
 
     A sample is with one client, whose updates alone depend on it directly. Each step of this client
-    draws it at random; its steps are those of all rounds in which it took part.
+    draws it at random; all steps count of the rounds in which it took part.
 
     Parameters
     ----------

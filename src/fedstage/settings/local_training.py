@@ -32,10 +32,10 @@ class LocalTraining(Choice):
         "exchanges=features": (*KEEPING, Trait.SERVER_MODEL),
     }
     lacks: ClassVar[Lacks] = {
-        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS, Trait.SUM),
+        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS),
         "own_loss": ("whose loss is its own and has no compiled code", Trait.COMPILED),
         "exchanges=logits": ("whose clients send no weights", Trait.WEIGHTS, Trait.SHARED),
-        "exchanges=features": ("whose clients send features", Trait.WEIGHTS, Trait.NOISY),
+        "exchanges=features": ("whose clients send no weights", Trait.WEIGHTS),
         "no learns_from_server": ("", Trait.OF_SERVER),
     }
     keeps_state: ClassVar[bool] = False
@@ -90,6 +90,7 @@ class Scaffold(LocalTraining):
     lacks: ClassVar[Lacks] = {
         "name": ("whose control variates are sent, too", Trait.CLIPPED),
         "option=I": ("whose control variates are gradients without noise", Trait.NOISY),
+        "weights": ("by which the changes of variates are not summed as they are", Trait.SUM),
     }
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"

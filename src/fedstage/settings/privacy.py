@@ -161,6 +161,8 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
             f"local = {recipe.local.name}: must minimise client.loss {key}, because a loss of its "
             "own may depend on other samples, too"
         )
+    if recipe.local.exchanges == "features":
+        yield f"local = {recipe.local.name}: sends features without noise, not {key}"
     for model in client_models(recipe):
         if has_batch_norm(model):
             yield (
@@ -169,7 +171,8 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
             )
         if not model.by_sample:
             yield f"model = {model.name}: has no gradients of single samples, needed {key}"
-    for name, allowed in {"batches": "anew", "last_batch": "merge_single"}.items():
+    for name in ("batches", "last_batch"):
+        allowed = Client.model_fields[name].default
         if (value := getattr(client, name)) != allowed:
             yield (
                 f"client.{name} = {value!r}: must be {allowed} {key}, where each sample is in each "

@@ -11,6 +11,7 @@ from torch import nn
 from fedstage.data.bags import Samples
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
+from fedstage.training.backward import Backward, Batch, NoisyBatches
 from fedstage.training.batches import all_batches
 from fedstage.training.devices import on_device
 from fedstage.training.graphs import Step, recorded
@@ -22,25 +23,8 @@ from fedstage.training.streams import finish
 
 #: A local trainer's term: adds to the gradients of the parameters in place, after clipping.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]
-#: From samples as they are drawn, int64 [rows, b], to what the model takes and its targets.
-Batch = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-#: Sets the gradients of all parameters for such samples, and returns the loss.
-Backward = Callable[[torch.Tensor], torch.Tensor]
 #: Called with the number of steps so far; may evaluate the model, and true ends the training.
 AfterStep = Callable[[int], bool]
-
-
-@dataclass(frozen=True)
-class NoisyBatches:
-    """DP-SGD: gradients of samples no longer than `clip`, and noise of `noise` times this length.
-
-    `expected` is the mean number of samples of a batch.
-    """
-
-    clip: float | None
-    noise: float
-    expected: float
-    generator: torch.Generator  #: draws the noise
 
 
 AHEAD = 100  # batches copied to the device at a time

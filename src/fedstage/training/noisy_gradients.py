@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from fedstage.training.loop import Backward, Batch, NoisyBatches
+from fedstage.training.backward import Backward, Batch, NoisyBatches
 from fedstage.training.passes import ModelLoss
 
 #: Numbers of single samples' gradients that are held at a time.

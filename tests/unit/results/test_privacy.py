@@ -120,7 +120,5 @@ def test_samples_without_noise_have_no_privacy(tmp_path, how):
 def test_the_delta_of_samples_is_less_than_one_of_the_largest_client(tmp_path):
     found = example(tmp_path, {"clip": 0.5, "noise": 2.0}, [(0,)])
     assert found["delta"] == pytest.approx(40**-1.1)
-    with pytest.raises(
-        FedstageError, match=r"delta = 0\.025: must be less than 1 / 40"
-    ):
+    with pytest.raises(FedstageError, match=r"delta = 0\.025: must be less than 1 / 40"):
         example(tmp_path, HOW | {"delta": 0.025}, [(0,)])

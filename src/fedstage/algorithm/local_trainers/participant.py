@@ -21,8 +21,9 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
 from fedstage.settings.privacy import ExamplePrivacy, sampling_rate
 from fedstage.settings.recipes import Recipe
+from fedstage.training.backward import NoisyBatches
 from fedstage.training.batches import client_batches, poisson_batches
-from fedstage.training.loop import NoisyBatches, full_gradient, training
+from fedstage.training.loop import full_gradient, training
 from fedstage.training.losses import client_loss
 from fedstage.training.schedules import round_factor
 from fedstage.weights import Tensors, Weights

@@ -19,7 +19,7 @@ AS_RELEASED = "as_released"
 #: of its updates was dropped.
 DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int64())])
 #: What a run guarantees by differential privacy, if it does: to clients, or to samples. A table has
-#: those of the columns that any of its runs has.
+#: a column if any of its runs has.
 PRIVATE = pa.schema([(name, pa.float64()) for name in ("epsilon", "example_epsilon", "delta")])
 #: Columns after the columns of `METRICS_SCHEMA`, of which a run has a value in its last round only.
 OF_RUNS = (AS_RELEASED, *DROPPED.names, *PRIVATE.names)

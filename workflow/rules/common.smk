@@ -190,7 +190,7 @@ def participants(wildcards):
     """
     tried = [one for run in described(wildcards, "runs")["runs"] for one in run["candidates"]]
     tables = [path for one in tried for path in one.get("participants", [])]
-    others = of_runs("chosen", "partition")(wildcards)
+    others = of_runs("chosen", "partition", "info")(wildcards)
     return list(dict.fromkeys([*tables, *others])) if tables else []
 
 

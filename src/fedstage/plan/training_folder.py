@@ -49,7 +49,11 @@ TEACHING = (
 )  # fmt: skip
 #: Without the delta, which determines no weights.
 _PRIVACY = tuple(
-    f"privacy.{unit}.{name}" for unit in ("client", "example") for name in ("clip", "noise")
+    f"privacy.{part}"
+    for part in (
+        *("client.clip", "client.noise", "client.noise_by"),
+        *("example.clip", "example.noise"),
+    )
 )
 _BASE = (*Recipe.model_fields.keys() - {"privacy", *TEACHING}, *_PRIVACY)
 

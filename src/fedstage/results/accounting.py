@@ -60,3 +60,42 @@ def fixed_size_epsilon(noise: float, sampled: int, units: int, steps: int, delta
     known = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     known.compose(event, steps)
     return float(known.get_epsilon(delta))
+
+
+@cache
+def skellam_epsilon(
+    variance: float, longest: float, numbers: int, steps: int, delta: float
+) -> float:
+    """Return epsilon of sums of integers with Skellam noise, in each of which the unit is.
+
+    By the Rényi divergence of Skellam noise (Agarwal, Kairouz, Liu 2021, Corollary 3.6),
+
+        D_a <= a L2^2 / 2v + min(((2a - 1) L2^2 + 6 L1) / 4v^2, 3 L1 / 2v),  a = 2, 3, ...
+
+    with L2 and L1 the largest lengths of what a unit adds, and L1 <= L2 min(L2, sqrt(P)), because
+    it is P integers.
+
+    Parameters
+    ----------
+    variance : float
+        v, of the noise of a sum.
+    longest : float
+        L2.
+    numbers : int
+        P.
+    """
+    if not variance or not steps:
+        return inf if steps else 0.0
+    from dp_accounting.rdp import compute_epsilon
+
+    absolute, square = longest * min(longest, numbers**0.5), longest**2
+    orders = [*range(2, 128), *range(128, 1025, 32)]
+    divergences = [
+        order * square / (2 * variance)
+        + min(
+            ((2 * order - 1) * square + 6 * absolute) / (4 * variance**2),
+            3 * absolute / (2 * variance),
+        )
+        for order in orders
+    ]
+    return float(compute_epsilon(orders, [steps * one for one in divergences], delta)[0])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from math import ceil
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -36,8 +36,15 @@ class Noise(Settings):
 class ClientPrivacy(Noise):
     """Differential privacy of a client: DP-FedAvg with flat clipping (McMahan et al. 2018)."""
 
+    uses: ClassVar[Mapping[str, str]] = {"noise_by": "algorithm.secure.noise"}
     needs: ClassVar[Needs] = {"clip": (Trait.WEIGHTS, Trait.AVERAGE, Trait.CLIPPED)}
-    lacks: ClassVar[Lacks] = {"clip": ("by which the server clips each update", Trait.SUM)}
+    lacks: ClassVar[Lacks] = {
+        "noise_by=server": ("which clips each update: let clients add the noise", Trait.SUM)
+    }
+    noise_by: Literal["server", "clients"] = "server"
+    """Who clips changes and adds noise: the server, or each client its part, before it masks its
+    change (`aggregation.secure`).
+    """
 
 
 class ExamplePrivacy(Noise):
@@ -99,6 +106,12 @@ def _check_start(recipe: Any) -> Iterator[str]:
             f"generator = {recipe.generator.name}: must be null with privacy, because it is "
             "trained with clients' label counts, to which no noise is added"
         )
+
+
+def noise_of_clients(recipe: Any) -> ClientPrivacy | None:
+    """Return the noise that clients add to their masked changes, if they do."""
+    client: ClientPrivacy | None = recipe.privacy and recipe.privacy.client
+    return client if client is not None and client.noise_by == "clients" else None
 
 
 def delta_of(how: Noise, units: int) -> float:

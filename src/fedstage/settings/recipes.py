@@ -8,6 +8,7 @@ from pydantic import Field
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFile
 from fedstage.settings.data import Data
+from fedstage.settings.distributed_noise import faults_of_noise
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.groups import (
@@ -147,6 +148,7 @@ class Recipe(Groups):
         yield from check_number(self, self.aggregation.rule)
         yield from self._check_secure()
         yield from check_privacy(self)
+        yield from self._check_noise()
         if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
             yield (
                 "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
@@ -158,6 +160,12 @@ class Recipe(Groups):
             yield from check_parts(f"local = {self.local.name}", self.model, models)
         if self.global_trainer and self.server and has_factors(self.server):
             yield from check_maps("server.factor_transfer", models_of(self))
+
+    def _check_noise(self) -> Iterator[str]:
+        client = self.privacy and self.privacy.client
+        if client is not None and client.noise_by == "clients":
+            sizes = [len(group_participants(self, group)) for group in client_groups(self)]
+            yield from faults_of_noise(client, self.aggregation.secure, sizes)
 
     def _check_secure(self) -> Iterator[str]:
         secure = self.aggregation.secure

@@ -45,6 +45,11 @@ class SecureAggregation(Settings):
     dropped: Dropouts = Dropouts()
     """Participants that drop out in the middle of a round."""
 
+    @property
+    def width(self) -> float:
+        """The distance h between the numbers of a change that neighbouring integers stand for."""
+        return 2 * self.clip / (2**self.bits - 1)
+
 
 def faults_of_secure(secure: SecureAggregation, sizes: Sequence[int]) -> Iterator[str]:
     """Yield what does not fit groups of so many participants.

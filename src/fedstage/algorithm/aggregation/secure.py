@@ -17,7 +17,10 @@ from fedstage.algorithm.secure.messages import Message, answered, read_messages,
 from fedstage.algorithm.secure.shares import SHARE_BYTES
 from fedstage.algorithm.secure.unmasking import check_answers, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
+from fedstage.settings.distributed_noise import margin
 from fedstage.settings.exchange import secure_of
+from fedstage.settings.groups import group_participants
+from fedstage.settings.privacy import noise_of_clients
 from fedstage.weights import Tensors, shapes_of
 
 
@@ -67,7 +70,9 @@ class MaskedRound:
         weighting, clients = group.settings.aggregation.weights, len(self.vectors)
         sent = group.trainer.summed(group.parameters)
         shapes = shapes_of(group.parameters), shapes_of(sent)
-        return decode(secure, weighting, total, clients, *shapes)
+        noise, size = noise_of_clients(group.settings), _size(group)
+        room = 0 if noise is None else margin(noise, secure, size)
+        return decode(secure, weighting, total, clients, *shapes, room)
 
     def columns(self, group: GroupRound) -> dict[str, list[Any]]:
         """Return the table of participants.
@@ -117,3 +122,7 @@ def server_state(group: GroupRound, mean: Mean) -> Tensors:
     """Return the server's part of what local trainers go on from, from sums alone."""
     clients = possible_clients(group.settings, group.number)
     return group.trainer.server_state(variates(group.state), mean.payload, clients)
+
+
+def _size(group: GroupRound) -> int:
+    return len(group_participants(group.settings, group.number))

@@ -14,7 +14,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from fedstage.algorithm.secure.quantisation import Integers, Numbers, dequantise, quantise
+from fedstage.algorithm.secure.quantisation import (
+    Integers,
+    Numbers,
+    dequantise,
+    quantise,
+    signed,
+)
 from fedstage.settings.secure import SecureAggregation
 from fedstage.weights import Tensors, Weights
 
@@ -57,17 +63,19 @@ def decode(
     summands: int,
     like: Tensors,
     sent: Tensors,
+    margin: int = 0,
 ) -> Mean:
     """Return what a sum of vectors, uint32 [P + Q + 1], tells of so many clients.
 
-    `like` has a tensor of the shape of each parameter, `sent` of what is sent with it.
+    `like` has a tensor of the shape of each parameter, `sent` of what is sent with it. Noise of
+    clients may have moved sums by up to the `margin` below 0.
     """
     samples = int(total[-1])
     factors = samples / settings.most_samples if weighting == "samples" else float(summands)
     clips = (settings.clip, settings.payload_clip or settings.clip)
     end = sum(one.numel() for one in like.values())
     change, payload = (
-        dequantise(part, summands, clip, settings.bits)
+        dequantise(signed(part, margin), summands, clip, settings.bits)
         for part, clip in zip((total[:end], total[end:-1]), clips, strict=True)
     )
     return Mean(_shaped(change / factors, like), _shaped(payload, sent), samples)

@@ -120,7 +120,7 @@ def read_clients(path: Path) -> torch.Tensor | None:
 def read_test_clients(path: Path, partition: str, clients: int) -> torch.Tensor | None:
     """Return `read_clients` of test samples, None where the partition is not by these clients.
 
-    Samples of none of the `clients`, such as those of a server's share, have -1.
+    A sample of none of the `clients`, such as one of the server's share, has -1.
     """
     owners = read_clients(path) if partition == "natural" else None
     return None if owners is None else torch.where(owners < clients, owners, -1)

@@ -15,7 +15,7 @@ def count_own(
     right : Tensor
         Whether the prediction of a sample is correct, bool [n].
     owners : Tensor
-        The client of each sample, int64 [n]; those that are not one of the `clients` do not count.
+        The client of each sample, int64 [n]; samples of none of the `clients` do not count.
 
     Returns
     -------

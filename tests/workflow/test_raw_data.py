@@ -121,6 +121,32 @@ def test_files_that_are_touched_or_not_read_change_nothing(mine):
     assert NOTHING in plan(mine).output
 
 
+SWAP = """\
+import atexit, os, sys
+
+if "dataset" in sys.orig_argv:
+    os.rename("data/mine/train.parquet", "kept.parquet")
+    os.rename("other.parquet", "data/mine/train.parquet")
+    if {back}:
+        atexit.register(os.rename, "kept.parquet", "data/mine/train.parquet")
+"""
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_data_that_changes_between_the_plan_and_its_job_is_not_used(mine, tmp_path, back):
+    before = accuracy(mine)
+    shutil.rmtree(mine.path / "results")
+    write_part(mine.path / "other.parquet", 60, flipped=True)
+    # Python runs it first thing in each process; only those without warm workers are new ones.
+    (tmp_path / "sitecustomize.py").write_text(SWAP.format(back=back))
+    run = mine.call(FEDSTAGE_DATA="data", FEDSTAGE_WARM="0", PYTHONPATH=str(tmp_path))
+    assert run.code
+    assert "they have changed since the start of the run; start it again" in run.output
+    assert not mine.files("results/data/*/train.safetensors")
+    mine.make(FEDSTAGE_DATA="data")
+    assert (accuracy(mine) == before) == back
+
+
 @pytest.mark.parametrize("folder", ["nowhere", ""])
 def test_data_that_has_been_put_away_is_not_other_data(mine, folder):
     assert NOTHING in plan(mine, folder).output

@@ -158,12 +158,14 @@ def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, 
     assert metrics.read_bytes() == before
 
 
-def test_source_that_is_edited_after_the_plan_is_not_used(project, edit):
+@pytest.mark.parametrize("warm", ["1", "0"])
+def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, warm):
     project.configure(methods=["fedavg"])
     table = ("results/tables/markdown.py", "def render(", "OTHER = 1\n\n\ndef render(")
     running = subprocess.Popen(
         project.command("--keep-going"),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=environment() | {"FEDSTAGE_WARM": warm},
     )  # fmt: skip
     while not project.files("results/data/*/info.json"):
         assert running.poll() is None

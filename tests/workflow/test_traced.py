@@ -44,6 +44,10 @@ ROUNDS = {
         "local": "fedavg",
         "aggregation": {"secure": {"threshold": 2, "clip": 1.0, "most_samples": 2000}},
     },
+    "secure_variates": {
+        "like": "scaffold",
+        "aggregation": {"secure": {"threshold": 2, "clip": 1.0, "most_samples": 2000}},
+    },
     "private": {
         "local": "fedavg",
         "aggregation": {"weights": "uniform"},

@@ -20,7 +20,7 @@ from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
 from fedstage.experiments.stage_rules import stage_rules
 from fedstage.experiments.targets import FORMATS, asked_runs, describe
-from fedstage.experiments.targets import named_targets, reported, results_of
+from fedstage.experiments.targets import last_states, named_targets, reported, results_of
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import listed
@@ -254,6 +254,8 @@ def files_of_target(target):
     """Return the files of a target: its results, and the metrics that they are made of.
 
     The metrics are named beside the tables made of them, so that deleting one makes it again.
+    States are there to lengthen runs, and no job of the runs reads them.
     """
-    metrics = [metrics_of(run) for run in trained_runs(CATALOGUE, target)]
-    return [*metrics, *results_of(CATALOGUE, target)]
+    runs = trained_runs(CATALOGUE, target)
+    made = [*map(metrics_of, runs), *chain.from_iterable(map(last_states, runs))]
+    return [*made, *results_of(CATALOGUE, target)]

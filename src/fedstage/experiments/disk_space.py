@@ -94,7 +94,8 @@ def _without_rounds(
 def _update_parts(recipe: Recipe) -> int:
     """Return the size of an update in models: weights, control variates, residuals, masked."""
     residuals = recipe.compression.name == "stc" and recipe.compression.residuals
-    return 1 + recipe.local.keeps_state + residuals + (recipe.aggregation.secure is not None)
+    sent = 1 + recipe.local.keeps_state
+    return sent + residuals + (sent if recipe.aggregation.secure else 0)
 
 
 def _model_size(data: Data, model: Model) -> int:

@@ -14,6 +14,7 @@ from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import RECIPES
+from fedstage.plan.training import client_states
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.experiments import Result
 from fedstage.settings.groups import client_groups
@@ -54,6 +55,19 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
         for part in run.chain()
     }
     return [part for _, run in every for part in run.chain() if _shared(part.recipe) in shared]
+
+
+def last_states(run: Run) -> list[str]:
+    """Return what clients keep after the last round, which no job of a run reads.
+
+    What the server keeps is made by its aggregation in any case. A run of one round keeps nothing.
+    """
+    return [
+        file
+        for part in run.chain()
+        if isinstance(part.recipe, Recipe) and part.length.rounds > 1
+        for file in client_states(part.recipe, part.length.rounds)
+    ]
 
 
 def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:

@@ -13,7 +13,13 @@ from fedstage.plan.generated import CLIENT_GENERATOR
 from fedstage.plan.graph import File, Job, behind, listed
 from fedstage.plan.one_shot import FEATURE_MOMENTS, one_shot_metrics_file
 from fedstage.plan.taught import first_distillation
-from fedstage.plan.training import LOCAL_TRAINING, STEPS, global_model, member_logits
+from fedstage.plan.training import (
+    CLIENT_STATE,
+    LOCAL_TRAINING,
+    SECURE,
+    global_model,
+    member_logits,
+)
 from fedstage.plan.unfederated import CLIENT_LOGITS, LOCAL_MODEL, QUANTISED_MODEL
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.one_shot import OneShotRecipe
@@ -24,11 +30,11 @@ from fedstage.settings.runs import RunLength
 OF_ONE_CLIENT = frozenset(
     {
         LOCAL_TRAINING, CLIENT_DISCRIMINATOR, LOCAL_MODEL, QUANTISED_MODEL, CLIENT_LOGITS,
-        CLIENT_GENERATOR, FEATURE_MOMENTS,
+        CLIENT_GENERATOR, FEATURE_MOMENTS, CLIENT_STATE,
     }
 )  # fmt: skip
 #: All stages that clients run.
-BY_CLIENTS = OF_ONE_CLIENT.union(STEPS)
+BY_CLIENTS = OF_ONE_CLIENT.union(SECURE)
 
 
 class Exposed(NamedTuple):

@@ -101,6 +101,14 @@ class UnmaskInputs(Inputs[P]):
     receipts: list[P]
 
 
+class ClientStateInputs(Inputs[P]):
+    """What participants keep behind secure aggregation, each from its own update."""
+
+    state: P | None  # what the group's clients have kept until the round before
+    own_updates: list[P]
+    receipts: list[P]
+
+
 class AggregationInputs(Inputs[P]):
     """What w_{t,k} is averaged from."""
 

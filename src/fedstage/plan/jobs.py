@@ -16,8 +16,8 @@ from fedstage.plan.training import (
     HEAD_SHARING,
     LOCAL_TRAINING,
     LOGITS,
+    SECURE,
     SELECTED_LABELS,
-    STEPS,
     global_model,
 )
 from fedstage.settings.recipes import Recipe
@@ -25,7 +25,7 @@ from fedstage.settings.recipes import Recipe
 #: The stages of a round, in their order.
 OF_ROUNDS = (
     LOCAL_TRAINING,
-    *STEPS,
+    *SECURE,
     AGGREGATION,
     LOGITS,
     CACHED_LABELS,

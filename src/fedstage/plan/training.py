@@ -25,6 +25,7 @@ from fedstage.plan.inputs import (
     AdvertiseInputs,
     AggregationInputs,
     CachedLabelsInputs,
+    ClientStateInputs,
     DataFreeDistillationInputs,
     DistillationInputs,
     FeatureTrainingInputs,
@@ -131,7 +132,10 @@ def _states(recipe: Recipe, round_: int, group: int) -> list[File]:
     if not clients_keep_state(recipe) or round_ == 0:
         return []
     groups = client_groups(recipe) if shares_control(recipe) else [group]
-    return [AGGREGATION(recipe, round_, other, output="new_state") for other in groups]
+    states = [AGGREGATION(recipe, round_, other, output="new_state") for other in groups]
+    if recipe.aggregation.secure:
+        states += [CLIENT_STATE(recipe, round_, other) for other in groups]
+    return states
 
 
 def _history(recipe: Recipe, base: int, group: int) -> list[str]:
@@ -272,6 +276,39 @@ UNMASK = _step(
 )
 #: The steps of secure aggregation that participants take.
 STEPS = (ADVERTISE, SHARE, MASKED_INPUT, UNMASK)
+
+
+def _client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[str]:
+    """Return what a group's clients keep, and what their states follow from."""
+    place = (recipe, round_, group)
+    return ClientStateInputs(
+        state=CLIENT_STATE(recipe, round_ - 1, group) if round_ > 1 else None,
+        own_updates=[*updates(*place)],
+        receipts=_sent(*place, MASKED_INPUT, "receipt"),
+    )
+
+
+#: One file for all clients of a group, which no stage of the server reads.
+CLIENT_STATE = _of_rounds(
+    name="client_state",
+    about="keep what participants go on from and the server does not get",
+    outputs={"output": "round_{round:04d}/group_{group}/secure/client_states.safetensors"},
+    inputs=_client_state,
+    takes=(),
+    used=lambda config: config.aggregation.secure is not None and clients_keep_state(config),
+    temporary=("output",),
+    on_device=never,
+)
+
+
+def client_states(recipe: Recipe, round_: int) -> list[File]:
+    """Return what the clients of all groups keep after a round, if the server does not have it."""
+    kept = CLIENT_STATE.used(recipe)
+    return [CLIENT_STATE(recipe, round_, group) for group in client_groups(recipe) if kept]
+
+
+#: All that participants do with secure aggregation.
+SECURE = (*STEPS, CLIENT_STATE)
 
 
 # --- aggregation ----------------------------------------------------------------------------------

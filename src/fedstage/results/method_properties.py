@@ -13,7 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.data_files import public_id
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
 from fedstage.plan.participants import groups_drawn
-from fedstage.plan.training import STEPS, member_logits, teacher_models
+from fedstage.plan.training import SECURE, member_logits, teacher_models
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.exchange import generates, teaches_live
 from fedstage.settings.groups import client_groups
@@ -128,7 +128,7 @@ def _cost(recipe: Recipe, count: Callable[[Recipe], int]) -> Cost:
 
 def _reader(edges: Edges) -> str | None:
     """Return the first stage that reads a single client's model, not to average it or its head."""
-    others = {"aggregation", "head_sharing", *(stage.name for stage in STEPS)}
+    others = {"aggregation", "head_sharing", *(stage.name for stage in SECURE)}
     readers = (
         job.node.stage.name
         for job, before in edges.items()

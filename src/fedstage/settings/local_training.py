@@ -32,7 +32,7 @@ class LocalTraining(Choice):
         "exchanges=features": (*KEEPING, Trait.SERVER_MODEL),
     }
     lacks: ClassVar[Lacks] = {
-        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS, Trait.SUM),
+        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS),
         "own_loss": ("whose loss is its own and has no compiled code", Trait.COMPILED),
         "exchanges=logits": ("whose clients send no weights", Trait.WEIGHTS, Trait.SHARED),
         "exchanges=features": ("whose clients send no weights", Trait.WEIGHTS),
@@ -87,7 +87,10 @@ class Scaffold(LocalTraining):
         "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.FIXED_GROUPS, Trait.AVERAGE),
         "control": (Trait.ALIKE,),
     }
-    lacks: ClassVar[Lacks] = {"name": ("whose control variates are sent, too", Trait.CLIPPED)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("whose control variates are sent, too", Trait.CLIPPED),
+        "weights": ("by which the changes of variates are not summed as they are", Trait.SUM),
+    }
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
     """A client's new variate is the gradient of all its data at the model that starts the round

@@ -34,6 +34,10 @@ class SecureAggregation(Settings):
     """How many participants of a group must answer each step; so many shares give a secret."""
     clip: Rate
     """Each number of a change is clipped to at most so much, up and down."""
+    payload_clip: Rate | None = None
+    """Each number of what clients send in addition to weights is clipped to at most so much, such
+    as the changes of SCAFFOLD's control variates; null: to `clip`.
+    """
     bits: Annotated[int, Field(ge=1, le=31)] = 24
     """A clipped number becomes one of 2^bits integers."""
     most_samples: Positive

@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 
 from fedstage.algorithm.aggregation.distances import relative_distances
-from fedstage.algorithm.aggregation.secure import MaskedRound
+from fedstage.algorithm.aggregation.secure import MaskedRound, server_state
 from fedstage.algorithm.aggregation.server import (
     GroupRound,
     next_client_state,
@@ -121,7 +121,8 @@ def aggregation(
     columns = masked.columns(group_round) if masked else _columns(group_round)
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
-        save_tensors(new_state, together(next_client_state(group_round), memory), metadata)
+        kept = server_state(group_round, mean) if mean else next_client_state(group_round)
+        save_tensors(new_state, together(kept, memory), metadata)
 
 
 def _tell_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> None:

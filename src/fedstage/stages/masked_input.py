@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.exchange.updates import Update, read_updates
+from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.algorithm.secure.dropouts import still_there
 from fedstage.algorithm.secure.masks import masked
 from fedstage.algorithm.secure.messages import Message, answered, read_messages
@@ -58,13 +59,14 @@ def _values(
             f"aggregation.secure.most_samples = {secure.most_samples}: must be at least {samples}, "
             f"the samples of client {place['client']}"
         )
-    if update.payload:
-        raise FedstageError(
-            f"local = {recipe.local.name}: sends {min(update.payload)!r} in addition to weights, "
-            "which aggregation.secure does not"
-        )
     names = parameter_names(model_of(recipe, place["group"]), read_info(read.info))
     change = {name: update.weights[name].double() - start[name].double() for name in names}
+    summed = local_trainer(recipe.local).summed({name: start[name] for name in names})
+    if other := update.payload.keys() ^ summed.keys():
+        raise FedstageError(
+            f"local = {recipe.local.name}: payload and summed differ in {min(other)!r}: must have "
+            "the same tensors with aggregation.secure, by which the server gets their sums alone"
+        )
     key = (recipe.seed, "masked_input", place["round"], place["client"], "rounding")
     weighting = recipe.aggregation.weights
-    return encode(secure, weighting, change, samples, numpy_generator(*key))
+    return encode(secure, weighting, change, update.payload, samples, numpy_generator(*key))

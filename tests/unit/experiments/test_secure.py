@@ -47,7 +47,10 @@ def refused(method, **changes):
 GROUPS = {"participants": 12, "secure": SECURE | {"threshold": 2}}  # of 3 in each of 4 groups
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedadam", "fedyogi", "fedgkd", "fedntd"])
+@pytest.mark.parametrize(
+    "method",
+    ["fedavg", "fedprox", "fedadam", "fedyogi", "fedgkd", "fedntd", "scaffold", "moon"],
+)
 def test_methods_that_average_may_use_it(method):
     assert resolved(method).aggregation.secure.threshold == 5
 
@@ -92,8 +95,11 @@ SUM = "aggregation.secure: needs updates of which the server needs the sum alone
 @pytest.mark.parametrize(
     ("method", "changes", "reason"),
     [
-        ("scaffold", {}, "local = scaffold, which keeps state between rounds"),
-        ("moon", {}, "local = moon, which keeps state between rounds"),
+        (
+            "scaffold",
+            {"local": {"scaffold": {"weights": "samples"}}},
+            "local.weights = samples, by ",
+        ),
         ("fednova", {}, "local = fednova, which takes no plain average"),
         ("fedavg", {"compression": "stc"}, "compression = stc, which leaves out other entries of"),
         ("fedavg", {"aggregation": {"rule": "median"}}, "aggregation.rule = median, which is no "),

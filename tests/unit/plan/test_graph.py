@@ -79,6 +79,8 @@ METHODS = [
     {"aggregation": {"batch_norm": "local"}, "model": "resnet8"},
     {"aggregation": {"batch_norm": "re_estimate"}, "model": "resnet8"},
     {"aggregation": {"secure": {"threshold": 2, "clip": 0.5, "most_samples": 900}}},
+    {"aggregation": {"secure": {"threshold": 2, "clip": 0.5, "most_samples": 900}},
+     "local": {"scaffold": {"control": "shared"}}},
     TAUGHT,
     TAUGHT | {"local": {"fedgkd": {"models": 2}}},
     TAUGHT | {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True},

@@ -676,7 +676,7 @@ def test_other_rules_carry_the_fingerprint_of_their_stage():
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
     calls = {"local_training", "aggregation", "logits", *DISTILLATIONS}
     calls |= {"feature_training", "head_sharing", "cached_labels", "selected_labels"}
-    calls |= {"advertise", "share", "masked_input", "unmask"}
+    calls |= {"advertise", "share", "masked_input", "unmask", "client_state"}
     assert of_segments == calls
     for stage in set(STAGES) - of_segments:
         assert source_of(recipe, stage) == fingerprint(recipe, stage, PACKAGE)

@@ -56,6 +56,14 @@ def sdd(checkpoints=1, kind="designated", **changes):
     return of_line(**parts | changes)
 
 
+SECURE = {"secure": {"threshold": 5, "clip": 1.0, "most_samples": 999}}
+
+
+@pytest.mark.parametrize("method", ["fedavg", "scaffold", "moon"])
+def test_no_stage_of_the_server_reads_single_clients_behind_secure_aggregation(method):
+    assert of_method(method, aggregation=SECURE).reader is None
+
+
 # --- the published rows: FedDF C; FedEED and FedSDD K R -------------------------------------------
 
 

@@ -14,6 +14,7 @@ from fedstage.plan.graph import File, behind, listed
 from fedstage.plan.training import (
     ADVERTISE,
     AGGREGATION,
+    CLIENT_STATE,
     MASKED_INPUT,
     UNMASK,
     global_model,
@@ -177,3 +178,88 @@ def test_a_sample_is_in_a_plain_update_and_not_in_a_masked_one(here):
     guessed = flat[weights].reshape(start[weights].shape) / flat[biases][:, None]
     correlation = np.corrcoef(guessed)[~np.eye(len(guessed), dtype=bool)]
     assert np.abs(correlation).max() < 0.6  # of rows that would all be the sample
+
+
+SCAFFOLD = {"local": "scaffold", "client": BASE["client"] | {"epochs": 2}}
+WIDE = SECURE | {"payload_clip": 3.0}
+
+
+def variates(recipe, round_, by="server"):
+    """The control variates after a round, by client or of the server, in one vector each."""
+    stage = CLIENT_STATE if by == "client" and recipe.aggregation.secure else AGGREGATION
+    output = "output" if stage is CLIENT_STATE else "new_state"
+    file = stage(recipe, round_, 0, output=output)
+    make_all(file)
+    found = {}
+    for name, value in sorted(load_tensors(file)[0].items()):
+        if name.startswith(f"{by}/"):
+            owner = name.split("/")[1] if by == "client" else by
+            found.setdefault(owner, []).append(value.double().flatten())
+    return {owner: torch.cat(parts) for owner, parts in found.items()}
+
+
+@pytest.mark.parametrize("weights", ["samples", "uniform"])
+def test_scaffold_is_that_of_a_plain_run_up_to_rounding(here, weights):
+    recipe = of(WIDE, aggregation={"weights": weights}, **SCAFFOLD)
+    plain = of(None, aggregation={"weights": weights}, **SCAFFOLD)
+    expected, samples = made(plain)
+    found, _ = made(recipe)
+    most = width_of_mean(recipe, samples["samples"])
+    assert max(float((found[n] - expected[n]).abs().max()) for n in expected) <= most + 1e-7
+    step = 2 * 3.0 / (2**24 - 1)
+    moved = variates(recipe, 1)["server"] - variates(plain, 1)["server"]
+    assert 0 < moved.abs().max() <= step * recipe.participants / recipe.clients + 1e-7
+    assert variates(plain, 1)["server"].abs().max() > 0.1
+    for client, variate in variates(plain, 1, "client").items():
+        assert torch.equal(variates(recipe, 1, "client")[client], variate)
+    later = made(recipe, rounds=3)[0], made(plain, rounds=3)[0]
+    assert max(float((later[0][n] - later[1][n]).abs().max()) for n in expected) < 1e-4
+
+
+def test_the_variate_of_the_server_stays_the_mean_of_those_of_clients(here):
+    """Also if clients drop out, whose own variates then stay as they were."""
+    recipe = of(WIDE | {"dropped": {"masked_input": 0.25}}, **SCAFFOLD)
+    made(recipe, rounds=2)
+    (missing,) = gone(recipe, "masked_input")
+    assert str(missing) not in variates(recipe, 1, "client")
+    for round_ in (1, 2):
+        mean = sum(variates(recipe, round_, "client").values()) / recipe.clients
+        assert torch.allclose(variates(recipe, round_)["server"], mean, atol=1e-5)
+
+
+def test_groups_share_variates_behind_sums(here):
+    local = {"scaffold": {"control": "shared"}}
+    groups = SCAFFOLD | {"local": local, "global_models": 2, "clients": 6, "participants": 6}
+    plain, _ = made(of(None, **groups), rounds=3)
+    found, _ = made(of(WIDE | {"threshold": 2}, **groups), rounds=3)
+    assert max(float((found[name] - plain[name]).abs().max()) for name in plain) < 1e-4
+
+
+def test_no_control_variate_of_a_client_is_in_a_file_of_the_server(here):
+    recipe = of(WIDE, **SCAFFOLD)
+    made(recipe, rounds=2)
+    state, _ = load_tensors(AGGREGATION(recipe, 1, 0, output="new_state"))
+    assert state
+    assert all(name.startswith("server/") for name in state)
+    for job in behind([global_model(recipe, 2, 0)]):
+        if job.stage not in BY_CLIENTS:
+            read = (file for files in job.inputs.values() for file in listed(files))
+            assert not [f for f in read if isinstance(f, File) and f.job.stage in OF_ONE_CLIENT]
+
+
+def test_models_that_clients_keep_stay_with_them(here):
+    """MOON keeps a client's last model, of which the server needs nothing."""
+    model = {"cnn_small": {"width": 2, "head": {"hidden": 4, "width": 4}}}
+    moon = {"local": "moon", "model": model}
+    plain, _ = made(of(None, **moon), rounds=2)
+    found, _ = made(of(**moon), rounds=2)
+    assert max(float((found[name] - plain[name]).abs().max()) for name in plain) < 1e-3
+
+
+def test_control_variates_travel_with_the_models(here):
+    recipe = of(WIDE, **SCAFFOLD)
+    made(recipe)
+    table = load_table(Path(AGGREGATION(recipe, 1, 0, output="participants"))).to_pydict()
+    keys, shares, vector, revealed = 64, 4 * 82, 4 * (2 * 650 + 1), 4 * 33
+    assert table["bytes_up"] == [keys + shares + vector + revealed] * 4
+    assert table["bytes_down"] == [2 * 4 * 650 + 4 * keys + 4 * 82 + 4 * 4] * 4

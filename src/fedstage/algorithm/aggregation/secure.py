@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedstage.algorithm.aggregation.server import GroupRound
+from fedstage.algorithm.aggregation.server import GroupRound, possible_clients
+from fedstage.algorithm.exchange.round_state import variates
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.keys import KEY_BYTES
@@ -17,7 +18,7 @@ from fedstage.algorithm.secure.shares import SHARE_BYTES
 from fedstage.algorithm.secure.unmasking import check_answers, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
 from fedstage.settings.exchange import secure_of
-from fedstage.weights import shapes_of
+from fedstage.weights import Tensors, shapes_of
 
 
 class MaskedRound:
@@ -63,8 +64,10 @@ class MaskedRound:
             {u: revealed_by(message) for u, message in self.revealed.items()},
             secure.threshold,
         )
-        like = shapes_of(group.parameters)
-        return decode(secure, group.settings.aggregation.weights, total, len(self.vectors), like)
+        weighting, clients = group.settings.aggregation.weights, len(self.vectors)
+        sent = group.trainer.summed(group.parameters)
+        shapes = shapes_of(group.parameters), shapes_of(sent)
+        return decode(secure, weighting, total, clients, *shapes)
 
     def columns(self, group: GroupRound) -> dict[str, list[Any]]:
         """Return the table of participants.
@@ -78,7 +81,8 @@ class MaskedRound:
         columns |= dict.fromkeys(("samples", "steps", "loss", "distance"), unknown)
         columns["dropped"] = [one.participant not in self.vectors for one in self.present]
         columns["bytes_up"] = [self._bytes_up(one.participant) for one in self.present]
-        start = payload_bytes(group.start)
+        with_model = group.trainer.sent_down(group.parameters, variates(group.state))
+        start = payload_bytes(group.start) + payload_bytes(with_model)
         columns["bytes_down"] = [start + self._bytes_down(one.participant) for one in self.present]
         return columns
 
@@ -107,3 +111,9 @@ class MaskedRound:
         if participant in self.vectors:
             down += 4 * len(self.vectors)
         return down
+
+
+def server_state(group: GroupRound, mean: Mean) -> Tensors:
+    """Return the server's part of what local trainers go on from, from sums alone."""
+    clients = possible_clients(group.settings, group.number)
+    return group.trainer.server_state(variates(group.state), mean.payload, clients)

@@ -210,7 +210,7 @@ def next_model_by(group: GroupRound, change: Tensors) -> tuple[Tensors, Tensors]
 def next_client_state(group: GroupRound) -> Tensors:
     """Return the clients' part of the next round state."""
     settings, state, updates = group.settings, group.state, group.answered
-    clients = _possible_clients(settings, group.number)
+    clients = possible_clients(settings, group.number)
     variates = round_state.variates(state)
     own = group.trainer.next_state(variates, updates, clients)
     lost = own.keys() - round_state.variates(own).keys()
@@ -228,7 +228,7 @@ def next_client_state(group: GroupRound) -> Tensors:
     return together(*after)
 
 
-def _possible_clients(recipe: Recipe, group: int) -> int:
+def possible_clients(recipe: Recipe, group: int) -> int:
     """Return how many clients can be in a group: all not bound to another architecture."""
     bound = binding(recipe)
     if bound is None:

@@ -39,8 +39,11 @@ def read_state(paths: Sequence[Path], group: int) -> Tensors:
     """Return the state that a group's round starts from; empty without files, in the first round.
 
     With shared control variates, the files are all groups'; the rest of each is the group's own.
+    With secure aggregation a group has two: the server's part and that of the clients.
     """
-    read = {metadata["group"]: tensors for tensors, metadata in open_all(paths)}
+    read: dict[int, Tensors] = {}
+    for tensors, metadata in open_all(paths):
+        read[metadata["group"]] = together(read.get(metadata["group"], {}), tensors)
     ordered = [read[number] for number in sorted(read)]
     names = sorted({name for tensors in ordered for name in variates(tensors)})
     own: Tensors = read.get(group, {})
@@ -56,6 +59,11 @@ def variates(state: Tensors) -> Tensors:
 def variates_of(state: Tensors, client: int) -> Tensors:
     """Return what a client's local trainer uses: c, and its own c_i or model."""
     return _starting(state, ("server/", f"client/{client}/"))
+
+
+def of_clients(state: Tensors) -> Tensors:
+    """Return what clients keep of what local trainers use: c_i, or their models."""
+    return _starting(state, "client/")
 
 
 def own_statistics(state: Tensors, client: int) -> Tensors:

@@ -110,6 +110,13 @@ class LocalTrainer(Generic[S]):
         """Return what the client sends in addition to its weights."""
         return {}
 
+    def summed(self, start: Tensors) -> Tensors:
+        """Return tensors of the shapes of `payload`, of which the server needs the sum alone.
+
+        With secure aggregation it gets nothing else of payloads.
+        """
+        return {}
+
     def kept(self, trained: Trained, state: Tensors, client: int) -> Weights:
         """Return what the client keeps for `next_state` without sending it."""
         return {}
@@ -123,6 +130,10 @@ class LocalTrainer(Generic[S]):
 
         The settings of a trainer with a state set `keeps_state`.
         """
+        return {}
+
+    def server_state(self, state: Tensors, total: Tensors, clients: int) -> Tensors:
+        """Return the server's part of `next_state`, named server/..., from the sum of payloads."""
         return {}
 
     def scales(self, payloads: Sequence[Tensors], shares: Sequence[float]) -> list[float] | None:

@@ -57,6 +57,10 @@ class Trainer(LocalTrainer[Scaffold]):
         server = _variate(start, state, "server")
         return {name: (start[name] - end[name]) / rates - server[name] for name in start}
 
+    def summed(self, start: Tensors) -> Tensors:
+        """Return the parameters, since the server's variate moves by the sum of changes."""
+        return start
+
     def sent_down(self, start: Tensors, state: Tensors) -> Tensors:
         """Return c, which is as large as the parameters."""
         kept, sent = entries_of(state), {}
@@ -81,6 +85,14 @@ class Trainer(LocalTrainer[Scaffold]):
                 own = f"client/{update.metadata['client']}/{name}"
                 moved[own] = Entry(like, partial(_moved, state, own, update.payload, name))
         return together(state, Deferred(moved))
+
+    def server_state(self, state: Tensors, total: Tensors, clients: int) -> Tensors:
+        """Return c + (1/N) sum of (c_i+ - c_i), in the types of `state`, or else float32."""
+        moved = {}
+        for name, change in total.items():
+            before = state.get(f"server/{name}", torch.zeros(change.shape))
+            moved[f"server/{name}"] = (before + change / clients).to(before.dtype)
+        return moved
 
 
 def _moved(state: Tensors, own: str, payload: Tensors, name: str) -> torch.Tensor:

@@ -1,9 +1,11 @@
-"""Vectors: a client's change of a model as integers, with its number of samples, and back.
+"""Vectors: what a client adds to the sums of a round as integers, and the sums' way back.
 
-    x_u = (q(f_u Delta_u), n_u)   with f_u = n_u / n_max, or 1 where updates weigh the same
+    x_u = (q(f_u Delta_u), q(g_u), n_u)   with f_u = n_u / n_max, or 1 where updates weigh the same
 
-All vectors have the parameters in the order of their names. From the sum over S clients follow the
-weighted mean of changes, sum f_u Delta_u / sum f_u, and the number of samples.
+of the change of a model Delta_u, of what is sent with it g_u (of SCAFFOLD the change of the control
+variates, which weigh the same), and of the number of samples. Each part of a vector has its tensors
+in the order of their names. From the sum over S clients follow the weighted mean of changes,
+sum f_u Delta_u / sum f_u, the sum of g_u, and the number of samples.
 """
 
 from collections.abc import Mapping
@@ -12,45 +14,73 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from fedstage.algorithm.secure.quantisation import Integers, dequantise, quantise
+from fedstage.algorithm.secure.quantisation import Integers, Numbers, dequantise, quantise
 from fedstage.settings.secure import SecureAggregation
 from fedstage.weights import Tensors, Weights
 
 Weighting = Literal["samples", "uniform"]
+#: The change of a model, or what is sent with it, by name.
+Change = Mapping[str, torch.Tensor]
 
 
 class Mean(NamedTuple):
-    """The mean change of clients, by parameter and in float64, and their samples."""
+    """What the sums of a round give, by name and in float64."""
 
-    change: Weights
+    change: Weights  # the clients' mean
+    payload: Weights  # the clients' sum
     samples: int
 
 
 def encode(
     settings: SecureAggregation,
     weighting: Weighting,
-    change: Mapping[str, torch.Tensor],
+    change: Change,
+    payload: Change,
     samples: int,
     generator: np.random.Generator,
 ) -> Integers:
-    """Return x_u, uint32 [P + 1], of the change of each parameter; n_u is its last number."""
+    """Return x_u, uint32 [P + Q + 1]; n_u is its last number."""
     factor = samples / settings.most_samples if weighting == "samples" else 1.0
-    flat = torch.cat([change[name].double().flatten() for name in sorted(change)]).numpy()
-    quantised = quantise(factor * flat, settings.clip, settings.bits, generator)
-    return np.append(quantised, np.uint32(samples))
+    clips = (settings.clip, settings.payload_clip or settings.clip)
+    parts = (factor * _flat(change), _flat(payload))
+    quantised = [
+        quantise(part, clip, settings.bits, generator)
+        for part, clip in zip(parts, clips, strict=True)
+    ]
+    return np.concatenate([*quantised, np.array([samples], dtype=np.uint32)])
 
 
 def decode(
-    settings: SecureAggregation, weighting: Weighting, total: Integers, summands: int, like: Tensors
+    settings: SecureAggregation,
+    weighting: Weighting,
+    total: Integers,
+    summands: int,
+    like: Tensors,
+    sent: Tensors,
 ) -> Mean:
-    """Return the mean of changes from a sum of vectors, uint32 [P + 1].
+    """Return what a sum of vectors, uint32 [P + Q + 1], tells of so many clients.
 
-    `like` has a tensor of the shape of each parameter.
+    `like` has a tensor of the shape of each parameter, `sent` of what is sent with it.
     """
     samples = int(total[-1])
-    factors = samples / settings.most_samples if weighting == "samples" else summands
-    flat = torch.from_numpy(dequantise(total[:-1], summands, settings.clip, settings.bits))
+    factors = samples / settings.most_samples if weighting == "samples" else float(summands)
+    clips = (settings.clip, settings.payload_clip or settings.clip)
+    end = sum(one.numel() for one in like.values())
+    change, payload = (
+        dequantise(part, summands, clip, settings.bits)
+        for part, clip in zip((total[:end], total[end:-1]), clips, strict=True)
+    )
+    return Mean(_shaped(change / factors, like), _shaped(payload, sent), samples)
+
+
+def _flat(tensors: Change) -> Numbers:
+    if not tensors:
+        return np.zeros(0)
+    parts = [tensors[name].detach().double().flatten() for name in sorted(tensors)]
+    return torch.cat(parts).cpu().numpy()
+
+
+def _shaped(numbers: Numbers, like: Tensors) -> Weights:
     names = sorted(like)
-    parts = flat.div_(factors).split([like[name].numel() for name in names])
-    change = {name: part.reshape(like[name].shape) for name, part in zip(names, parts, strict=True)}
-    return Mean(change, samples)
+    parts = torch.from_numpy(numbers).split([like[name].numel() for name in names])
+    return {name: part.reshape(like[name].shape) for name, part in zip(names, parts, strict=True)}

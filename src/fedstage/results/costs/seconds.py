@@ -9,7 +9,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.discriminators import odds_files
 from fedstage.plan.stages import RECIPES
-from fedstage.plan.training import STEPS
+from fedstage.plan.training import SECURE
 from fedstage.results.communication.files import held_files
 from fedstage.results.round_times.seconds import read_times
 from fedstage.results.runs_file import Part
@@ -51,7 +51,7 @@ def _shares(root: Path, part: Part) -> Iterator[tuple[bool, float]]:
     """Yield the seconds of each job of a part, and whether clients compute them."""
     recipe = part.recipe
     if isinstance(recipe, Recipe):
-        theirs = ["local_training", *(stage.name for stage in STEPS)]
+        theirs = ["local_training", *(stage.name for stage in SECURE)]
         theirs += ["logits"] if exchanges_logits(recipe) else []
         for job, timed in read_times(root, recipe, part.length.rounds).items():
             yield job.stage in theirs, timed.seconds

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from fedstage.plan.jobs import Job
-from fedstage.plan.training import STEPS
+from fedstage.plan.training import SECURE
 from fedstage.results.round_times.seconds import Timed, per_participant, per_round, spread
 from fedstage.results.tables.columns import Column
 from fedstage.results.tables.exact import Cell
@@ -14,7 +14,7 @@ from fedstage.results.tables.labels import NOTHING
 Times = Mapping[Job, Timed]
 
 #: What is done with updates, by clients, too, with secure aggregation.
-_AGGREGATION = ("aggregation", *(stage.name for stage in STEPS))
+_AGGREGATION = ("aggregation", *(stage.name for stage in SECURE))
 #: What is done with logits, and what is taught: from logits, or features of clients' samples.
 _LOGITS = ("logits", "cached_labels", "selected_labels")
 _TEACHING = ("distillation", "feature_training", "head_sharing")

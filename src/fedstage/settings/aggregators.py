@@ -225,7 +225,7 @@ class FederatedRounds(TrainingOfAggregators):
     """Stop by the clients' validation samples."""
     secure: SecureAggregation | None = None
     """The server gets the sum of the participants' changes of the aggregator, and no single one.
-    Nothing else is protected: clients send their models, and receive those of all others.
+    Nothing else is protected: clients send their models, and receive all others.
     """
 
     def _faults(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A round of all steps in memory, where rounds are too short and too many to be jobs.
 
-The steps are those of the stages, and what each party gets is what it is passed: the server's sum
-is computed by `unmasked_sum` from public keys, masked vectors and revealed shares.
+Stages take the same steps, and what each party gets is what it is passed: the server's sum is
+computed by `unmasked_sum` from public keys, masked vectors and revealed shares.
 """
 
 from collections.abc import Collection, Mapping

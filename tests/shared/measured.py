@@ -37,6 +37,8 @@ def write_metrics(path, accuracies, **changes):
         "loss": [1.0] * rounds,
         "samples": [360] * rounds,
         "client_std": [None] * rounds,
+        "own_test_mean": [None] * rounds,
+        "own_test_std": [None] * rounds,
         "own_mean": accuracies,
         "own_std": [2.0] * rounds,
         "bytes_up": [100] * rounds,

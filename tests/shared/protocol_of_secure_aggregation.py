@@ -33,7 +33,7 @@ def run(values, dropped, threshold, order=lambda clients: clients):
     """Return the sum of the integers `values` [n, P] that the server computes."""
     answered = [order(answering(dropped, step)) for step in range(4)]
     for step, clients in zip(STEPS, answered, strict=True):
-        check_answers(step, 1, 0, len(clients), threshold)
+        check_answers(step, "round 1, group 0", len(clients), threshold)
     advertised, shared, sent, last = answered
     channel = {u: public_key(private("channel key", u)) for u in advertised}
     public = {u: public_key(private("mask key", u)) for u in shared}

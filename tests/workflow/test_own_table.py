@@ -72,11 +72,15 @@ def test_each_centre_and_class_has_its_accuracy_by_name(patients):
     assert list(tested["samples"]) == [25] * 4
     assert "own_mix" not in set(table["of"])
     assert list(table[table["of"] == "class"]["class_name"]) == ["ill", "well"]
-    accuracy = pd.read_csv(project.path / "results/tables/patients/default.csv")["top1_accuracy"]
+    row = pd.read_csv(project.path / "results/tables/patients/default.csv").iloc[0]
+    accuracy = row["top1_accuracy"]
+    assert row["own_test_mean"] == pytest.approx(tested["accuracy"].mean())
+    assert row["own_test_std"] == pytest.approx(tested["accuracy"].std())
+    assert pd.isna(row["own_mean"])
     classes = table[table["of"] == "class"]
     for kind in (classes, tested):
         mean = (kind["accuracy"] * kind["samples"]).sum() / kind["samples"].sum()
-        assert mean == pytest.approx(accuracy.item())
+        assert mean == pytest.approx(accuracy)
     assert tested["accuracy"].nunique() > 1
     text = (project.path / "results/clients/patients/default.md").read_text()
     assert all(f"| {name} " in text for name in ("Basel", "Bern", "Chur", "Geneva", "ill", "well"))

@@ -77,6 +77,12 @@ ONE_SHOT = {
     **dict.fromkeys(("local_only", "centralised", "fedens", "fedov", "guha_random", "ghofl_nb")),
     "on_core": {"training": "core", "rounds": 1, "core": {"classes": "some"}},
     "fens": {"aggregator_training": {"federated": TRAINED}},
+    "fens_secure": {
+        "like": "fens",
+        "aggregator_training": {
+            "federated": TRAINED | {"secure": {"threshold": 3, "clip": 1.0, "most_samples": 2000}}
+        },
+    },
     "fens_int8": {"aggregator_training": {"federated": TRAINED}},
     "fens_distilled": {"aggregator_training": {"federated": TRAINED}, "server": TAUGHT},
     "by_proxy": {

@@ -117,6 +117,15 @@ def read_clients(path: Path) -> torch.Tensor | None:
     return _resident(path.absolute(), version_of(path)).get("clients")
 
 
+def read_test_clients(path: Path, partition: str, clients: int) -> torch.Tensor | None:
+    """Return `read_clients` of test samples, None where the partition is not by these clients.
+
+    A sample of none of the `clients`, such as one of the server's share, has -1.
+    """
+    owners = read_clients(path) if partition == "natural" else None
+    return None if owners is None else torch.where(owners < clients, owners, -1)
+
+
 def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Samples:
     """Return public images, which must have the shape of the clients' images in `info`.
 

@@ -38,7 +38,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     total = sum(sizes.values())
     note = f": {total / 1e9:.2f} GB in all" if total else ""
     if unknown := sorted({run.recipe.data.name for run in runs if not _is_known(run.recipe.data)}):
-        note += f"; of unknown size where the shape is in the data ({', '.join(unknown)})"
+        note += f"; size unknown for shapes that only the data determine ({', '.join(unknown)})"
     if models := sorted(_models_without_size(runs)):
         note += f"; {', '.join(models)} not counted, models/size.py has no case for it"
     return f"{len(sizes)} models, {kept} participants' updates{note}"

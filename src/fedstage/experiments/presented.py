@@ -18,7 +18,7 @@ def check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) ->
         if not isinstance(run.recipe, Recipe):
             raise FedstageError(
                 f"{where}: results = {about_rounds[0]!r}: {method} has training "
-                f"= {run.length.training!r}; only federated"
+                f"= {run.length.training!r}: must be 'federated' for this result"
             )
         of_main = [result for result in about_rounds if result in ("retention", "clients")]
         if of_main and (reason := why_untrained(run.recipe)):

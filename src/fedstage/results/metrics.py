@@ -33,9 +33,13 @@ METRICS_SCHEMA = pa.schema(
         # Deviation over client models of the accuracy on the common evaluation set; null where
         # all clients share one model.
         pa.field("client_std", pa.float64(), nullable=True),
-        # Mean and deviation over clients of the accuracy on the client's own class mix: per-class
-        # accuracy weighted by the client's label histogram. No deviation where there is one client.
-        pa.field("own_mean", pa.float64(), nullable=False),
+        # Mean and deviation over clients of the accuracy on the client's own test samples; null
+        # where test samples belong to no client. No deviation where there is one client.
+        pa.field("own_test_mean", pa.float64(), nullable=True),
+        pa.field("own_test_std", pa.float64(), nullable=True),
+        # Where they do not: the same on the client's own class mix, an estimate by the per-class
+        # accuracy weighted by the client's label histogram.
+        pa.field("own_mean", pa.float64(), nullable=True),
         pa.field("own_std", pa.float64(), nullable=True),
         # Bytes that one participant sends and receives in this round; 0 where nothing travels.
         pa.field("bytes_up", pa.int64(), nullable=False),

@@ -7,25 +7,37 @@ from typing import Any
 import torch
 
 from fedstage.results.metrics import spread
+from fedstage.results.own_samples import accuracies_on_own
 from fedstage.results.scores import ClassCounts, Score, own_accuracies, score
 
 
 def model_metrics(
-    logits: torch.Tensor, labels: torch.Tensor, counts: ClassCounts
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    counts: ClassCounts,
+    owners: torch.Tensor | None = None,
 ) -> dict[str, Any]:
-    """Return the scores of logits [n, classes] as columns of a metrics file."""
-    result = score(logits.cpu(), labels.cpu())
-    own = own_accuracies([result], counts)
+    """Return the scores of logits [n, classes] as columns of a metrics file.
+
+    `owners` are the clients of the samples, int64 [n], -1 for none, where they are known.
+    """
+    logits, labels = logits.cpu(), labels.cpu()
+    result = score(logits, labels)
+    own = None if owners is None else accuracies_on_own(logits, labels, owners)
     return {
         **result.columns,
         "samples": len(labels),
         "client_std": None,
-        "own_mean": sum(own) / len(own),
-        "own_std": spread(own),
+        **_own_columns([result], counts, own),
     }
 
 
-def mean_metrics(scores: Sequence[Score], samples: int, counts: ClassCounts) -> dict[str, Any]:
+def mean_metrics(
+    scores: Sequence[Score],
+    samples: int,
+    counts: ClassCounts,
+    own: Sequence[float] | None = None,
+) -> dict[str, Any]:
     """Return the means of the scores of clients' models as columns of a metrics file.
 
     Parameters
@@ -34,8 +46,9 @@ def mean_metrics(scores: Sequence[Score], samples: int, counts: ClassCounts) -> 
         One a client of `counts`, in the order of clients; or a single one.
     samples : int
         How many samples were scored.
+    own : sequence of float, optional
+        The accuracies on clients' own samples, in percent, where the samples' clients are known.
     """
-    own = own_accuracies(scores, counts)
     areas = [scored.auc for scored in scores if scored.auc is not None]
     return {
         "top1_accuracy": fmean(scored.accuracy for scored in scores),
@@ -44,6 +57,18 @@ def mean_metrics(scores: Sequence[Score], samples: int, counts: ClassCounts) -> 
         "loss": fmean(scored.loss for scored in scores),
         "samples": samples,
         "client_std": spread([scored.accuracy for scored in scores]),
-        "own_mean": fmean(own),
-        "own_std": spread(own),
+        **_own_columns(scores, counts, own),
+    }
+
+
+def _own_columns(
+    scores: Sequence[Score], counts: ClassCounts, own: Sequence[float] | None
+) -> dict[str, float | None]:
+    """Return the accuracy on clients' own samples, or where these are unknown the estimate."""
+    mix = own_accuracies(scores, counts) if own is None else []
+    return {
+        "own_test_mean": fmean(own) if own else None,
+        "own_test_std": spread(own or []),
+        "own_mean": fmean(mix) if mix else None,
+        "own_std": spread(mix),
     }

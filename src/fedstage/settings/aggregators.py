@@ -1,6 +1,6 @@
 """Aggregators, which combine clients' models in one-shot learning, and how they are trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -16,6 +16,7 @@ from fedstage.settings.base import (
     Settings,
     Share,
 )
+from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.traits import Needs, Trait
 
 
@@ -202,6 +203,9 @@ class FederatedRounds(TrainingOfAggregators):
     The server moves the aggregator by the participants' average change.
     """
 
+    uses: ClassVar[Mapping[str, str]] = {
+        "secure": "algorithm.one_shot.aggregator_training.secure_change"
+    }
     name: Literal["federated"]
     rounds: Positive
     """Rounds of training."""
@@ -219,6 +223,17 @@ class FederatedRounds(TrainingOfAggregators):
     """Changes weigh the same, or in proportion to aggregator samples."""
     early_stopping: AggregatorStopping | None = None
     """Stop by the clients' validation samples."""
+    secure: SecureAggregation | None = None
+    """The server gets the sum of the participants' changes of the aggregator, and no single one.
+    Nothing else is protected: clients send their models, and receive all others.
+    """
+
+    def _faults(self) -> Iterator[str]:
+        if self.secure is not None and self.early_stopping is not None:
+            yield (
+                "early_stopping: must be null with secure, because each client sends how many of "
+                "its validation samples are right"
+            )
 
 
 class ProxySet(TrainingOfAggregators):

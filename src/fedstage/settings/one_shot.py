@@ -32,6 +32,7 @@ from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.samples import check_clients, check_maps, check_public, check_samples
+from fedstage.settings.secure import faults_of_secure
 from fedstage.settings.selections import Members
 from fedstage.settings.server import STUDENTS, Server
 from fedstage.settings.teaching import Teaching
@@ -259,6 +260,9 @@ class OneShotRecipe(OneShot):
                 f"aggregator_training.participants = {training.participants}: at most {self.left}, "
                 "the clients that are not forgotten"
             )
+        if training.name == "federated" and training.secure is not None:
+            sizes = [training.participants or self.left]
+            yield from faults_of_secure(training.secure, sizes, "aggregator_training.secure")
         if training.early_stopping is not None and not self.validation:
             yield "validation = 0: aggregator_training.early_stopping needs more than 0"
 

@@ -30,7 +30,7 @@ from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.privacy import Privacy, check_privacy
+from fedstage.settings.privacy import Privacy, check_privacy, noise_of_clients
 from fedstage.settings.prototypes import Prototypes
 from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
@@ -162,8 +162,7 @@ class Recipe(Groups):
             yield from check_maps("server.factor_transfer", models_of(self))
 
     def _check_noise(self) -> Iterator[str]:
-        client = self.privacy and self.privacy.client
-        if client is not None and client.noise_by == "clients":
+        if (client := noise_of_clients(self)) is not None:
             sizes = [len(group_participants(self, group)) for group in client_groups(self)]
             yield from faults_of_noise(client, self.aggregation.secure, sizes)
 

@@ -48,10 +48,12 @@ class SecureAggregation(Settings):
     @property
     def width(self) -> float:
         """The distance h between the numbers of a change that neighbouring integers stand for."""
-        return 2 * self.clip / (2**self.bits - 1)
+        return 2 * self.clip / ((1 << self.bits) - 1)
 
 
-def faults_of_secure(secure: SecureAggregation, sizes: Sequence[int]) -> Iterator[str]:
+def faults_of_secure(
+    secure: SecureAggregation, sizes: Sequence[int], setting: str = "aggregation.secure"
+) -> Iterator[str]:
     """Yield what does not fit groups of so many participants.
 
     More than half must answer, so that a server cannot ask one half for the seed of a client and
@@ -60,17 +62,17 @@ def faults_of_secure(secure: SecureAggregation, sizes: Sequence[int]) -> Iterato
     most, fewest = max(sizes), min(sizes)
     if not most < 2 * secure.threshold <= 2 * fewest:
         yield (
-            f"aggregation.secure.threshold = {secure.threshold}: must be more than half of a "
+            f"{setting}.threshold = {secure.threshold}: must be more than half of a "
             f"group's participants, and at most all: {most // 2 + 1} to {fewest}"
         )
     if most * (2**secure.bits - 1) >= MODULUS:
         yield (
-            f"aggregation.secure.bits = {secure.bits}: at most {(MODULUS // most).bit_length() - 1}"
+            f"{setting}.bits = {secure.bits}: at most {(MODULUS // most).bit_length() - 1}"
             f" for {most} participants of a group, whose sum must be less than 2^32"
         )
     if most * secure.most_samples >= MODULUS:
         yield (
-            f"aggregation.secure.most_samples = {secure.most_samples}: at most "
+            f"{setting}.most_samples = {secure.most_samples}: at most "
             f"{(MODULUS - 1) // most} for {most} participants of a group, whose sum must be less "
             "than 2^32"
         )

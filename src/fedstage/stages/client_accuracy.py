@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_clients, read_labelled, read_owned
+from fedstage.data.samples import read_labelled, read_owned, read_test_clients
 from fedstage.plan.inputs import ClientAccuracyInputs
 from fedstage.results.clients.columns import CLIENTS_SCHEMA, TEST, VALIDATION
 from fedstage.results.clients.measures import of_classes, of_mixes, of_own
@@ -35,7 +35,7 @@ def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output:
         predicted, labels = logits_of(read.data, samples)
         rows += of_own(VALIDATION, predicted.argmax(1) == labels, owners, recipe.clients)
     predicted, labels = logits_of(read.test, None)
-    tested = read_clients(read.test) if recipe.partition.name == "natural" else None
+    tested = read_test_clients(read.test, recipe.partition.name, recipe.clients)
     if tested is not None:
         rows += of_own(TEST, predicted.argmax(1) == labels, tested, recipe.clients)
     else:

@@ -6,12 +6,11 @@ from pathlib import Path
 from fedstage.results.communication.figure import describe_communication, draw_communication
 from fedstage.results.communication.goal_table import goal_table
 from fedstage.results.communication.runs import read_traffic, with_goals
+from fedstage.results.communication.shown import explain_goal, shown_traffic
 from fedstage.results.communication.table import (
     COLUMNS,
     RUN_COLUMNS,
-    explain_goal,
     run_rows,
-    shown_traffic,
     table_rows,
 )
 from fedstage.results.figures.looks import looks_of_runs
@@ -35,11 +34,11 @@ def communication(
 ) -> None:
     """Add up the bytes that one client sends and receives in each phase of each run.
 
-    `csv` and `parquet` have exact numbers, one row per run and phase, `markdown` and `html` means
-    over seeds, for people. `by_run` has a row for each run, with its value on every axis and its
-    seed, for claims; `figure` draws accuracy over bytes, with a path for each format and for its
-    caption. Where an accuracy to reach is fixed, tables for people begin with the
-    parameters that all participants have moved until then.
+    `csv` and `parquet` have exact numbers, one row per run and phase, `markdown` and `html` a line
+    per cell with means over seeds, for people. `by_run` has a row for each run, with its value on
+    every axis and its seed, for claims; `figure` draws accuracy over bytes, with a path for each
+    format and for its caption. Where an accuracy to reach is fixed, tables for people begin with
+    the parameters that all participants have moved until then.
     """
     experiment = read_runs_file(runs)
     metric, axes, reach = experiment.metric, experiment.axes, experiment.reach
@@ -61,8 +60,7 @@ def communication(
             *experiment.communication_notes,
         ]
     )
-    rows = table_rows(labelled, people.axes)
-    tables = [shown_traffic(rows, people.axes, metric, experiment.memory, reach)]
+    tables = [shown_traffic(labelled, people.axes, metric, experiment.memory, reach)]
     if is_fixed(reach):
         notes = _notes(explain_goal(reach, metric), experiment.params)
         tables.insert(0, goal_table(labelled, people.rows, people.columns, notes))

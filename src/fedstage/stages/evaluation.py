@@ -19,10 +19,11 @@ from fedstage.plan.members import checkpoints, parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
+from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.scores import ClassCounts, score
 from fedstage.settings.ensembles import OneByOne
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import begin, read_evaluated, read_participants
+from fedstage.stages.inputs import begin, read_evaluated, read_owners, read_participants
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
@@ -60,7 +61,7 @@ def evaluation(
     device, info = begin(recipe, read.info)
     scored = evaluated_rounds(rounds, every)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    counts = read_counts(read.histogram)
+    counts, owners = read_counts(read.histogram), read_owners(read.data, role, recipe)
     tables = read_participants(read.participants)
     classes = int(info["classes"])
     traffic = {
@@ -68,14 +69,16 @@ def evaluation(
         for round_ in scored
     }
     if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
-        scores = _one_by_one(evaluated, read.models, labels, counts, tables)
+        scores = _one_by_one(evaluated, read.models, labels, counts, owners, tables)
     else:
         round_logits = (
             zip(scored, _global_models(recipe, info, read.models, images), strict=True)
             if evaluated == "global_model"
             else _ensembles(evaluated, read.models, scored)
         )
-        scores = ((round_, model_metrics(one, labels, counts)) for round_, one in round_logits)
+        scores = (
+            (round_, model_metrics(one, labels, counts, owners)) for round_, one in round_logits
+        )
     rows = [
         {"round": round_, "evaluated": evaluated, "role": role} | row | traffic[round_]
         for round_, row in scores
@@ -115,19 +118,30 @@ def _one_by_one(
     paths: list[Path],
     labels: torch.Tensor,
     counts: ClassCounts,
+    owners: torch.Tensor | None,
     tables: dict[int, list[Row]],
 ) -> RoundScores:
     """Yield the mean scores of the participants' models, whose logits are in the files."""
-    members = in_order(read_members(paths))
+    members, labels = in_order(read_members(paths)), labels.cpu()
     for round_, rows in sorted(tables.items()):
         clients = [row["client"] for row in rows if not row["dropped"]]
         logits = [part.logits for part in members if part.round == round_]
         if not logits:
             raise FedstageError(f"{evaluated}, round {round_}: no client's model is left")
-        scores = [score(member, labels.cpu()) for member in torch.cat(logits).float()]
-        in_turn = [one for _, one in sorted(zip(clients, scores, strict=True), key=itemgetter(0))]
-        own = {client: counts.get(client, {}) for client in clients}
-        yield round_, mean_metrics(in_turn, len(labels), own)
+        pairs = zip(clients, torch.cat(logits).float(), strict=True)
+        in_turn = sorted(pairs, key=itemgetter(0))
+        scores = [score(member, labels) for _, member in in_turn]
+        mixes = {client: counts.get(client, {}) for client in clients}
+        own = None if owners is None else _on_own(in_turn, labels, owners)
+        yield round_, mean_metrics(scores, len(labels), mixes, own)
+
+
+def _on_own(
+    models: list[tuple[int, torch.Tensor]], labels: torch.Tensor, owners: torch.Tensor
+) -> list[float]:
+    """Return the accuracies of clients' logits on the clients' own samples."""
+    own = (accuracy_on_own(logits, labels, owners, client) for client, logits in models)
+    return [accuracy for found in own for accuracy in found]
 
 
 def _traffic(rows: list[Row], counts: int) -> dict[str, int]:

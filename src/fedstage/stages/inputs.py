@@ -9,7 +9,14 @@ import torch
 from torch import nn
 
 from fedstage.data.bags import Samples
-from fedstage.data.samples import read_images, read_info, read_labelled, read_public, read_samples
+from fedstage.data.samples import (
+    read_images,
+    read_info,
+    read_labelled,
+    read_public,
+    read_samples,
+    read_test_clients,
+)
 from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShotRecipe
@@ -32,6 +39,18 @@ def read_evaluated(
     """Return images and labels: all of `data`, or its samples of the role ``validation``."""
     samples = read_samples(clients, role) if role == "validation" else None
     return read_labelled(data, samples, device, info)
+
+
+def read_owners(
+    data: Path, role: str, recipe: Recipe | LocalRecipe | OneShotRecipe
+) -> torch.Tensor | None:
+    """Return the client of each sample that is tested, as `read_test_clients`; None in validation.
+
+    What `read_evaluated` returns has the same order.
+    """
+    if role == "validation":
+        return None
+    return read_test_clients(data, recipe.partition.name, recipe.clients)
 
 
 def read_own(

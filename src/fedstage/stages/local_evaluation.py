@@ -8,9 +8,10 @@ from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import LocalEvaluationInputs
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics
+from fedstage.results.own_samples import accuracies_on_own, accuracy_on_own
 from fedstage.results.scores import score
 from fedstage.settings.recipes import LocalRecipe
-from fedstage.stages.inputs import begin, read_evaluated
+from fedstage.stages.inputs import begin, read_evaluated, read_owners
 from fedstage.storage.tables import save_rows
 
 
@@ -37,15 +38,24 @@ def local_evaluation(
     """
     device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    scores = []
-    for path in read.models:
-        logits, _ = compute_client_logits(recipe, path, quantisation, images, info)
-        scores.append(score(of_classes(logits, info), labels.cpu()))
+    labels, owners = labels.cpu(), read_owners(read.data, role, recipe)
+    scores, own = [], []
+    for number, path in enumerate(read.models):
+        heads, _ = compute_client_logits(recipe, path, quantisation, images, info)
+        logits = of_classes(heads, info).cpu()
+        scores.append(score(logits, labels))
+        if owners is None:
+            continue
+        if len(read.models) == 1:
+            own += accuracies_on_own(logits, labels, owners)
+        else:
+            own += accuracy_on_own(logits, labels, owners, number)
+    counts = read_counts(read.histogram)
     row = {
         "round": rounds,
         "evaluated": who,
         "role": role,
-        **mean_metrics(scores, len(labels), read_counts(read.histogram)),
+        **mean_metrics(scores, len(labels), counts, None if owners is None else own),
         "bytes_up": 0,
         "bytes_down": 0,
         "participants": recipe.clients,

@@ -12,8 +12,8 @@ from fedstage.algorithm.secure.masks import masked
 from fedstage.algorithm.secure.messages import Message, answered, read_messages
 from fedstage.algorithm.secure.noise import with_noise
 from fedstage.algorithm.secure.quantisation import Integers
-from fedstage.algorithm.secure.unmasking import check_answers
-from fedstage.algorithm.secure.vectors import encode
+from fedstage.algorithm.secure.unmasking import check_answers, place_of
+from fedstage.algorithm.secure.vectors import check_samples, encode
 from fedstage.data.samples import read_info
 from fedstage.errors import FedstageError
 from fedstage.models.loading import parameter_names
@@ -42,8 +42,7 @@ def masked_input(
         save_tensors(vector, {}, own.metadata)
         save_tensors(receipt, {}, own.metadata)
         return
-    where = own.metadata["round"], own.metadata["group"]
-    check_answers("share", *where, len(shared), secure_of(recipe).threshold)
+    check_answers("share", place_of(own.metadata), len(shared), secure_of(recipe).threshold)
     values = _values(recipe, read, updates[0], own)
     keys = answered(read_messages(read.public_keys))
     public = {other: keys[other].text("mask") for other in shared}
@@ -58,11 +57,7 @@ def _values(
     """Return the integers that the masks are added to."""
     secure, place = secure_of(recipe), update.metadata
     samples, start = place["samples"], open_tensors(read.start)[0]
-    if samples > secure.most_samples:
-        raise FedstageError(
-            f"aggregation.secure.most_samples = {secure.most_samples}: must be at least {samples}, "
-            f"the samples of client {place['client']}"
-        )
+    check_samples(secure, samples, place["client"])
     names = parameter_names(model_of(recipe, place["group"]), read_info(read.info))
     change = {name: update.weights[name].double() - start[name].double() for name in names}
     summed = local_trainer(recipe.local).summed({name: start[name] for name in names})

@@ -13,7 +13,7 @@ from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import model_metrics
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.stages.inputs import begin, load_model, read_evaluated, stack_logits
+from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, stack_logits
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.inference import compute_logits
@@ -40,6 +40,7 @@ def one_shot_evaluation(
     """
     device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
+    owners = read_owners(read.data, role, recipe)
     counts, remaining = read_counts(read.histogram), len(members(recipe))
     travelled = _mean_bytes(read.rounds, remaining)
 
@@ -48,7 +49,7 @@ def one_shot_evaluation(
             "round": round_,
             "evaluated": "aggregator" if read.student is None else "distilled_model",
             "role": role,
-            **model_metrics(predicted, labels, counts),
+            **model_metrics(predicted, labels, counts, owners),
             **travelled,
             "participants": remaining,
         }

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from fedstage.algorithm.secure.dropouts import still_there
-from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES, Address, Shares, seal
+from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.messages import answered, as_rows, read_messages
-from fedstage.algorithm.secure.shares import split
-from fedstage.algorithm.secure.unmasking import check_answers
+from fedstage.algorithm.secure.steps import Participant, Secrets, sealed_shares
+from fedstage.algorithm.secure.unmasking import check_answers, place_of
 from fedstage.plan.inputs import ShareInputs
 from fedstage.randomness import secret
 from fedstage.settings.exchange import secure_of
@@ -25,19 +25,11 @@ def share(recipe: Recipe, read: ShareInputs[Path], *, shares: Path) -> None:
         save_tensors(shares, {}, own.metadata)
         return
     round_, group, client = (own.metadata[key] for key in ("round", "group", "client"))
-    check_answers("advertise", round_, group, len(public), threshold)
-    parts = []
-    for name in ("seed", "mask"):
-        key = secret(recipe.seed, "share", round_, client, name)
-        parts.append(split(own.text(name), threshold, public, key))
-    sealed = (
-        seal(
-            Shares(*(part[receiver] for part in parts)),
-            Address(round_, group, own.participant, receiver),
-            own.text("channel"),
-            message.text("channel"),
-        )
-        for receiver, message in public.items()
-    )
-    tensors = {"messages": as_rows(sealed, MESSAGE_BYTES)}
-    save_tensors(shares, tensors, own.metadata | {"receivers": list(public)})
+    check_answers("advertise", place_of(own.metadata), len(public), threshold)
+    secrets = Secrets(*(own.text(name) for name in Secrets._fields))
+    channels = {receiver: message.text("channel") for receiver, message in public.items()}
+    keys = [secret(recipe.seed, "share", round_, client, name) for name in ("seed", "mask")]
+    who = Participant(round_, group, own.participant)
+    sealed = sealed_shares(who, secrets, channels, threshold, (keys[0], keys[1]))
+    tensors = {"messages": as_rows(sealed.values(), MESSAGE_BYTES)}
+    save_tensors(shares, tensors, own.metadata | {"receivers": list(sealed)})

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from fedstage.algorithm.secure.dropouts import still_there
-from fedstage.algorithm.secure.envelopes import Address, unseal
 from fedstage.algorithm.secure.messages import answered, as_rows, read_messages
 from fedstage.algorithm.secure.shares import SHARE_BYTES
-from fedstage.algorithm.secure.unmasking import check_answers, reveal
+from fedstage.algorithm.secure.steps import Participant, opened_shares
+from fedstage.algorithm.secure.unmasking import check_answers, place_of, reveal
 from fedstage.plan.inputs import UnmaskInputs
 from fedstage.settings.exchange import secure_of
 from fedstage.settings.recipes import Recipe
@@ -24,15 +24,15 @@ def unmask(recipe: Recipe, read: UnmaskInputs[Path], *, revealed: Path) -> None:
     if not (me in arrived and still_there(recipe, own.metadata, "unmask")):
         save_tensors(revealed, {}, own.metadata)
         return
-    where = own.metadata["round"], own.metadata["group"]
-    check_answers("masked input", *where, len(arrived), secure_of(recipe).threshold)
+    check_answers("masked input", place_of(own.metadata), len(arrived), secure_of(recipe).threshold)
     public = answered(read_messages(read.public_keys))
-    held = {}
-    for sender, message in answered(read_messages(read.shares)).items():
-        sealed = message.texts("messages", of="receivers")[me]
-        address = Address(*where, sender, me)
-        held[sender] = unseal(sealed, address, own.text("channel"), public[sender].text("channel"))
-    found = reveal(held, arrived)
+    channels = {sender: message.text("channel") for sender, message in public.items()}
+    sealed = {
+        sender: message.texts("messages", of="receivers")[me]
+        for sender, message in answered(read_messages(read.shares)).items()
+    }
+    who = Participant(own.metadata["round"], own.metadata["group"], me)
+    found = reveal(opened_shares(who, own.text("channel"), channels, sealed), arrived)
     tensors = {name: as_rows(texts.values(), SHARE_BYTES) for name, texts in found.named.items()}
     of = {f"{name}_of": list(texts) for name, texts in found.named.items()}
     save_tensors(revealed, tensors, own.metadata | of)

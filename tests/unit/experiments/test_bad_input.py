@@ -488,7 +488,7 @@ ONE_SHOT_FAULTS = [
     method({"choose": {"among": {"client.lr": [0.1]}}}, "choose: client.lr = 0.1", "unknown key"),
     method({"initialisation": "new"}, "method fedavg", "initialisation = 'new'", name="fedavg"),
     Bad(
-        ("results = 'properties'", "training = 'one_shot'", "only federated"),
+        ("results = 'properties'", "training = 'one_shot'", "must be 'federated'"),
         {
             "e:methods": {"fens": ONE_SHOT},
             "e:grid": {"method": ["fens"]},

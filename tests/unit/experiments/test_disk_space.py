@@ -97,7 +97,7 @@ def test_what_is_not_trained_is_not_counted():
 
 def test_data_of_unknown_shape_are_named():
     text = size_of(catalogue(data={"parquet": {"folder": "mine"}}))
-    end = "participants' updates; of unknown size where the shape is in the data (parquet)"
+    end = "participants' updates; size unknown for shapes that only the data determine (parquet)"
     assert text.endswith(end)
 
 

@@ -346,8 +346,8 @@ def test_results_about_rounds_refuse_methods_without_rounds(result, method, trai
     with pytest.raises(FedstageError) as caught:
         runs(grid=grid, results=["table", result])
     assert str(caught.value) == (
-        f"a/default: results = {result!r}: method {method} has training = {training!r}; "
-        "only federated"
+        f"a/default: results = {result!r}: method {method} has training = {training!r}: "
+        "must be 'federated' for this result"
     )
     assert len(runs(grid={"method": ["fedavg"]}, results=["table", result])) == 1
 

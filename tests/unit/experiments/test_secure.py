@@ -79,6 +79,21 @@ def test_one_shot_methods_read_the_models_of_single_clients():
     assert "aggregation.secure: stage aggregator reads results/local_models/" in message
 
 
+def test_the_training_of_an_aggregator_may_use_it_although_models_are_exchanged():
+    training = {"federated": {"secure": SECURE | {"threshold": 11}}}
+    fens = {"rounds": 1, "aggregator_fraction": 0.1, "secure": None}
+    assert resolved("fens", **fens, aggregator_training=training).aggregator_training.secure
+    few = {"federated": {"secure": SECURE}}
+    assert (
+        "aggregator_training.secure.threshold = 5: must be more than half of a group's "
+        "participants, and at most all: 11 to 20"
+    ) in refused("fens", **fens, aggregator_training=few)
+    stopped = {"federated": {"secure": SECURE | {"threshold": 11}, "early_stopping": {}}}
+    assert "early_stopping: must be null with secure" in refused(
+        "fens", **fens, aggregator_training=stopped
+    )
+
+
 def test_heads_and_label_counts_are_of_single_clients_too():
     assert "stage head_sharing reads" in refused("fedet_by_index", global_models=2)
     assert "stage participation reads" in refused("fedavg", participation="by_samples")

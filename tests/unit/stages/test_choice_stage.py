@@ -15,6 +15,7 @@ def metrics(path, role, *accuracies):
     """Write metrics of as many rounds as there are accuracies."""
     row = {
         "evaluated": "global_model", "role": role, "loss": 1.0, "samples": 9, "client_std": None,
+        "own_test_mean": None, "own_test_std": None,
         "own_mean": 1.0, "own_std": None, "bytes_up": 3, "bytes_down": 4, "participants": 2,
         "balanced_accuracy": 1.0, "auc": None,
     }  # fmt: skip

@@ -368,7 +368,7 @@ def test_the_servers_model_goes_on_from_its_own(at_dsfl):
 # --- scores ---------------------------------------------------------------------------------------
 
 
-def evaluated(recipe, what, tmp_path, **changes):
+def evaluated(recipe, what, tmp_path, /, **changes):
     """Return the rows of an evaluation of both rounds."""
     make_all(*(logits_of(recipe, t, group, "test") for t in (1, 2) for group in (1, 2)))
     files = EVALUATION.job(recipe, what, "test", 2, 1).inputs | {
@@ -434,6 +434,31 @@ def test_own_accuracies_depend_on_whose_model_it_is(at_dsfl, tmp_path):
     (_, changed) = evaluated(at_dsfl, "each_client", tmp_path, histogram=other)
     assert changed["top1_accuracy"] == row["top1_accuracy"]
     assert changed["own_mean"] != row["own_mean"]
+
+
+def test_models_are_scored_on_their_clients_own_test_samples(at_dsfl, tmp_path):
+    path = data_files.data_file(at_dsfl.data, "test")
+    arrays = tensors(path)
+    owners = torch.arange(len(arrays["labels"])) % CLIENTS
+    data, settings = tmp_path / "test.safetensors", tmp_path / "natural.yaml"
+    save_tensors(data, arrays | {"clients": owners})
+    natural = canonical(at_dsfl) | {"partition": "natural"}
+    call("recipe", {"settings": as_json(natural), "output": settings})
+    rows = evaluated(at_dsfl, "each_client", tmp_path, data=str(data), recipe=str(settings))
+    right = arrays["labels"].numpy()
+    for row in rows:
+        own = []
+        for group in (1, 2):
+            one = AGGREGATION.job(at_dsfl, row["round"], group).config
+            clients = [client for participant, client in sorted(plan(at_dsfl, row["round"]).items())
+                       if participant in group_participants(at_dsfl, group)]  # fmt: skip
+            said = tensors(LOGITS(one, row["round"], group, "clients", "test"))["logits"]
+            for client, logits in zip(clients, said, strict=True):
+                mine = (owners == client).numpy()
+                own.append(100 * np.mean(logits.argmax(1).numpy()[mine] == right[mine]))
+        assert row["own_test_mean"] == pytest.approx(np.mean(own))
+        assert row["own_test_std"] == pytest.approx(statistics.stdev(own))
+        assert row["own_mean"] is None
 
 
 def test_a_round_in_which_no_clients_model_is_left_is_named(at_dsfl, tmp_path):

@@ -1429,6 +1429,42 @@ def test_evaluation_of_each_client_by_hand(world, tmp_path, role):
     assert (row["bytes_up"], row["bytes_down"]) == (0, 0)
 
 
+def with_clients_of_tests(world, folder):
+    """Return the test samples with their clients, of which the last client has none."""
+    arrays, _ = load_tensors(world.test)
+    owners = torch.arange(len(arrays["labels"])) % CLIENTS - 1
+    path = folder / "test.safetensors"
+    save_tensors(path, arrays | {"clients": owners})
+    return replace(world, test=path), owners.numpy()
+
+
+def test_each_clients_model_is_scored_on_the_clients_own_test_samples(world, tmp_path):
+    client = WHOLE | {"learning_rate": 0.2}
+    models = [
+        trained_alone(world, tmp_path, local_recipe(tmp_path, client=client), number)
+        for number in range(CLIENTS)
+    ]
+    natural, owners = with_clients_of_tests(world, tmp_path)
+    recipe_file = local_recipe(tmp_path, client=client, partition="natural")
+    row = locally_evaluated(natural, tmp_path, recipe_file, models)
+    x, y = pixels(world, "test"), labels(world, "test")
+    own = [
+        100
+        * np.mean(
+            slow_logits(weights_in(models[number]), x[owners == number]).argmax(1)
+            == y[owners == number]
+        )
+        for number in range(CLIENTS - 1)
+    ]
+    assert row["own_test_mean"] == pytest.approx(np.mean(own))
+    assert row["own_test_std"] == pytest.approx(statistics.stdev(own))
+    assert (row["own_mean"], row["own_std"]) == (None, None)
+    pooled = locally_evaluated(natural, tmp_path, recipe_file, models[:1], who="pooled")
+    right = slow_logits(weights_in(models[0]), x).argmax(1) == y
+    of_one = [100 * np.mean(right[owners == number]) for number in range(CLIENTS - 1)]
+    assert pooled["own_test_mean"] == pytest.approx(np.mean(of_one))
+
+
 def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
     recipe_file = local_recipe(tmp_path, pooled=True)
     assert read_recipe(recipe_file, LocalRecipe).pooled

@@ -4,18 +4,15 @@ It gets what clients send and nothing else: public keys, masked vectors and reve
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from fedstage.algorithm.aggregation.server import GroupRound, possible_clients
 from fedstage.algorithm.exchange.round_state import variates
 from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
-from fedstage.algorithm.secure.keys import KEY_BYTES
 from fedstage.algorithm.secure.messages import Message, answered, read_messages, revealed_by
-from fedstage.algorithm.secure.shares import SHARE_BYTES
-from fedstage.algorithm.secure.unmasking import check_answers, unmasked_sum
+from fedstage.algorithm.secure.traffic import Answered
+from fedstage.algorithm.secure.unmasking import check_answers, place_of, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
 from fedstage.settings.distributed_noise import margin
 from fedstage.settings.exchange import secure_of
@@ -58,9 +55,9 @@ class MaskedRound:
         FedstageError
             If fewer than the threshold have sent them, or have revealed shares.
         """
-        where, secure = (self.place["round"], self.place["group"]), secure_of(group.settings)
-        check_answers("masked input", *where, len(self.vectors), secure.threshold)
-        check_answers("unmask", *where, len(self.revealed), secure.threshold)
+        where, secure = place_of(self.place), secure_of(group.settings)
+        check_answers("masked input", where, len(self.vectors), secure.threshold)
+        check_answers("unmask", where, len(self.revealed), secure.threshold)
         total = unmasked_sum(
             {u: message.tensors["vector"].numpy() for u, message in self.vectors.items()},
             {message.participant: message.text("mask") for message in self.present},
@@ -85,37 +82,24 @@ class MaskedRound:
         unknown = [None] * len(self.present)
         columns |= dict.fromkeys(("samples", "steps", "loss", "distance"), unknown)
         columns["dropped"] = [one.participant not in self.vectors for one in self.present]
-        columns["bytes_up"] = [self._bytes_up(one.participant) for one in self.present]
+        steps, vector = self._steps, self._vector_bytes
+        columns["bytes_up"] = [steps.bytes_up(one.participant, vector) for one in self.present]
         with_model = group.trainer.sent_down(group.parameters, variates(group.state))
         start = payload_bytes(group.start) + payload_bytes(with_model)
-        columns["bytes_down"] = [start + self._bytes_down(one.participant) for one in self.present]
+        columns["bytes_down"] = [start + steps.bytes_down(one.participant) for one in self.present]
         return columns
 
-    @cached_property
-    def _shared(self) -> set[int]:
-        """The participants that have sent shares, of each of which some are revealed."""
+    @property
+    def _steps(self) -> Answered:
+        """Who answered which step: of all that have sent shares, some are revealed."""
         shares = [revealed_by(message) for message in self.revealed.values()]
-        return {u for of in shares for u in (*of.seeds, *of.mask_keys)}
+        shared = {u for of in shares for u in (*of.seeds, *of.mask_keys)}
+        present = {message.participant for message in self.present}
+        return Answered(present, shared, self.vectors.keys(), self.revealed.keys())
 
-    def _bytes_up(self, participant: int) -> int:
-        """Return the bytes of keys, encrypted shares, the masked vector and revealed shares."""
-        up = 2 * KEY_BYTES
-        if participant in self._shared:
-            up += MESSAGE_BYTES * len(self.present)
-        if participant in self.vectors:
-            up += payload_bytes(self.vectors[participant].tensors)
-        if participant in self.revealed:
-            up += SHARE_BYTES * len(self._shared)
-        return up
-
-    def _bytes_down(self, participant: int) -> int:
-        """Return the bytes of others' keys and shares, and of a list of who is still there."""
-        down = 2 * KEY_BYTES * len(self.present)
-        if participant in self._shared:
-            down += MESSAGE_BYTES * len(self._shared)
-        if participant in self.vectors:
-            down += 4 * len(self.vectors)
-        return down
+    @property
+    def _vector_bytes(self) -> int:
+        return payload_bytes(next(iter(self.vectors.values())).tensors)
 
 
 def server_state(group: GroupRound, mean: Mean) -> Tensors:

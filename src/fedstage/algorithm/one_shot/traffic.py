@@ -31,7 +31,7 @@ ROUNDS_SCHEMA = pa.schema(
         ("phase", pa.string()),
         ("round", pa.int32()),  # 0: before the first
         ("participants", pa.int32()),
-        ("loss", pa.float64()),  # mean training loss; null where nothing is trained
+        ("loss", pa.float64()),  # mean training loss; null where the server learns none
         ("accuracy", pa.float64()),  # percent of the validation samples; null where not measured
         ("bytes_up", pa.int64()),  # of one participant
         ("bytes_down", pa.int64()),
@@ -120,6 +120,8 @@ def _in_rounds(members: Sequence[int], clients: int, trained: Trained) -> Iterat
         number, accuracy = row.number, row.accuracy
         size, phase = (aggregator, "round") if row.participants else (0, "step")
         sizes = (size, size) if row.sampled is None else _of_some(row, members)
+        if row.messages is not None:
+            sizes = (row.messages[0], size + row.messages[1])
         yield (phase, number, row.participants, row.loss, accuracy, *sizes)
         if row.participants and accuracy is not None:  # every client sends right and all samples
             yield ("validation", number, clients, None, accuracy, 2 * COUNT, aggregator)

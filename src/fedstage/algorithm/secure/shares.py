@@ -6,6 +6,7 @@ v + 1.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import prod
 
 from fedstage.algorithm.secure.masks import keystream
@@ -39,15 +40,18 @@ def _value(polynomial: list[int], point: int) -> int:
 def combine(shares: Mapping[int, bytes], threshold: int) -> bytes:
     """Return the secret of at least `threshold` shares by client, of which the first count."""
     used = dict(sorted(shares.items())[:threshold])
-    weights = _at_zero([v + 1 for v in used])
+    weights = _at_zero(tuple(v + 1 for v in used))
     values = (int.from_bytes(share, "big") for share in used.values())
     secret = sum(weight * value for weight, value in zip(weights, values, strict=True)) % PRIME
     return secret.to_bytes(SHARE_BYTES, "big")[1:]
 
 
-def _at_zero(points: list[int]) -> list[int]:
+@lru_cache(maxsize=16)  # the same clients reveal the shares of all secrets of a round
+def _at_zero(points: tuple[int, ...]) -> list[int]:
     """Return Lagrange's weights of the values at `points` for the value at 0."""
-    return [
-        prod(other * pow(other - point, -1, PRIME) for other in points if other != point) % PRIME
-        for point in points
-    ]
+    return [_weight(point, [other for other in points if other != point]) for point in points]
+
+
+def _weight(point: int, others: list[int]) -> int:
+    divisor = prod(other - point for other in others)
+    return prod(others) * pow(divisor, -1, PRIME) % PRIME

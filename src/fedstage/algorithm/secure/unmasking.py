@@ -1,7 +1,7 @@
 """Unmasking: which shares clients reveal, and the sum that the server takes with them."""
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,10 +70,20 @@ def unmasked_sum(
     return total
 
 
-def check_answers(step: str, round_: int, group: int, answered: int, needed: int) -> None:
-    """Raise FedstageError if fewer participants than the threshold answered in a step."""
+def check_answers(
+    step: str, where: str, answered: int, needed: int, setting: str = "aggregation.secure"
+) -> None:
+    """Raise FedstageError if fewer participants than the threshold answered in a step.
+
+    `where` is the round as a message names it, such as `place_of` returns it.
+    """
     if answered < needed:
         raise FedstageError(
-            f"round {round_}, group {group}: {answered} participants answered in the step "
-            f"{step!r} of secure aggregation: needs aggregation.secure.threshold = {needed}"
+            f"{where}: {answered} participants answered in the step {step!r} of secure "
+            f"aggregation: needs {setting}.threshold = {needed}"
         )
+
+
+def place_of(message: Mapping[str, Any]) -> str:
+    """Return the round and group of a message's metadata."""
+    return f"round {message['round']}, group {message['group']}"

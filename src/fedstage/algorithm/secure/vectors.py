@@ -21,6 +21,7 @@ from fedstage.algorithm.secure.quantisation import (
     quantise,
     signed,
 )
+from fedstage.errors import FedstageError
 from fedstage.settings.secure import SecureAggregation
 from fedstage.weights import Tensors, Weights
 
@@ -35,6 +36,17 @@ class Mean(NamedTuple):
     change: Weights  # the clients' mean
     payload: Weights  # the clients' sum
     samples: int
+
+
+def check_samples(
+    settings: SecureAggregation, samples: int, client: int, setting: str = "aggregation.secure"
+) -> None:
+    """Raise FedstageError if a client has more samples than the bound."""
+    if samples > settings.most_samples:
+        raise FedstageError(
+            f"{setting}.most_samples = {settings.most_samples}: must be at least {samples}, the "
+            f"samples of client {client}"
+        )
 
 
 def encode(

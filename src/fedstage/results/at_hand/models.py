@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fedstage.data.bags import Samples
-from fedstage.data.samples import read_info, read_labelled, read_samples
+from fedstage.data.samples import read_info, read_labelled, read_samples, read_test_clients
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import data_files, one_shot, unfederated
@@ -101,6 +101,15 @@ def scored_samples(run: ExperimentRun, part: Part, folder: Path) -> tuple[Sample
         clients = data_files.clients_table(recipe)
         chosen = read_samples(folder / clients, role)
     return read_labelled(folder / data_files.samples_file(recipe, role), chosen, CPU)
+
+
+def scored_owners(run: ExperimentRun, part: Part, folder: Path) -> torch.Tensor | None:
+    """Return the client of each of `scored_samples`, -1 for none; None where they are unknown."""
+    role, recipe = run.length.role, part.recipe
+    if role == "validation":
+        return None
+    samples = folder / data_files.samples_file(recipe, role)
+    return read_test_clients(samples, recipe.partition.name, recipe.clients)
 
 
 def final_models(part: Part) -> dict[str, tuple[Model, str]]:

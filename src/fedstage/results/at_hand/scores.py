@@ -1,5 +1,6 @@
 """What a run scores in the end, by class and by client."""
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,10 +19,17 @@ from fedstage.plan import one_shot, unfederated
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.training import member_logits
-from fedstage.results.at_hand.models import final_models, info_of, scored_model, scored_samples
+from fedstage.results.at_hand.models import (
+    final_models,
+    info_of,
+    scored_model,
+    scored_owners,
+    scored_samples,
+)
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
+from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.runs_file import ExperimentRun, Part
-from fedstage.results.scores import ClassCounts, Score, by_own_mix, score
+from fedstage.results.scores import by_own_mix, score
 from fedstage.settings.ensembles import GlobalModel, OneByOne
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -80,33 +88,29 @@ def by_client(
     pandas.DataFrame
         Columns `client`, `model` (the client's own where there is one a client), `samples` (that
         the client trains on), `accuracy` (of the model on the samples that the run is scored on)
-        and `own_accuracy` (the same, with classes weighted by the client's own mix; NaN if none of
-        its classes is among them), both in percent.
+        and `own_accuracy`, both in percent: on the client's own test samples, NaN if it has none;
+        where test samples belong to no client, on all of them, with classes weighted by the
+        client's own mix (NaN if none of its classes is among them).
     """
     run, part = _found(target, method, seed, at, Path(folder))
     images, labels = scored_samples(run, part, Path(folder))
     counts = read_counts(Path(run.partition))
-    scored = {
-        name: score(logits, labels)
-        for name, logits in _final_logits(run, part, images, Path(folder))
-    }
-    (only, *others) = scored
-    rows = [
-        _client_row(client, name, scored[name], counts)
-        for client in sorted(counts)
-        for name in [f"client_{client}" if others else only]
-    ]
+    owners = scored_owners(run, part, Path(folder))
+    predicted = dict(_final_logits(run, part, images, Path(folder)))
+    scores = {name: score(logits, labels) for name, logits in predicted.items()}
+    (only, *others) = scores
+    rows = []
+    for client in sorted(counts):
+        name = f"client_{client}" if others else only
+        if owners is None:
+            own = by_own_mix(scores[name], {client: counts[client]})[client]
+        else:
+            found = accuracy_on_own(predicted[name], labels, owners, client)
+            own = found[0] if found else None
+        own = math.nan if own is None else own
+        rows.append((client, name, sum(counts[client].values()), scores[name].accuracy, own))
     columns = ["client", "model", "samples", "accuracy", "own_accuracy"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _client_row(
-    client: int, name: str, scored: Score, counts: ClassCounts
-) -> tuple[int, str, int, float, float]:
-    """Return the row of a client, with the name and score of the model that it has."""
-    own = by_own_mix(scored, {client: counts[client]})[client]
-    share = float("nan") if own is None else own
-    return client, name, sum(counts[client].values()), scored.accuracy, share
 
 
 def _found(

@@ -18,10 +18,11 @@ from fedstage.results.tables.labels import NOTHING
 
 _HEADS = ["Claim", "Published", "The paper's own tests", "Measured [95 %]", "Verdict"]
 _ABOUT = (
-    "What the papers stand for, and what small studies on two cores found: scale `{scale}`, whose "
-    "images and networks are smaller than the papers' and whose seeds are more. `fedstage page` "
-    "makes this page from the files of scores next to it, the [claims](../experiments.md#claims) "
-    "that were declared before, and the papers' printed numbers."
+    "The papers' primary claims as published, and as measured by small studies on two cores. The "
+    "scale `{scale}` has smaller images and networks than the papers, and more seeds. `fedstage "
+    "page` makes this page from the files of scores next to it, the "
+    "[claims](../experiments.md#claims) that were declared beforehand, and the papers' printed "
+    "numbers."
 )
 _LEGEND = [
     "**Published**: the mean effect over all cells of the claim that the paper prints, or what its "

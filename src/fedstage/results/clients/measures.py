@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from fedstage.results.clients.columns import CLASS, OWN_MIX
+from fedstage.results.own_samples import count_own
 from fedstage.results.scores import PERCENT, ClassCounts, Score, by_own_mix
 from fedstage.training.inference import class_accuracies
 
@@ -20,14 +21,11 @@ def of_own(of: str, right: torch.Tensor, owners: torch.Tensor, clients: int) -> 
     of : str
         What these samples are: `TEST` or `VALIDATION`.
     right : Tensor
-        Whether the model is right about a sample, bool [n].
+        Whether the prediction of a sample is correct, bool [n].
     owners : Tensor
         The client of each sample, int64 [n]; those that are not one of the `clients` do not count.
     """
-    known = owners[(owners >= 0) & (owners < clients)]
-    hits = right[(owners >= 0) & (owners < clients)].double()
-    samples = torch.bincount(known, minlength=clients)
-    correct = torch.zeros(clients, dtype=torch.float64).index_add_(0, known, hits)
+    correct, samples = count_own(right, owners, clients)
     pairs = enumerate(zip(correct.tolist(), samples.tolist(), strict=True))
     return [_row(of, client, None, own, count) for client, (own, count) in pairs]
 

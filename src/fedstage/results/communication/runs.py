@@ -75,6 +75,16 @@ class RunTraffic:
         )
 
     @property
+    def in_rounds(self) -> list[Phase]:
+        """The phases that consist of rounds."""
+        return [phase for phase in self.phases if phase.rounds]
+
+    @property
+    def once(self) -> list[Phase]:
+        """The phases outside of rounds."""
+        return [phase for phase in self.phases if not phase.rounds]
+
+    @property
     def total(self) -> Moved:
         """Bytes that are sent and received until training ends."""
         return total(self.phases)

@@ -17,6 +17,7 @@ from fedstage.results.tables.labels import (
 
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
+_LABELS = 5  # labels of bytes that fit an axis
 _SAME = 0.02  # relative difference of bytes that no eye sees
 
 
@@ -58,13 +59,23 @@ def scale_bytes(
     axes.set_xscale("log")
     axes.set_xlim(start, high)
     locator = LogLocator(subs=(1.0,) if high > wide * low else (1.0, 2.0, 5.0))
-    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    every = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    ticks = _apart(every, (high / low) ** (1 / _LABELS))
     names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
     if silent is not None:
         ticks, names = [silent, *ticks], ["none", *names]
     axes.set_xticks(ticks, names)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
+
+
+def _apart(ticks: Sequence[float], step: float) -> list[float]:
+    """Return ticks without those that are less than a factor `step` above the one before."""
+    kept: list[float] = []
+    for tick in ticks:
+        if not kept or tick >= step * kept[-1]:
+            kept.append(tick)
+    return kept
 
 
 def side_by_side(bytes_: Sequence[float], step: float) -> list[float]:

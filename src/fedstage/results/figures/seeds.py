@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.transforms import offset_copy
 
 from fedstage.results.figures.looks import MARKER_SIZE, Look
@@ -17,6 +18,7 @@ from fedstage.results.intervals import confidence_interval
 from fedstage.results.runs_file import SEED
 from fedstage.settings.figures import Bands
 
+PERCENTAGES = 0.0, 100.0  # the least and the highest
 FEWEST = 3  # seeds of which a band or bar is drawn
 _BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 _SINGLE: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.55}
@@ -30,11 +32,20 @@ _MOST_MARKERS = 6  # of one curve
 
 
 class Spread(NamedTuple):
-    """The mean over seeds, with half of its bar from three seeds on, or both of two seeds."""
+    """The mean over seeds, with half of its bar from three seeds on, or both of two seeds.
+
+    All are in percent.
+    """
 
     mean: float
     half: float = nan
     singles: tuple[float, ...] = ()
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the bar, within what a percentage may be."""
+        low, high = PERCENTAGES
+        return max(low, self.mean - self.half), min(high, self.mean + self.half)
 
 
 def spread_of(values: Sequence[float], bands: Bands = "deviation") -> Spread:
@@ -77,17 +88,22 @@ def draw_dot(
         return (value, at) if across else (at, value)
 
     if not isnan(spread.half):
-        bar: dict[str, Any] = {"xerr" if across else "yerr": spread.half}
+        low, high = spread.ends
+        halves = [[spread.mean - low], [high - spread.mean]]
+        bar: dict[str, Any] = {"xerr" if across else "yerr": halves}
         axes.errorbar(
             *place(spread.mean), **bar, fmt="none", ecolor=look.colour, elinewidth=0.9, capsize=1.6
         )
     options = look.hollow if hollow else look.point
-    axes.plot(*place(spread.mean), **options, zorder=3)
+    axes.plot(*place(spread.mean), **options, zorder=3, clip_on=False)
     if spread.singles:
         x, y = (0, -_BESIDE) if across else (_BESIDE, 0)
         moved = offset_copy(axes.transData, axes.get_figure(root=True), x, y, units="points")
         for single in spread.singles:
-            axes.plot(*place(single), **(look.point | _SMALL), transform=moved)
+            small = Line2D(*([value] for value in place(single)), **(look.point | _SMALL))
+            small.set(transform=moved, clip_on=False)
+            axes.add_artist(small)
+        axes.update_datalim([place(single) for single in spread.singles])
 
 
 def draw_curve(
@@ -98,6 +114,7 @@ def draw_curve(
     look: Look,
     turn: tuple[int, int] = (0, 1),
     bands: Bands = "deviation",
+    within: tuple[float, float] = PERCENTAGES,
 ) -> None:
     """Draw the mean of runs that differ in their seed, with a band or thin lines of single seeds.
 
@@ -116,16 +133,20 @@ def draw_curve(
         that no marker covers that of another line of the same course.
     bands : str
         What the band shows.
+    within : tuple of float
+        The least and the highest value that `y` may have, at which bands end.
     """
     points = runs.groupby(x, sort=True)[y]
     mean = points.mean()
     axes.plot(mean.index, mean, **look.line, zorder=2.5)
     first, step = _markers(len(mean), *turn)
-    axes.plot(mean.index[first::step], mean.iloc[first::step], **look.point, zorder=3)
+    shown = mean.iloc[first::step]
+    axes.plot(shown.index, shown, **look.point, zorder=3, clip_on=False)
     seeds = runs[SEED].nunique() if bands != "none" else 1
     if seeds >= FEWEST:
         half = points.agg(lambda values: spread_of(list(values), bands).half)
-        axes.fill_between(mean.index, mean - half, mean + half, color=look.colour, **_BAND)
+        low, high = (mean - half).clip(lower=within[0]), (mean + half).clip(upper=within[1])
+        axes.fill_between(mean.index, low, high, color=look.colour, **_BAND)
     elif seeds > 1:
         for _, run in runs.sort_values(x).groupby(SEED):
             axes.plot(run[x], run[y], color=look.colour, **_SINGLE)

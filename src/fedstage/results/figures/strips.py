@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from fedstage.results.figures.looks import Look
+from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import Spread, draw_dot
 
 _PLACE = 0.085  # inches between two places
 _LEAST, _SHARE = 0.5, 0.45  # of the strip: inches, and the most of the axes' width
-_TICKS = 5
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
@@ -73,8 +72,7 @@ def draw_strip(
         draw_dot(axes, strip.places[name], spread, looks[name])
     span = max(strip.last - strip.first, 1)
     axes.set_xlim(strip.first - 0.03 * span, strip.end)
-    places = MaxNLocator(_TICKS, integer=True).tick_values(strip.first, strip.last)
-    rounds = [round(tick) for tick in places if strip.first <= tick <= strip.last]
+    rounds = round_ticks(round(strip.first), round(strip.last))
     axes.set_xticks([*rounds, strip.middle], [*map(str, rounds), "end"])
     axes.xaxis.get_major_ticks()[-1].tick1line.set_visible(False)
     axes.grid(visible=False, axis="x")

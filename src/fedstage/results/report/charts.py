@@ -9,6 +9,7 @@ import pandas as pd
 from fedstage.results.figures.looks import NONE, Look, looks_of
 from fedstage.results.figures.panels import panels_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
+from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import FEWEST, Spread, spread_of
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METRICS
@@ -193,7 +194,7 @@ def _ends(spread: Spread) -> dict[str, float | None]:
     """Return the ends of a band, within what percentages may be, if there is one."""
     if isnan(spread.half):
         return {"low": None, "high": None}
-    low, high = max(0.0, spread.mean - spread.half), min(100.0, spread.mean + spread.half)
+    low, high = spread.ends
     return {"low": round(low, 2), "high": round(high, 2)}
 
 
@@ -222,10 +223,9 @@ def _by_line(looks: Mapping[str, Look], values: Sequence[Any]) -> Spec:
 
 
 def _round_ticks(frame: pd.DataFrame) -> list[int]:
-    """Return at most a dozen of the evaluated rounds, evenly spaced from the last one on."""
-    rounds = sorted(set(frame["round"]))
-    step = -(-len(rounds) // (12 if frame[FACET].nunique() == 1 else 6))
-    return [int(round_) for round_ in rounds[::-1][::step]]
+    """Return the rounds to label, a dozen at most."""
+    ends = int(frame["round"].min()), int(frame["round"].max())
+    return round_ticks(*ends, 12 if frame[FACET].nunique() == 1 else 6)
 
 
 def _measured(metric: Metric) -> Spec:

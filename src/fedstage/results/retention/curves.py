@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
-from fedstage.results.figures.seeds import draw_curve, explain_seeds
+from fedstage.results.figures.rounds import round_ticks
+from fedstage.results.figures.seeds import PERCENTAGES, draw_curve, explain_seeds
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
@@ -53,7 +53,7 @@ def draw_curves(
     places = [(facet, measure) for facet in facets for measure in _MEASURES]
     for axes, (facet, measure) in zip(drawn.grid, places, strict=True):
         _draw(axes, frame[frame[FACET] == facet], measure, looks, bands)
-    _label(drawn)
+    _label(drawn, (int(frame["round"].min()), int(frame["round"].max())))
     return drawn.figure
 
 
@@ -83,18 +83,20 @@ def _draw(
     axes: Axes, frame: pd.DataFrame, measure: str, looks: Mapping[str, Look], bands: Bands
 ) -> None:
     known, names = frame.dropna(subset=[measure]), list(looks)
+    within = PERCENTAGES
     if measure == "forget_score":
+        within = -PERCENTAGES[1], PERCENTAGES[1]
         axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
     for name, same in known.groupby(LINE, sort=False):
         turn = (names.index(str(name)), len(names))
-        draw_curve(axes, same, "round", measure, looks[str(name)], turn, bands)
+        draw_curve(axes, same, "round", measure, looks[str(name)], turn, bands, within)
 
 
-def _label(drawn: Facets) -> None:
+def _label(drawn: Facets, rounds: tuple[int, int]) -> None:
     """Label all axes, and give both accuracies the same scale."""
     drawn.label_axes("Round", "Accuracy (%)")
     first, second = drawn.grid[:2]
-    first.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # the scale is shared
+    first.set_xticks(round_ticks(*rounds))  # the scale is shared
     ends = [end for axes in (first, second) if axes.has_data() for end in axes.get_ylim()]
     for axes in (first, second) if ends else ():  # bands may be beyond what accuracies can be
         axes.set_ylim(max(min(ends), -_MARGIN), min(max(ends), 100 + _MARGIN))

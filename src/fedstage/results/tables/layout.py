@@ -10,7 +10,6 @@ import pandas as pd
 from fedstage.results.tables.labels import (
     METRICS,
     NOTHING,
-    PRIVACY_LEGEND,
     head_of,
     human_bytes,
     join_labels,
@@ -18,6 +17,15 @@ from fedstage.results.tables.labels import (
     show_guarantee,
     show_value,
     signed,
+)
+from fedstage.results.tables.legend import (
+    DIFFERENCE,
+    EPSILON,
+    LEGEND,
+    OWN_MIX,
+    OWN_TEST,
+    PUBLISHED_HEAD,
+    RELEASED,
 )
 from fedstage.results.tables.measured import AS_RELEASED, PRIVATE
 from fedstage.results.tables.runs import (
@@ -33,40 +41,6 @@ from fedstage.settings.scores import Axis, Metric
 #: Further columns of a table: whether a row is of a federated method, by default all are, and its
 #: measured values by seed.
 FEDERATED, BY_SEED = "_federated", "_by_seed"
-_PUBLISHED, _DIFFERENCE = "Published (%)", "Difference (points)"
-_RELEASED = "as_released: highest round, no result (%)"
-_EPSILON = "ε"
-
-#: Explanations of the columns.
-_LEGEND = {
-    **dict.fromkeys(
-        map(head_of, METRICS), "mean ± standard deviation (n−1) over seeds; no ± for a single seed."
-    ),
-    _PUBLISHED: f"mean ± deviation that {{source}} reports; {NOTHING} where it reports nothing.",
-    _DIFFERENCE: (
-        "measured minus published, in percentage points, with the 95 % confidence interval of "
-        "Welch's t-test where both have a deviation over several seeds."
-    ),
-    _RELEASED: (
-        "the highest of all evaluated rounds, chosen by the very samples that it is measured on. "
-        "Some released code reports that; it is here to compare with such numbers only."
-    ),
-    _EPSILON: PRIVACY_LEGEND,
-    "Seeds": "number of seeds that the values are means of.",
-    "Client std (points)": (
-        "standard deviation over the clients' models on the common evaluation set, in percentage "
-        f"points; {NOTHING} where all clients share one model."
-    ),
-    "Own-mix accuracy (%)": (
-        "per-class accuracy weighted by a client's own label histogram: mean ± standard deviation "
-        "over clients."
-    ),
-    "Upload": "bytes that one participant sends in the last evaluated round (1 kB = 1000 B).",
-    "Download": "bytes that one participant receives in that round.",
-    "Round": "the last evaluated round of the runs, which the values are of.",
-}
-
-
 #: The values of a line on the row axes.
 Key = tuple[str, ...]
 
@@ -155,10 +129,11 @@ def _long(table: pd.DataFrame, rows: Sequence[str]) -> tuple[list[Key], list[Tex
             means=_means(table, metric, BY_SEED),
             places=range(len(table)),
         ),
-        *_further_columns(table, _PUBLISHED, _DIFFERENCE),
+        *_further_columns(table, PUBLISHED_HEAD, DIFFERENCE),
         TextColumn("Seeds", list(table["seeds"].astype(str))),
         TextColumn("Client std (points)", [mean_and_std(std) for std in table["client_std"]]),
-        TextColumn("Own-mix accuracy (%)", _pairs(table, "own_mean", "own_std")),
+        TextColumn(OWN_TEST, _pairs(table, "own_test_mean", "own_test_std")),
+        TextColumn(OWN_MIX, _pairs(table, "own_mean", "own_std")),
         TextColumn("Upload", [human_bytes(count) for count in table["bytes_up"]]),
         TextColumn("Download", [human_bytes(count) for count in table["bytes_down"]]),
     ]
@@ -178,18 +153,16 @@ def _further_columns(table: pd.DataFrame, published: str, difference: str) -> li
         columns.append(TextColumn(published, numbers, means=_means(table, PUBLISHED)))
         columns.append(TextColumn(difference, _differences(table)))
     if is_released(table):
-        columns.append(TextColumn(_RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
+        columns.append(TextColumn(RELEASED, _pairs(table, AS_RELEASED, AS_RELEASED_STD)))
     if is_private(table):
         known = table.reindex(columns=PRIVATE.names).to_numpy()
         rows = (dict(zip(PRIVATE.names, row, strict=True)) for row in known)
-        columns.append(TextColumn(_EPSILON, [show_guarantee(row) for row in rows]))
+        columns.append(TextColumn(EPSILON, [show_guarantee(row) for row in rows]))
     return columns
 
 
 def _long_legend(columns: Iterable[TextColumn], source: str | None) -> list[str]:
-    return [
-        f"**{column.head}**: {_LEGEND[column.head].format(source=source)}" for column in columns
-    ]
+    return [f"**{column.head}**: {LEGEND[column.head].format(source=source)}" for column in columns]
 
 
 # --- one column per combination of the column axes' values ----------------------------------------
@@ -250,12 +223,12 @@ def _pivot_legend(
         f"Rows: {', '.join(rows)}. Columns: {', '.join(columns)}.",
     ]
     if is_compared(table):
-        legend.append(f"**published**: {_LEGEND[_PUBLISHED].format(source=source)}")
-        legend.append(f"**difference**: {_LEGEND[_DIFFERENCE]}")
+        legend.append(f"**published**: {LEGEND[PUBLISHED_HEAD].format(source=source)}")
+        legend.append(f"**difference**: {LEGEND[DIFFERENCE]}")
     if is_released(table):
-        legend.append(f"**{_RELEASED}**: {_LEGEND[_RELEASED]}")
+        legend.append(f"**{RELEASED}**: {LEGEND[RELEASED]}")
     if is_private(table):
-        legend.append(f"**{_EPSILON}**: {_LEGEND[_EPSILON]}")
+        legend.append(f"**{EPSILON}**: {LEGEND[EPSILON]}")
     return legend
 
 

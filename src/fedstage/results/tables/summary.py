@@ -31,8 +31,11 @@ VALUES = pa.schema(
     [
         pa.field("std", pa.float64()),  # deviation over seeds (n-1), null for one seed
         pa.field("seeds", pa.int64()),  # number of seeds
-        pa.field("client_std", pa.float64()),  # null where all clients share one model; as the
-        pa.field("own_mean", pa.float64()),  # next two, the mean over seeds of the metrics' column
+        pa.field("client_std", pa.float64()),  # null where all clients share one model
+        # As the next four, the mean over seeds of the metrics' column.
+        pa.field("own_test_mean", pa.float64()),
+        pa.field("own_test_std", pa.float64()),
+        pa.field("own_mean", pa.float64()),
         pa.field("own_std", pa.float64()),
         pa.field("bytes_up", pa.int64()),  # per participant and round, mean over seeds
         pa.field("bytes_down", pa.int64()),
@@ -60,6 +63,8 @@ RELEASED = pa.schema(
     ]
 )
 
+#: What is measured over clients; null where it does not apply.
+_OF_CLIENTS = ("client_std", "own_test_mean", "own_test_std", "own_mean", "own_std")
 _ARROW_TYPES = {dtype: kind for kind, dtype in DTYPES.items()}
 
 
@@ -85,7 +90,7 @@ def summarise(
     types = {axis: frame[axis].dtype for axis in axes}
     if is_compared(frame):
         types |= {name: frame[name].dtype for name in (PUBLISHED, PUBLISHED_STD, PUBLISHED_SEEDS)}
-    return table.astype({metric: "float64", "client_std": "float64", **types})
+    return table.astype({**dict.fromkeys((metric, *_OF_CLIENTS), "float64"), **types})
 
 
 def values_by_seed(
@@ -142,7 +147,7 @@ def _average(cell: pd.DataFrame, place: str, metric: Metric) -> dict[str, Any]:
         metric: cell[metric].mean(),
         "std": cell[metric].std(ddof=1),
         "seeds": len(cell),
-        **{name: cell[name].mean() for name in ("client_std", "own_mean", "own_std")},
+        **{name: cell[name].astype("float64").mean() for name in _OF_CLIENTS},
         **{name: round(cell[name].mean()) for name in ("bytes_up", "bytes_down")},
         "rounds": cell["round"].iloc[0],
     }

@@ -8,7 +8,8 @@ from measured import rows_of
 from fedstage.results.communication.figure import describe_communication, draw_communication
 from fedstage.results.communication.phases import Phase
 from fedstage.results.communication.runs import Reached, RunTraffic
-from fedstage.results.communication.table import COLUMNS, shown_traffic, table_rows
+from fedstage.results.communication.shown import shown_traffic
+from fedstage.results.communication.table import COLUMNS, table_rows
 from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
 from fedstage.results.tables.columns import schema_of
 
@@ -61,12 +62,13 @@ def silent(seed, score, alpha=0.1):
 # --- the table ------------------------------------------------------------------------------------
 
 
-def shown_rows(rows, metric="top1_accuracy", **more):
-    return rows_of(shown_traffic(rows, AXES, metric, **more))
+def shown_rows(*runs, metric="top1_accuracy", **more):
+    return rows_of(shown_traffic(runs, AXES, metric, **more))
 
 
 def legend(metric, **more):
-    table = shown_traffic(table_rows([one_shot(0, 1.0, memory=377.03)], AXES), AXES, metric, **more)
+    runs = [replace(iterative(0, [1.0, 2.0]), target=1.5), one_shot(0, 1.0, memory=377.03)]
+    table = shown_traffic(runs, AXES, metric, **more)
     return dict(note.removeprefix("**").split("**: ", 1) for note in table.notes)
 
 
@@ -105,47 +107,48 @@ def test_up_to_the_accuracy_of_another_run():
 def test_people_see_how_many_seeds_are_as_accurate():
     first, second = iterative(0, [10.0, 50.0]), iterative(1, [10.0, 30.0])
 
-    def shown(*targets):
+    def shown(*targets, **more):
         runs = [replace(run, target=t) for run, t in zip((first, second), targets, strict=True)]
-        return shown_rows(table_rows(runs, AXES))[-1]
+        return shown_rows(*runs, silent(0, 1.0), **more)
 
-    both = shown(10.0, 30.0)
-    assert both["Phase"] == "**total to the same accuracy**"
-    assert (both["Rounds"], both["Times one-shot"], both["Both"]) == ("1–2", "1.5", "3.0 kB")
-    one = shown(40.0, 40.0)
-    assert one["Phase"] == "**total to the same accuracy** (1 of 2 seeds)"
-    assert (one["Rounds"], one["Top-1 accuracy (%)"]) == ("2", "50.00")
-    none = shown(60.0, 60.0)
-    assert none["Phase"] == "**total to the same accuracy** (0 of 2 seeds)"
-    assert {none[name] for name in ("Rounds", "Upload", "Both", "Times one-shot")} == {"–"}
+    reach = {"reach": {"method": "fens"}}
+    both, other = (row["To the same accuracy"] for row in shown(10.0, 30.0, **reach))
+    assert (both, other) == ("3.0 kB (round 1–2)", "–")
+    (one, _) = shown(40.0, 40.0, reach=40.0)
+    assert one["To the accuracy"] == "4.0 kB (round 2), 1 of 2 seeds"
+    (none, _) = shown(60.0, 60.0, reach=60.0)
+    assert none["To the accuracy"] == "not reached"
+
+
+def test_what_has_no_rounds_reaches_an_accuracy_in_none():
+    (row,) = shown_rows(replace(one_shot(0, 61.0), target=50.0), reach=50.0)
+    assert row["To the accuracy"] == "6.0 kB"
 
 
 def test_people_see_parameters_where_an_accuracy_is_fixed():
     runs = [replace(iterative(seed, [10.0, 50.0, 40.0]), target=45.0) for seed in (0, 1)]
-    rows = table_rows(runs, AXES)
-    *_, total, last = shown_rows(rows, reach=45.0)
-    assert (total["Phase"], total["Parameters"]) == ("**total**", "15.0 × 10³")
-    assert (last["Phase"], last["Parameters"]) == ("**total to the accuracy**", "10.0 × 10³")
-    assert all("Parameters" not in row for row in shown_rows(rows))
+    (row,) = shown_rows(*runs, reach=45.0)
+    assert row["Parameters"] == "15.0 × 10³"
+    assert "Parameters" not in shown_rows(*runs, reach={"method": "fens"})[0]
     exact = by_phase(runs[0])
     assert (exact["total"]["params"], exact["total"]["target"]) == (15_000, None)
     assert (exact["total_to_reach"]["params"], exact["total_to_reach"]["target"]) == (10_000, 45)
     assert exact["federated_round"]["params"] == 15_000
 
 
-def test_the_legend_says_which_accuracy_is_fixed():
-    text = legend("auc", reach=70.0)["Phase"]
-    assert "**total to the accuracy**: until the end of the first evaluated round" in text
+def test_the_legend_has_the_accuracy_that_is_fixed():
+    text = legend("auc", reach=70.0)["To the accuracy"]
+    assert text.startswith("the bytes both ways until the end of the first evaluated round")
     assert text.endswith("evaluated round whose AUC is at least 70 %.")
-    text = legend("top1_accuracy", reach={"Data": {"cifar10": 70.0, "cifar100": 30.5}})["Phase"]
+    fixed = {"Data": {"cifar10": 70.0, "cifar100": 30.5}}
+    text = legend("top1_accuracy", reach=fixed)["To the accuracy"]
     assert text.endswith("at least 70 % (Data = cifar10), 30.5 % (Data = cifar100).")
 
 
 def test_the_legend_names_the_run_to_keep_up_with():
-    text = legend("auc", reach={"method": "fens"})["Phase"]
-    assert "**total to the same accuracy**: until the end of the first evaluated round" in text
+    text = legend("auc", reach={"method": "fens"})["To the same accuracy"]
+    assert text.startswith("the bytes both ways until the end of the first evaluated round")
     assert "the run with method = fens, of the same seed" in text
-    assert "same accuracy" not in legend("auc")["Phase"]
 
 
 def test_columns_are_typed_also_where_nothing_is_known():
@@ -160,24 +163,35 @@ def test_columns_are_typed_also_where_nothing_is_known():
     ]
 
 
-def test_people_see_means_over_seeds():
+def test_people_see_a_line_a_cell_with_means_over_seeds():
     runs = [iterative(0, [10.0, 50.0, 40.0], best=2), iterative(1, [10.0, 30.0, 44.0], best=3)]
-    shown = shown_rows(table_rows(runs, AXES))
-    assert [row["Phase"] for row in shown] == [
-        "federated round",
-        "**total**",
-        "**total to the best round**",
-    ]
-    total, best = shown[1:]
-    assert total["Top-1 accuracy (%)"] == "42.00 ± 2.83"
-    assert (best["Rounds"], best["Upload"], best["Times one-shot"]) == ("2–3", "2.5 kB", "2.5")
-    assert shown[0]["Memory (MiB)"] == "–"
+    row, other = shown_rows(*runs, silent(0, 30.0))
+    assert (row["method"], row["alpha"], row["Rounds"]) == ("fedavg", "0.1", "3")
+    each = (row[f"{way} per round"] for way in ("Upload", "Download"))
+    assert [*each] == ["1.0 kB", "1.0 kB"]
+    assert [row[name] for name in ("Upload", "Download", "Both")] == ["3.0 kB", "3.0 kB", "6.0 kB"]
+    assert (row["Times one-shot"], row["Top-1 accuracy (%)"]) == ("3", "42.00 ± 2.83")
+    assert row["To the best round"] == "5.0 kB (round 2–3): 47.00 ± 4.24"
+    assert (other["method"], other["Both"], other["To the best round"]) == ("local", "0 B", "–")
+    assert (other["Rounds"], other["Upload per round"]) == ("–", "–")
+
+
+def test_what_travels_once_stands_apart_from_rounds():
+    several = iterative(0, [10.0, 50.0])
+    row, other = shown_rows(one_shot(0, 61.0), several)
+    assert (row["Rounds"], row["Upload per round"], row["Outside of rounds"]) == (
+        "50",
+        "10 B",
+        "5.0 kB",
+    )
+    assert (row["Both"], other["Outside of rounds"]) == ("6.0 kB", "–")
+    assert "Outside of rounds" not in shown_rows(several)[0]
 
 
 def test_published_memory_has_a_column_where_a_paper_reports_any():
-    assert "Published (MiB)" not in shown_rows(table_rows([one_shot(0, 1.0)], AXES))[0]
-    shown = shown_rows(table_rows([one_shot(0, 1.0, memory=377.03)], AXES), "auc")
-    assert [row["Published (MiB)"] for row in shown] == ["–", "–", "–", "377.03"]
+    assert "Published (MiB)" not in shown_rows(one_shot(0, 1.0))[0]
+    (shown,) = shown_rows(one_shot(0, 1.0, memory=377.03), metric="auc")
+    assert shown["Published (MiB)"] == "377.03"
     assert "FENS, Table 4" in legend("auc", source="FENS, Table 4")["Published (MiB)"]
 
 

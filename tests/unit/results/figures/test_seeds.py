@@ -21,7 +21,7 @@ POINTS = range(1, 11)
 
 def runs(seeds):
     rows = [
-        {"seed": seed, "round": t, "score": 10.0 * t + seed**2}
+        {"seed": seed, "round": t, "score": 5.0 * t + seed**2}
         for seed in range(seeds)
         for t in POINTS
     ]
@@ -38,7 +38,7 @@ def test_three_seeds_have_a_band_of_one_deviation():
     axes = curve(3)
     (band,) = axes.collections
     ends = band.get_paths()[0].vertices
-    last = [100.0, 101.0, 104.0]
+    last = [50.0, 51.0, 54.0]
     heights = ends[ends[:, 0] == 10, 1]
     assert heights.max() == pytest.approx(np.mean(last) + np.std(last, ddof=1))
     assert heights.min() == pytest.approx(np.mean(last) - np.std(last, ddof=1))
@@ -57,7 +57,7 @@ def test_bands_are_the_interval_of_the_mean_a_deviation_or_nothing():
         draw_curve(axes, runs(3), "round", "score", LOOKS["a"], bands=bands)
         ends = [band.get_paths()[0].vertices[:, 1] for band in axes.collections]
         heights[bands] = max((one.max() for one in ends), default=None)
-    last = confidence_interval([100.0, 101.0, 104.0])
+    last = confidence_interval([50.0, 51.0, 54.0])
     assert heights["interval"] == pytest.approx(last.high)
     assert heights["deviation"] < heights["interval"]
     assert heights["none"] is None
@@ -65,12 +65,48 @@ def test_bands_are_the_interval_of_the_mean_a_deviation_or_nothing():
     assert explain_seeds([3], curves=True, bands="none") == "Mean over 3 seeds."
 
 
+def test_bands_and_bars_end_at_what_a_percentage_may_be():
+    rows = [
+        (seed, t, 100.0 - 3 * seed if t == 1 else 3.0 * seed) for seed in range(3) for t in (1, 2)
+    ]
+    axes = Figure().subplots()
+    draw_curve(
+        axes,
+        pd.DataFrame(rows, columns=["seed", "round", "score"]),
+        "round",
+        "score",
+        LOOKS["a"],
+        bands="interval",
+    )
+    heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (0.0, 100.0)
+    axes = Figure().subplots()
+    draw_dot(axes, 1, spread_of([100.0, 97.0, 94.0], "interval"), LOOKS["a"])
+    low, high = axes.collections[0].get_segments()[0][:, 1]
+    assert (low, high) == (pytest.approx(confidence_interval([100.0, 97.0, 94.0]).low), 100.0)
+    axes = Figure().subplots()
+    points = pd.DataFrame(
+        [(s, t, 3.0 * s) for s in range(3) for t in (1, 2)], columns=["seed", "round", "forget"]
+    )
+    draw_curve(axes, points, "round", "forget", LOOKS["a"], bands="interval", within=(-100, 100))
+    assert axes.collections[0].get_paths()[0].vertices[:, 1].min() < 0
+
+
+def test_seeds_beside_a_mean_are_within_the_axes():
+    axes = Figure().subplots()
+    draw_dot(axes, 1, spread_of([40.0, 60.0]), LOOKS["a"])
+    draw_dot(axes, 2, spread_of([50.0, 51.0]), LOOKS["b"])
+    low, high = axes.get_ylim()
+    assert low < 40.0 < 60.0 < high
+    assert not any(line.get_clip_on() for line in axes.lines)
+
+
 def test_two_seeds_have_no_band_but_lines_of_their_own():
     axes = curve(2)
     assert not axes.collections
     mean, _, *singles = axes.lines
-    assert [list(one.get_ydata())[-1] for one in singles] == [100.0, 101.0]
-    assert list(mean.get_ydata())[-1] == 100.5
+    assert [list(one.get_ydata())[-1] for one in singles] == [50.0, 51.0]
+    assert list(mean.get_ydata())[-1] == 50.5
     assert all(one.get_linewidth() < mean.get_linewidth() for one in singles)
 
 

@@ -19,6 +19,8 @@ def compared(**changes):
         "std": [1.0, 2.0, NAN, 3.0],
         "seeds": [3, 3, 1, 3],
         "client_std": [NAN] * 4,
+        "own_test_mean": [math.nan] * 4,
+        "own_test_std": [math.nan] * 4,
         "own_mean": [70.0] * 4,
         "own_std": [1.0] * 4,
         "bytes_up": [1] * 4,

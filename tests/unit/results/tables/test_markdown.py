@@ -17,7 +17,9 @@ def table(**changes):
         "std": [0.456, 0.1],
         "seeds": [2, 2],
         "client_std": [NAN, 4.2],
-        "own_mean": [63.0, 8.125],
+        "own_test_mean": [NAN, 66.0],
+        "own_test_std": [NAN, 1.5],
+        "own_mean": [63.0, NAN],
         "own_std": [3.5, NAN],
         "bytes_up": [37512, 0],
         "bytes_down": [150048, 999],
@@ -63,12 +65,13 @@ def test_values_have_two_decimals_and_bytes_a_unit():
             "Top-1 accuracy (%)",
             "Seeds",
             "Client std (points)",
-            "Own-mix accuracy (%)",
+            "Clients' own test samples (%)",
+            "Clients' own class mix (%)",
             "Upload",
             "Download",
         ],
-        ["scaffold", "61.23 ± 0.46", "2", "–", "63.00 ± 3.50", "37.5 kB", "150.0 kB"],
-        ["fedavg", "7.00 ± 0.10", "2", "4.20", "8.12", "0 B", "999 B"],
+        ["scaffold", "61.23 ± 0.46", "2", "–", "–", "63.00 ± 3.50", "37.5 kB", "150.0 kB"],
+        ["fedavg", "7.00 ± 0.10", "2", "4.20", "66.00 ± 1.50", "–", "0 B", "999 B"],
     ]
 
 
@@ -82,7 +85,7 @@ def test_what_no_row_has_is_no_column():
     """Where all clients have one model, their models have no deviation."""
     lines = cells(render(table(client_std=[NAN, NAN]), ["method"], [], "t", "s"))
     assert "Client std (points)" not in lines[0]
-    assert {len(line) for line in lines} == {6}
+    assert {len(line) for line in lines} == {7}
     assert "Client std" not in render(table(client_std=[NAN, NAN]), ["method"], [], "t", "s")
 
 

@@ -22,6 +22,8 @@ def runs(*points):
                 "top1_accuracy": value,
                 "auc": value + 7,
                 "client_std": None,
+                "own_test_mean": value + 2,
+                "own_test_std": None,
                 "own_mean": value + 1,
                 "own_std": 3.0,
                 "bytes_up": 100,
@@ -89,10 +91,9 @@ def test_column_axes_make_a_row_each_and_seeds_stay_within_it():
 
 def test_columns_are_the_axes_and_then_the_values():
     table = summarise(with_alpha(point("fedavg", 0, 60.0)), ["alpha", "method"])
-    expected = (
-        "alpha method top1_accuracy std seeds client_std own_mean own_std bytes_up bytes_down"
-    )
-    assert list(table.columns) == [*expected.split(), "rounds"]
+    expected = "alpha method top1_accuracy std seeds client_std own_test_mean own_test_std own_mean"
+    further = "own_std bytes_up bytes_down rounds"
+    assert list(table.columns) == [*expected.split(), *further.split()]
 
 
 def test_an_axis_called_rounds_takes_the_place_of_that_column():

@@ -65,9 +65,11 @@ class Round:
 
     number: int  # from 1
     participants: int  # how many clients took part
-    loss: float  # mean over the participants' steps
+    loss: float | None  # mean over the participants' steps; None if the server does not learn it
     accuracy: float | None = None  # on the validation samples afterwards, in percent
     sampled: Sampled | None = None
+    # Bytes up and down of the mean participant with secure aggregation, but for the aggregator.
+    messages: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,21 @@
     client i    lambda_i <- lambda_t;   steps times   lambda_i <- lambda_i - eta_l g_i(lambda_i)
     server      Delta = sum_i p_i (lambda_i - lambda_t);   lambda_{t+1} by the server optimiser
 
-with p_i equal, or by the clients' samples. Batches are drawn without replacement until a client's
+with p_i equal, or by the clients' samples; with secure aggregation the server gets the sum alone.
+Batches are drawn without replacement until a client's
 samples are used up, and go on from round to round. The loop of the paper's Algorithm 2 takes one
 step more than the K that it names; here it is K.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
 from fedstage.algorithm.aggregation.server_optimizers import server_step
 from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, gradient
 from fedstage.algorithm.one_shot.aggregator_training.participants import participants
+from fedstage.algorithm.one_shot.aggregator_training.secure_change import secure_change
 from fedstage.algorithm.one_shot.aggregator_training.stopping import Progress, follow
 from fedstage.algorithm.one_shot.aggregators import Combine
 from fedstage.randomness import torch_generator
@@ -25,10 +28,18 @@ from fedstage.weights import Weights
 
 def train(settings: FederatedRounds, task: Task) -> Trained:
     """Train for at most `settings.rounds` rounds."""
-    return follow(_rounds(settings, task), settings, task, settings.rounds)
+    messages: list[tuple[int, int]] = []
+    trained = follow(_rounds(settings, task, messages), settings, task, settings.rounds)
+    if settings.secure is None:
+        return trained
+    both = zip(trained.rounds, messages, strict=True)
+    return replace(trained, rounds=[replace(one, loss=None, messages=sent) for one, sent in both])
 
 
-def _rounds(settings: FederatedRounds, task: Task) -> Iterator[Progress]:
+def _rounds(
+    settings: FederatedRounds, task: Task, messages: list[tuple[int, int]]
+) -> Iterator[Progress]:
+    """Yield after each round; what secure aggregation sends in it is appended before."""
     samples, clients = task.samples, sorted(task.samples)
     batches = {
         client: _batches(settings, len(samples[client]), client, task.seed) for client in clients
@@ -44,8 +55,16 @@ def _rounds(settings: FederatedRounds, task: Task) -> Iterator[Progress]:
             ),
             strict=True,
         )
-        sizes = [len(samples[client]) if settings.weights == "samples" else 1 for client in chosen]
-        change = _mean_change(parameters, moved, sizes)
+        sizes = [len(samples[client]) for client in chosen]
+        if settings.secure is None:
+            shares = sizes if settings.weights == "samples" else [1] * len(sizes)
+            change = _mean_change(parameters, moved, shares)
+        else:
+            ended = dict(zip(chosen, zip(moved, sizes, strict=True), strict=True))
+            change, sent = secure_change(
+                settings, settings.secure, parameters, ended, round_, task.seed
+            )
+            messages.append(sent)
         parameters, state = server_step(settings.server_optimizer, parameters, change, state)
         yield parameters, len(chosen), torch.stack(losses).mean()
 

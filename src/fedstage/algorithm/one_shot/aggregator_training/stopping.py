@@ -53,14 +53,19 @@ def follow(
     values = torch.stack(losses).cpu()
     wrong = (~values.isfinite()).nonzero()
     if len(wrong):
-        unit = "step" if settings.name == "proxy" else "round"
-        raise FedstageError(
-            f"aggregator, {unit} {int(wrong[0]) + 1}: the loss is not finite; lower "
-            f"aggregator_training.learning_rate = {settings.learning_rate}"
-        )
+        raise diverged(settings, int(wrong[0]) + 1)
     columns = zip(present, values.tolist(), accuracies, strict=True)
     rounds = [Round(number, *columns) for number, columns in enumerate(columns, start=1)]
     return Trained(parameters, best, rounds, kept)
+
+
+def diverged(settings: AggregatorTraining, number: int) -> FedstageError:
+    """Return the error of a round or step after which training has diverged."""
+    unit = "step" if settings.name == "proxy" else "round"
+    return FedstageError(
+        f"aggregator, {unit} {number}: the loss is not finite; lower "
+        f"aggregator_training.learning_rate = {settings.learning_rate}"
+    )
 
 
 @torch.no_grad()

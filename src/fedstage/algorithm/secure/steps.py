@@ -1,0 +1,69 @@
+"""Steps of a participant that seal and open shares of secrets."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fedstage.algorithm.secure.envelopes import Address, Shares, seal, unseal
+from fedstage.algorithm.secure.shares import split
+
+
+class Secrets(NamedTuple):
+    """A participant's secrets of a round, 32 bytes each."""
+
+    channel: bytes  # the private key by which shares are encrypted
+    mask: bytes  # the private key of its pairwise masks
+    seed: bytes  # b_u, of its self mask
+
+
+class Participant(NamedTuple):
+    """A participant u of a round, in a group."""
+
+    round: int
+    group: int
+    number: int
+
+    def to(self, receiver: int) -> Address:
+        """Return the address of what it sends to another one."""
+        return Address(self.round, self.group, self.number, receiver)
+
+
+def sealed_shares(
+    who: Participant,
+    own: Secrets,
+    channels: Mapping[int, bytes],
+    threshold: int,
+    keys: tuple[bytes, bytes],
+) -> dict[int, bytes]:
+    """Return shares of b_u and of the private mask key, encrypted, by receiver.
+
+    Parameters
+    ----------
+    channels : mapping of int to bytes
+        The public channel keys of all participants, with the sender's own.
+    keys : pair of bytes
+        Secrets that the polynomials of b_u and of the mask key are drawn from.
+    """
+    secrets = zip((own.seed, own.mask), keys, strict=True)
+    parts = [split(secret, threshold, channels, key) for secret, key in secrets]
+    return {
+        receiver: seal(
+            Shares(*(part[receiver] for part in parts)), who.to(receiver), own.channel, key
+        )
+        for receiver, key in channels.items()
+    }
+
+
+def opened_shares(
+    who: Participant, own: bytes, channels: Mapping[int, bytes], sealed: Mapping[int, bytes]
+) -> dict[int, Shares]:
+    """Return the shares that a participant was given, by sender; `own` is its private channel key.
+
+    Raises
+    ------
+    FedstageError
+        If a message was altered on its way.
+    """
+    return {
+        sender: unseal(message, who._replace(number=sender).to(who.number), own, channels[sender])
+        for sender, message in sealed.items()
+    }

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from fedstage.storage.strays import machine
 
 pytestmark = pytest.mark.workflow
 
-WORKFLOW = str(Path(__file__).parents[2] / "workflow")
+WORKFLOW = Path(__file__).parents[2] / "workflow"
 ONE_SHOT = {"training": "one_shot", "rounds": 1, "aggregator": "voting"}
 
 
@@ -90,11 +91,22 @@ def report_of(project):
     return json.loads(path.read_text())
 
 
-def forget(*options):
-    return main(["forget", "patients", "--workflow", WORKFLOW, *options])
+def forget_beside(workflow, *options):
+    return main(["forget", "patients", "--workflow", str(workflow), *options])
+
+
+@pytest.fixture(scope="module")
+def forget(tmp_path_factory):
+    """The command beside no experiment but the configuration's own: others take it long."""
+    workflow = tmp_path_factory.mktemp("workflow")
+    for name in ("experiments", "papers"):
+        (workflow / name).mkdir()
+    shutil.copy(WORKFLOW / "methods.yaml", workflow)
+    return partial(forget_beside, workflow)
 
 
 def test_nothing_of_the_client_is_left_and_all_else_stays(made, capsys):
+    forget = partial(forget_beside, WORKFLOW)
     before = digests(made)
     assert forget() == 0
     listed = capsys.readouterr().out
@@ -129,7 +141,7 @@ def outputs(record):
     return [file for files in record["outputs"].values() for file in files]
 
 
-def test_copies_are_found_by_their_content_whatever_they_are_called(made, capsys):
+def test_copies_are_found_by_their_content_whatever_they_are_called(made, forget, capsys):
     (model,) = made.path.glob("results/local_models/table*seed0*/client_1.safetensors")
     table = made.path / "results/tables/patients/default.csv"
     text, results = model.read_bytes(), made.path / "results"
@@ -158,7 +170,7 @@ def test_copies_are_found_by_their_content_whatever_they_are_called(made, capsys
     assert "archives, files outside results, and the raw data may remain" in told
 
 
-def test_what_killed_and_failed_jobs_have_left_is_deleted(made, capsys):
+def test_what_killed_and_failed_jobs_have_left_is_deleted(made, forget, capsys):
     (model,) = made.path.glob("results/local_models/table*seed0*/client_1.safetensors")
     stray = model.with_name(f".{model.name}.{machine()}.{2**30}.tmp")
     stray.write_bytes(b"half of it")
@@ -193,7 +205,7 @@ def test_what_killed_and_failed_jobs_have_left_is_deleted(made, capsys):
     assert "left, a process is writing a deleted file" in capsys.readouterr().err
 
 
-def test_recipes_that_are_not_configured_any_more_are_deleted_too(made):
+def test_recipes_that_are_not_configured_any_more_are_deleted_too(made, forget):
     path = made.path / "config.yaml"
     config = yaml.safe_load(path.read_text())
     del config["experiments"]["later"]
@@ -204,7 +216,7 @@ def test_recipes_that_are_not_configured_any_more_are_deleted_too(made):
     assert not (made.path / "results/tables/later/default.csv").exists()
 
 
-def test_a_deletion_that_was_stopped_goes_on(made, monkeypatch, capsys):
+def test_a_deletion_that_was_stopped_goes_on(made, forget, monkeypatch, capsys):
     def stopped(*arguments):
         delete(*arguments)
         raise KeyboardInterrupt
@@ -232,5 +244,5 @@ def test_a_deletion_that_was_stopped_goes_on(made, monkeypatch, capsys):
     [("other", "no run forgets a client"), ("fedavg", "no such experiment and scale")],
 )
 def test_what_forgets_nobody_is_told(made, capsys, target, told):
-    assert main(["forget", target, "--workflow", WORKFLOW]) == 1
+    assert main(["forget", target, "--workflow", str(WORKFLOW)]) == 1
     assert capsys.readouterr().err == f"fedstage forget: {target}: {told}\n"

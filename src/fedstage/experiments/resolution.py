@@ -1,6 +1,6 @@
 """From an experiment at a scale to its runs: settings are merged and checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -74,7 +74,7 @@ def resolve(
         [cell.model_copy(update={"settings": in_full(cell.settings)}) for cell in change.cells],
         data_folder,
     )
-    runs = [_run(where, layers, point) for point in points(grid)]
+    runs = _runs(where, layers, points(grid))
     check_results(where, experiment.results, runs)
     check_labels(where, runs)
     return runs
@@ -142,6 +142,22 @@ def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
         _style(f"{where}/methods.{method}", settings)
         if not isinstance(like := settings.get(LIKE, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LIKE} = {like!r}: must be a method")
+
+
+def _runs(where: str, layers: _Layers, points: Iterable[Point]) -> list[Run]:
+    """Return the run of each point; a checked run of another seed differs in nothing else."""
+    apart = "seed" in layers.implies or any("seed" in cell.at for cell in layers.cells)
+    checked: dict[Any, Run] = {}
+    runs = []
+    for point in points:
+        seed, cell = repr(point.values.get("seed")), tuple(point.without("seed").shown.items())
+        run = checked.get(cell)
+        if apart or run is None or seed not in checked or run.before or run.candidates:
+            run = checked[cell] = checked[seed] = _run(where, layers, point)
+        else:
+            run = run.with_seed(point.values["seed"])
+        runs.append(run)
+    return runs
 
 
 def _run(where: str, layers: _Layers, point: Point) -> Run:

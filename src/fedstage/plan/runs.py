@@ -44,6 +44,11 @@ class Run:
         """Return the run, scored on other samples."""
         return replace(self, length=self.length.model_copy(update={"role": role}))
 
+    def with_seed(self, seed: int) -> "Run":
+        """Return the run with another seed, which must be a valid one."""
+        recipe = self.recipe.model_copy(update={"seed": seed})
+        return replace(self, recipe=recipe, axes={**self.axes, "seed": seed})
+
 
 def split_target(target: str) -> tuple[str, str]:
     """Read a target such as ``quickstart`` or ``fedsdd_table2/mini``; the scale is `default`."""

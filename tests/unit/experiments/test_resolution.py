@@ -237,6 +237,35 @@ def test_every_run_is_checked_not_only_the_first():
 # --- experiments like another one -----------------------------------------------------------------
 
 
+NINE = {"method": ["fedavg", "fens", "local_only"], "seed": [3, 1, 2]}
+FRACTION = {"aggregator_fraction": 0.2}
+
+
+def test_runs_of_other_seeds_are_those_of_the_seed_alone():
+    together = runs(base=FRACTION, grid=NINE)
+    alone = [
+        run
+        for method in NINE["method"]
+        for seed in NINE["seed"]
+        for run in runs(base=FRACTION, grid={"method": [method], "seed": [seed]})
+    ]
+    assert together == alone
+    assert [run.recipe.seed for run in together] == NINE["seed"] * 3
+
+
+def test_what_a_seed_implies_is_in_the_runs_of_this_seed():
+    implied = runs(base=FRACTION, grid=NINE, implies={"seed": {2: {"clients": 12}}})
+    assert [run.recipe.clients for run in implied] == [10, 10, 12] * 3
+    cells = [{"at": {"seed": [1]}, "settings": {"clients": 14}}]
+    changed = runs(base=FRACTION, grid=NINE, scales={"default": {"cells": cells}})
+    assert [run.recipe.clients for run in changed] == [10, 14, 10] * 3
+
+
+def test_each_seed_is_checked():
+    with pytest.raises(FedstageError, match="seed"):
+        runs(base=FRACTION, grid={"method": ["fedavg", "fens"], "seed": [0, 1.5]})
+
+
 def family(tmp_path, **children):
     """Load experiment `a` of the configuration and the given files."""
     (tmp_path / "experiments").mkdir(exist_ok=True)

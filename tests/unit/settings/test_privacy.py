@@ -32,6 +32,14 @@ def recipe(**changes):
     return validate(Recipe, RECIPE | changes, "recipe")
 
 
+def is_refused(told, **changes):
+    """Check that settings are refused in one line that has a text."""
+    with pytest.raises(FedstageError) as fault:
+        recipe(**changes)
+    assert told in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
 def private(**changes):
     return {"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01} | changes}
 
@@ -131,10 +139,7 @@ def test_what_keeps_the_guarantee_is_allowed(changes):
     ids=str,
 )
 def test_what_makes_the_guarantee_false_is_refused_in_a_line_that_says_why(changes, told):
-    with pytest.raises(FedstageError) as fault:
-        recipe(**changes)
-    assert told in str(fault.value)
-    assert "\n" not in str(fault.value)
+    is_refused(told, **changes)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +234,7 @@ def test_what_comes_of_noisy_gradients_is_allowed(changes):
     ids=str,
 )
 def test_what_no_noise_in_gradients_hides_is_refused(changes, told):
-    with pytest.raises(FedstageError) as fault:
-        recipe(**EXAMPLE | changes)
-    assert told in str(fault.value)
-    assert "\n" not in str(fault.value)
+    is_refused(told, **EXAMPLE | changes)
 
 
 @pytest.mark.parametrize(
@@ -286,10 +288,7 @@ def test_clients_can_add_the_noise_of_a_sum():
     ids=str,
 )
 def test_noise_of_clients_needs_a_masked_sum_with_room(changes, told):
-    with pytest.raises(FedstageError) as fault:
-        recipe(**changes)
-    assert told in str(fault.value)
-    assert "\n" not in str(fault.value)
+    is_refused(told, **changes)
 
 
 def test_noise_of_all_clients_is_that_of_the_server_and_of_fewer_is_less():

@@ -4,9 +4,9 @@
     server      Delta = sum_i p_i (lambda_i - lambda_t);   lambda_{t+1} by the server optimiser
 
 with p_i equal, or by the clients' samples; with secure aggregation the server gets the sum alone.
-Batches are drawn without replacement until a client's
-samples are used up, and go on from round to round. The loop of the paper's Algorithm 2 takes one
-step more than the K that it names; here it is K.
+Batches are drawn without replacement until a client's samples are used up, and go on from round to
+round. The loop of the paper's Algorithm 2 takes one step more than the K that it names; here it is
+K.
 """
 
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ from fedstage.results.published.scale import PAPER
 from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.privacy import noise_of_clients
+from fedstage.settings.privacy import example_privacy, noise_of_clients
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: What a paper reports of communication: the keys of its source, and of a run's number.
@@ -173,8 +173,7 @@ def _counted(run: Run) -> list[str]:
 
 
 def _counts(recipe: Recipe) -> bool:
-    samples = recipe.privacy is not None and recipe.privacy.example is not None
-    private = samples or noise_of_clients(recipe) is not None
+    private = example_privacy(recipe) is not None or noise_of_clients(recipe) is not None
     return private or recipe.on_divergence == "drop"
 
 

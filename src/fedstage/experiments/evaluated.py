@@ -9,6 +9,7 @@ from fedstage.settings.ensembles import GlobalModel, SplitModel
 from fedstage.settings.exchange import exchanges_features, students, weights_travel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.privacy import client_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 
@@ -79,7 +80,7 @@ def _check_present(where: str, recipe: Recipe, length: RunLength) -> None:
 
 def _check_private(where: str, recipe: Recipe, length: RunLength) -> None:
     """Refuse to score single clients' models, to which no noise is added."""
-    hidden = recipe.privacy is not None and recipe.privacy.client is not None
+    hidden = client_privacy(recipe) is not None
     if hidden and set(getattr(length.evaluate, "members", ())) - {"aggregated"}:
         raise FedstageError(
             f"{where}: evaluate = {length.evaluate.name!r}: must be global_model or aggregated "

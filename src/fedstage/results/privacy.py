@@ -14,6 +14,7 @@ from fedstage.settings.privacy import (
     ClientPrivacy,
     ExamplePrivacy,
     delta_of,
+    example_privacy,
     private_steps,
     sampling_rate,
 )
@@ -113,8 +114,7 @@ def example_epsilon(
     samples, rounds : dict of int to int
         The training samples of each client, and its rounds.
     """
-    assert recipe.privacy is not None, "checked by the caller"
-    how = recipe.privacy.example
+    how = example_privacy(recipe)
     assert how is not None, "checked by the caller"
     noise = 0.0 if how.clip is None else how.noise
     steps: dict[float, int] = {}  # the most of all clients with a rate

@@ -108,9 +108,19 @@ def _check_start(recipe: Any) -> Iterator[str]:
         )
 
 
+def client_privacy(recipe: Any) -> ClientPrivacy | None:
+    """Return the noise that hides clients, if any does."""
+    return None if recipe.privacy is None else recipe.privacy.client
+
+
+def example_privacy(recipe: Any) -> ExamplePrivacy | None:
+    """Return the noise that hides single samples, if any does."""
+    return None if recipe.privacy is None else recipe.privacy.example
+
+
 def noise_of_clients(recipe: Any) -> ClientPrivacy | None:
     """Return the noise that clients add to their masked changes, if they do."""
-    client: ClientPrivacy | None = recipe.privacy and recipe.privacy.client
+    client = client_privacy(recipe)
     return client if client is not None and client.noise_by == "clients" else None
 
 

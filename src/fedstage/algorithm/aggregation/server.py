@@ -40,7 +40,7 @@ from fedstage.settings.exchange import (
 )
 from fedstage.settings.groups import group_participants
 from fedstage.settings.model_rules import ModelRule
-from fedstage.settings.privacy import ClientPrivacy, expected_participants
+from fedstage.settings.privacy import ClientPrivacy, client_privacy, expected_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors, Weights, together
 
@@ -74,8 +74,7 @@ class GroupRound:
     @property
     def private(self) -> ClientPrivacy | None:
         """The noise that hides clients, if any does."""
-        privacy = self.settings.privacy
-        return None if privacy is None else privacy.client
+        return client_privacy(self.settings)
 
     @property
     def trainer(self) -> LocalTrainer[Any]:

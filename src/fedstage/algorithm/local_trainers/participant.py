@@ -19,7 +19,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
-from fedstage.settings.privacy import ExamplePrivacy, sampling_rate
+from fedstage.settings.privacy import example_privacy, sampling_rate
 from fedstage.settings.recipes import Recipe
 from fedstage.training.backward import NoisyBatches
 from fedstage.training.batches import client_batches, poisson_batches
@@ -133,7 +133,7 @@ def train_participant(
     end = state_of(model)
 
     def gradient_at_start() -> Weights:
-        if _example_privacy(settings) is not None:
+        if example_privacy(settings) is not None:
             raise FedstageError(
                 f"local = {settings.local.name}: sends gradients without noise, which "
                 "privacy.example does not hide; choose another local trainer"
@@ -161,18 +161,14 @@ def _batches(settings: Recipe, participant: Participant) -> list[torch.Tensor]:
         assert client.steps is not None, "checked by Client"
         key, skipped = [participant.client], (participant.round - 1) * client.steps
     generator = torch_generator(settings.seed, "local_training", *key, "batches")
-    if _example_privacy(settings) is not None:
+    if example_privacy(settings) is not None:
         return poisson_batches(len(participant.samples), client, generator)
     return client_batches(len(participant.samples), client, generator, skipped=skipped)
 
 
-def _example_privacy(settings: Recipe) -> ExamplePrivacy | None:
-    return None if settings.privacy is None else settings.privacy.example
-
-
 def _noise(settings: Recipe, participant: Participant) -> NoisyBatches | None:
     """Return the noise that hides a participant's samples in its gradients, if any does."""
-    how = _example_privacy(settings)
+    how = example_privacy(settings)
     if how is None:
         return None
     samples, place = len(participant.samples), (participant.round, participant.client)

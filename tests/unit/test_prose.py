@@ -98,7 +98,7 @@ def findings(prose: str, source: str) -> Iterator[tuple[int, str, str]]:
 def test_prose_is_plain() -> None:
     readers = {
         python_prose: (ROOT / "src" / "fedstage").rglob("*.py"),
-        markdown_prose: [ROOT / "README.md", *(ROOT / "workflow" / "docs").glob("*.md")],
+        markdown_prose: [ROOT / "README.md", *(ROOT / "workflow" / "docs").rglob("*.md")],
         configured_prose: [
             ROOT / "Snakefile",
             ROOT / "config.yaml",

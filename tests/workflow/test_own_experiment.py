@@ -23,6 +23,8 @@ base:
 grid: {method: [fedavg]}
 scales: {default: {}}
 """
+#: Of the shipped experiments of papers a few, as all take a minute to resolve.
+FEW = ("fedsdd_table2",)
 
 
 def test_tests_are_collected_without_data_and_skip_what_needs_them(tmp_path):
@@ -30,6 +32,9 @@ def test_tests_are_collected_without_data_and_skip_what_needs_them(tmp_path):
     copy.mkdir()
     for name in ("tests", "workflow", "envs", "src"):
         shutil.copytree(REPOSITORY / name, copy / name)
+    for shipped in (copy / "workflow").glob("papers/*/experiments/*.yaml"):
+        if shipped.stem not in FEW:
+            shipped.unlink()
     for path in REPOSITORY.glob("*.*"):
         if path.is_file():
             shutil.copy(path, copy)
@@ -37,7 +42,7 @@ def test_tests_are_collected_without_data_and_skip_what_needs_them(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "FEDSTAGE_DATA"}
 
     def pytest_in_copy(*arguments):
-        command = [sys.executable, "-m", "pytest", "-q", *arguments]
+        command = [sys.executable, "-m", "pytest", "-q", "--assert=plain", *arguments]
         done = subprocess.run(command, cwd=copy, env=environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
         assert done.returncode == 0, done.stdout

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.workflow
 CLAIMS = [
     {
         "id": "above",
-        "text": "FedSDD is above FedAvg.",
+        "text": "FedSDD is more accurate than FedAvg.",
         "place": "nowhere",
         "experiment": "tiny",
         "greater": {"method": "fedsdd"},

@@ -19,7 +19,7 @@ PUBLISHED = {
 CLAIMS = [
     {
         "id": "above_fedavg",
-        "text": "FedSDD is above FedAvg.",
+        "text": "FedSDD is more accurate than FedAvg.",
         "place": "Table 2",
         "experiment": "tiny",
         "greater": {"method": "fedsdd"},

@@ -78,7 +78,7 @@ def test_primary_claims_are_judged_by_kept_scores(small, described, tmp_path):
     (tmp_path / "fedsdd_partitions").mkdir()
     (tmp_path / "fedsdd_partitions/scores.csv").touch()
     text, lines = lines_of(tmp_path, small)
-    above = next(line for claim, line in lines.items() if "above FedDF" in claim)
+    above = next(line for claim, line in lines.items() if "more accurate than FedDF" in claim)
     assert above[2].strip() == "+2.81, mean of 36"
     assert above[4].strip().startswith("+5.00 [")
     assert above[4].strip().endswith("], mean of 6; 10 seeds")
@@ -100,7 +100,9 @@ def test_without_a_regime_the_page_decides_nothing(small, described, tmp_path):
     (tmp_path / "fedsdd_table2").mkdir()
     measured(described, tmp_path / "fedsdd_table2/scores.csv", ACCURACY | {"ghofl": 62.0})
     text, lines = lines_of(tmp_path, small)
-    verdicts = [line[5].strip() for claim, line in lines.items() if "FedSDD is above" in claim]
+    verdicts = [
+        line[5].strip() for claim, line in lines.items() if "FedSDD is more accurate" in claim
+    ]
     assert verdicts == ["undecided (regime)"] * 2
     assert text.count("The regime decides nothing") == 1
 

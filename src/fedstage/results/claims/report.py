@@ -22,8 +22,7 @@ _COMPARISONS = [
 ]
 _LEGEND = [
     "**Published numbers**: whether the claim holds in the paper's own means, or in what its text "
-    "states, over those of the comparisons below that it has numbers "  # prose: ok
-    f"for; {NOTHING} where it has none.",
+    f"states, over the comparisons below that it has numbers for; {NOTHING} where it has none.",
     "**Measured**: `holds` if the effect is as claimed in every comparison, `holds where measured` "
     "if that is all that can be said because others of the paper's comparisons were not made, "
     "`contradicted` if it is not in one, `practically nil` if every difference is within the "

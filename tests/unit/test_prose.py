@@ -64,7 +64,12 @@ def markdown_prose(source: str) -> str:
 
 
 #: Comments of a configuration file or of rules, and the texts that it shows to people.
-TOLD = re.compile(r"(?:^|\s)#.*|^\s*(?:- )?(?:title|text|note|label):.*", re.MULTILINE)
+TOLD = re.compile(
+    r"(?:^|\s)#.*"
+    r"|^( *)(?:- )?(?:\w+: )?>-\n(?:\1 +\S.*\n)+"
+    r"|^\s*(?:- )?(?:title|text|note|label):.*",
+    re.MULTILINE,
+)
 
 
 def configured_prose(source: str) -> str:
@@ -105,6 +110,7 @@ def test_prose_is_plain() -> None:
             ROOT / "workflow" / "methods.yaml",
             *(ROOT / "workflow" / "rules").glob("*.smk"),
             *(ROOT / "workflow").glob("**/experiments/*.yaml"),
+            *(ROOT / "workflow").glob("papers/*/*.yaml"),
             *(ROOT / "workflow").glob("profiles/*/*.yaml"),
         ],
     }
@@ -131,5 +137,7 @@ def test_phrases_are_found_across_lines_but_not_in_code() -> None:
     assert found == {(1, "file says"), (3, "slot"), (4, "In vain")}
     rule = "rule a: # a\n  # slot\n  slot: 1\n  title: a slot # one\n"
     assert [line for line, *_ in findings(configured_prose(rule), rule)] == [2, 4]
+    claim = "- id: slot\n  text: >-\n    One slot is in\n    vain.\n  place: a slot\n"
+    assert [line for line, *_ in findings(configured_prose(claim), claim)] == [3, 3]
     page = "```\nslot\n```\n[text](#slot) `slot`, a slot\nslot <!-- prose: ok -->\n"
     assert [line for line, *_ in findings(markdown_prose(page), page)] == [4]

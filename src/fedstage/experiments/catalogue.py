@@ -27,6 +27,7 @@ from fedstage.plan.members import evaluated_name
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.scores import EVALUATION
+from fedstage.plan.stages import OF_SETTINGS
 from fedstage.results.claims.library import (
     Sourced,
     check_claims,
@@ -94,8 +95,9 @@ def load_catalogue(
     arguments = with_scales(arguments, every)
     names = named_experiments(checked, every, arguments)
     catalogue = resolve_all(checked, folder, names)
-    known = {*names, *catalogue.choices, *(path.split("/")[2] for path in catalogue.folders)}
-    if set(re.findall(r"\bresults/\w+/([^/\s'\"]+)", arguments)) <= known:
+    known = {*catalogue.choices, *(path.split("/")[2] for path in catalogue.folders)}
+    files = re.findall(r"\bresults/(\w+)/([^/\s'\"]+)", arguments)
+    if all(folder in known for kind, folder in files if kind in OF_SETTINGS):
         return catalogue
     return resolve_sound(checked, folder, every, names)
 

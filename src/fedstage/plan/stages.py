@@ -6,6 +6,7 @@ from typing import Any
 from fedstage.plan import data_files, discriminators, generated, one_shot, scores, unfederated
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
+from fedstage.plan.results import FOLDERS
 from fedstage.plan.training import LOCAL_TRAINING, LOGITS
 from fedstage.settings.recipes import Recipe
 
@@ -37,6 +38,8 @@ GRAPH: tuple[Stage, ...] = (
     *one_shot.EVALUATIONS.values(),
 )
 
+#: The names of folders whose folders are named after settings, not after experiments.
+OF_SETTINGS = {FOLDERS["choice"], *(stage.folder.name for stage in GRAPH)}
 #: The names of folders in which files of settings lie.
 RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
 

@@ -13,6 +13,13 @@ from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
+#: Experiments whose methods use all stages of the graph.
+OF_ALL_STAGES = [
+    "quickstart", "benchmark_distillation/smoke", "benchmark_one_shot/smoke", "fens_table1/smoke",
+    "fedet_table2/smoke", "bkd_one_edge/smoke", "fedsdd_table5/smoke", "fedsdd_table2/smoke",
+    "benchmark_privacy/smoke",
+]  # fmt: skip
+
 
 @cache
 def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:

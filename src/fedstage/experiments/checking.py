@@ -25,8 +25,11 @@ def check(config: Path, workflow: Path) -> str:
     """
     checked = validate(Config, load_yaml(config), str(config))
     names = experiment_names(checked, workflow)
-    faults = faults_of(names, lambda name: resolve_alone(checked, workflow, name))
-    if faults:
-        raise FedstageError("\n".join(dict.fromkeys(faults.values())))
-    runs = resolve_all(checked, workflow).runs
+    try:
+        runs = resolve_all(checked, workflow).runs
+    except FedstageError:
+        faults = faults_of(names, lambda name: resolve_alone(checked, workflow, name))
+        if not faults:
+            raise
+        raise FedstageError("\n".join(dict.fromkeys(faults.values()))) from None
     return f"{len(names)} experiments, {sum(map(len, runs.values()))} runs: valid"

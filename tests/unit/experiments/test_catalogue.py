@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from pydantic import TypeAdapter
-from tests.shared.experiments import experiments
+from tests.shared.experiments import OF_ALL_STAGES, experiments
 
 from fedstage.errors import FedstageError
 from fedstage.experiments import library
@@ -343,9 +343,10 @@ def test_parsing_the_workflow_imports_no_heavy_package():
     rules = "".join(path.read_text() for path in (REPOSITORY / "workflow/rules").glob("*.smk"))
     imports = re.findall(r"^from fedstage.*$", rules, flags=re.MULTILINE)
     assert len(imports) >= 5
+    asked = " ".join(OF_ALL_STAGES)
     code = "import yaml, pathlib\n" + "\n".join(imports) + "\n"
     code += "config = yaml.safe_load(pathlib.Path('config.yaml').read_text())\n"
-    code += "catalogue = load_catalogue(config, pathlib.Path('workflow'))\n"
+    code += f"catalogue = load_catalogue(config, pathlib.Path('workflow'), '{asked}')\n"
     code += "[describe(catalogue, *key, 'runs') for key in catalogue.runs]"
     assert loaded_by(code) == "[]"
 

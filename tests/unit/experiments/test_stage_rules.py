@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.shared.experiments import OF_ALL_STAGES
 
 from fedstage.experiments.catalogue import load_catalogue, metrics_of, state_rounds
 from fedstage.experiments.stage_rules import stage_rules
@@ -18,28 +19,22 @@ from fedstage.stages import options_of
 from fedstage.storage.yaml_files import load_yaml
 
 REPOSITORY = Path(__file__).parents[3]
-#: Experiments whose methods use all stages of the graph.
-TARGETS = [
-    "quickstart", "benchmark_distillation/smoke", "benchmark_one_shot/smoke", "fens_table1/smoke",
-    "fedet_table2/smoke", "bkd_one_edge/smoke", "fedsdd_table5/smoke", "fedsdd_table2/smoke",
-    "benchmark_privacy/smoke",
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def load():
-    """A function that returns the shipped catalogue of these targets, with other settings."""
+    """A function that returns the shipped catalogue of targets, with other settings."""
 
-    def loaded(**changes):
-        content = load_yaml(REPOSITORY / "config.yaml") | {"targets": TARGETS} | changes
-        return load_catalogue(content, REPOSITORY / "workflow", " ".join(TARGETS))
+    def loaded(targets=("quickstart",), **changes):
+        content = load_yaml(REPOSITORY / "config.yaml") | {"targets": [*targets]} | changes
+        return load_catalogue(content, REPOSITORY / "workflow", " ".join(targets))
 
     return loaded
 
 
 @pytest.fixture(scope="module")
 def catalogue(load):
-    return load()
+    return load(OF_ALL_STAGES)
 
 
 def jobs_of(catalogue):
@@ -111,7 +106,7 @@ def test_updates_are_temporary_where_they_are_not_kept(load, keep, expected):
 
 @pytest.mark.slow
 def test_participants_train_together_where_they_are_to(load):
-    catalogue = load(targets=["quickstart"], execution={"clients_per_job": 2})
+    catalogue = load(execution={"clients_per_job": 2})
     rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is LOCAL_TRAINING]
     of_one_group = {(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)}
     of_two_groups = {(0, 1), (2, 3), (4,), (5, 6), (7, 8), (9,)}  # FedSDD

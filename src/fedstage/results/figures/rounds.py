@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import count
 
-_NEAR = 0.6  # of a step: a tick nearer than that to the first or last round gives way to it
+_NEAR = 0.5  # of a step: a tick nearer than that to the first or last round gives way to it
 
 
 def round_ticks(first: int, last: int, most: int = 6) -> list[int]:
@@ -21,7 +21,7 @@ def round_ticks(first: int, last: int, most: int = 6) -> list[int]:
     >>> round_ticks(1, 100)
     [1, 20, 40, 60, 80, 100]
     >>> round_ticks(1, 8)
-    [1, 4, 6, 8]
+    [1, 2, 4, 6, 8]
     """
     if first == last:
         return [first]

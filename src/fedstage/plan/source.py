@@ -30,7 +30,7 @@ from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, paren
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
-from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.base import Choice, Settings, choices, subclasses
 from fedstage.settings.exchange import teaches_public
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
@@ -76,20 +76,13 @@ def _chosen(value: Any) -> Iterator[str]:
 def optional_modules() -> frozenset[str]:
     """Return the modules that only some settings need."""
     used = {f"fedstage.{name}" for kind in subclasses(Settings) for name in kind.uses.values()}
-    return frozenset(used.union(*(kind.modules() for kind in _choices())))
+    return frozenset(used.union(*(kind.modules() for kind in choices())))
 
 
 @cache
 def choice_rooms() -> frozenset[str]:
     """Return the packages that find the modules of alternatives by name."""
-    return frozenset(f"fedstage.{kind.room}" for kind in _choices())
-
-
-def _choices() -> Iterator[type[Choice]]:
-    """Yield the classes of alternatives, each with a name and a module."""
-    for kind in subclasses(Choice):
-        if issubclass(kind, Choice) and kind.names():
-            yield kind
+    return frozenset(f"fedstage.{kind.room}" for kind in choices())
 
 
 @cache

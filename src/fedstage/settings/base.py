@@ -1,5 +1,6 @@
 """What all settings share: bounds, strictness, and choices by name."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module
@@ -222,6 +223,14 @@ def subclasses(kind: type[Settings]) -> Iterator[type[Settings]]:
     for below in kind.__subclasses__():
         yield below
         yield from subclasses(below)
+
+
+def choices() -> Iterator[type[Choice]]:
+    """Yield the classes of alternatives, each with a name, unless their modules were unloaded."""
+    for kind in subclasses(Choice):
+        home = sys.modules.get(kind.__module__)
+        if issubclass(kind, Choice) and kind.names() and getattr(home, kind.__name__, 0) is kind:
+            yield kind
 
 
 def expand_choice(value: Any) -> Any:

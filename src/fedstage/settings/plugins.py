@@ -23,7 +23,7 @@ from fedstage.errors import FedstageError
 # Imported so that the names of all built-in alternatives are known.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings import recipes as _recipes  # noqa: F401
-from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.base import Choice, Settings, choices, subclasses
 from fedstage.settings.registry import PLUGINS
 
 #: The package in which the files of `config.yaml` are modules.
@@ -156,7 +156,7 @@ def _register(module: str, path: str) -> None:
         raise
     except Exception as error:  # whatever is wrong in a user's file, it is one line
         raise FedstageError(f"{file}: cannot be imported: {_where(error)}") from error
-    kinds = [kind for kind in _defined() if f"{kind.__module__}.".startswith(f"{module}.")]
+    kinds = [kind for kind in choices() if f"{kind.__module__}.".startswith(f"{module}.")]
     if not kinds:
         raise FedstageError(
             f"{file}: no settings class: define one with the name of the method, such as "
@@ -181,17 +181,9 @@ def _where(error: Exception) -> str:
     return f"{lines[-1] if lines else ''}{type(error).__name__}: {text}"
 
 
-def _defined() -> Iterator[type[Choice]]:
-    """Yield the settings classes of alternatives, unless their modules were unloaded."""
-    for kind in subclasses(Choice):
-        home = sys.modules.get(kind.__module__)
-        if issubclass(kind, Choice) and kind.names() and getattr(home, kind.__name__, 0) is kind:
-            yield kind
-
-
 def _enter(kind: type[Choice], file: str) -> None:
     known = PLUGINS.choices.setdefault(kind.room, {})
-    built_in = [one for one in _defined() if one.__module__.startswith("fedstage.")]
+    built_in = [one for one in choices() if one.__module__.startswith("fedstage.")]
     for name in kind.names():
         if not _NAME.fullmatch(name):
             raise FedstageError(f"{file}: name = {name!r}: must be letters, digits and underscores")

@@ -28,7 +28,7 @@ from fedstage.plan.source import (
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules
 from fedstage.plan.training import DISTILLATIONS
-from fedstage.settings.base import Choice, Settings, subclasses
+from fedstage.settings.base import Settings, choices, subclasses
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
@@ -558,10 +558,6 @@ def test_modules_found_by_name_are_in_rooms_that_recipes_choose_from():
 
 
 # --- choices --------------------------------------------------------------------------------------
-
-
-def choices():
-    return [kind for kind in subclasses(Choice) if kind.names()]
 
 
 def test_every_choice_of_the_settings_is_a_module():

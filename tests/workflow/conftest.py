@@ -9,9 +9,11 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 import yaml
+from tests.workflow import prepared
 
 from fedstage.plan.training import DISTILLATIONS
 
@@ -267,6 +269,8 @@ class Project:
     def call(self, *arguments, cores=2, short=False, **variables):
         """Call snakemake, which prints every job unless `short`, as it does for users."""
         shown = () if short else ("--printshellcmds",)
+        if not variables:
+            return self.call_prepared(*arguments, *shown, cores=cores)
         done = subprocess.run(
             self.command(*arguments, *shown, cores=cores),
             stdout=subprocess.PIPE,
@@ -276,6 +280,12 @@ class Project:
             timeout=600,
         )
         return Run(done.returncode, done.stdout)
+
+    def call_prepared(self, *arguments, cores):
+        with NamedTemporaryFile("r", suffix=".log") as output:
+            command = self.command(*arguments, cores=cores)
+            code = prepared.call(command[3:], output.name, environment())
+            return Run(code, output.read())
 
     def job(self, job, rule):
         """Run one job as an executor does on a compute node."""

@@ -134,7 +134,11 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
     for target, found in zip(config.targets, targets, strict=True):
         if not found:
             raise _unknown(target, known, split_target(target)[0])
-    asked = {name for name in known if re.search(rf"\b{name}/|experiment={name},", arguments)}
+    asked = {
+        name
+        for name, text in zip(known, map(re.escape, known), strict=True)
+        if re.search(rf"\b{text}/|experiment={text},", arguments)
+    }
     return asked.union(*targets)
 
 

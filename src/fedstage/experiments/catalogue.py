@@ -134,10 +134,9 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
     for target, found in zip(config.targets, targets, strict=True):
         if not found:
             raise _unknown(target, known, split_target(target)[0])
+    texts = {name: re.escape(name) for name in known}
     asked = {
-        name
-        for name, text in zip(known, map(re.escape, known), strict=True)
-        if re.search(rf"\b{text}/|experiment={text},", arguments)
+        name for name, it in texts.items() if re.search(rf"\b{it}/|experiment={it},", arguments)
     }
     return asked.union(*targets)
 

@@ -19,14 +19,15 @@ def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> I
     Such as a misspelt change of a method. It counts whether a run starts from the method, or from
     one that is `like` it, and whether an experiment that is `like` this one does.
     """
-    for name in experiments:
-        own, heirs = sources.read(name), sources.heirs(name)
-        written = dict(_written(own))
-        if not written or heirs is None:
+    for name, experiment in experiments.items():
+        used = _used(sources.library, experiment)
+        suspects = {key: at for key, at in _written(sources.read(name)) if key not in used}
+        # All files are read to find heirs.
+        heirs = sources.heirs(name) if suspects else None
+        if heirs is None:
             continue
-        family = [experiments[name], *heirs.values()]
-        used = {method for one in family for method in _used(sources.library, one)}
-        for method, place in written.items():
+        used = used.union(*(_used(sources.library, heir) for heir in heirs.values()))
+        for method, place in suspects.items():
             if method not in used:
                 meant = _meant(method, {*sources.library, *used})
                 yield f"{name}{place}: methods.{method}: no run uses it{meant}"
@@ -43,8 +44,9 @@ def _meant(method: str, known: Collection[str]) -> str:
     return "" if method in known else suggest(method, known)
 
 
-def _used(library: Methods, experiment: Experiment) -> Iterator[str]:
-    """Yield the methods that runs of an experiment are of, or start from, at any scale."""
+def _used(library: Methods, experiment: Experiment) -> set[str]:
+    """Return the methods that runs of an experiment are of, or start from, at any scale."""
+    found: set[str] = set()
     for change in experiment.scales.values():
         change = change or Scale()
         methods = merge_each(merge_each(library, experiment.methods), change.methods)
@@ -53,7 +55,8 @@ def _used(library: Methods, experiment: Experiment) -> Iterator[str]:
         base["method"] = grid.get("method", base["method"])
         implied = [one for values in experiment.implies.values() for one in values.values()]
         cells = [cell.settings for cell in change.cells]
-        yield from _behind(_named([base, grid, *implied, *cells]), methods)
+        found |= _behind(_named([base, grid, *implied, *cells]), methods)
+    return found
 
 
 def _behind(names: Iterable[str], methods: Methods) -> set[str]:

@@ -13,6 +13,7 @@ from fedstage.experiments.natural import with_clients
 from fedstage.experiments.presented import check_labels, check_results
 from fedstage.experiments.secure import check_secure
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
+from fedstage.experiments.unknown_keys import check_keys
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
@@ -132,13 +133,8 @@ class _Layers:
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
-    known = {*keys(Recipe), *keys(OneShotRecipe), *keys(RunLength), *_NO_SETTING}
     for method, settings in methods.items():
-        for key in settings.keys() - known:
-            raise FedstageError(
-                f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key"
-                f"{suggest(key, known)}"
-            )
+        check_keys(f"{where}/methods.{method}", settings, _NO_SETTING)
         _style(f"{where}/methods.{method}", settings)
         if not isinstance(like := settings.get(LIKE, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LIKE} = {like!r}: must be a method")
@@ -183,6 +179,7 @@ def _style(where: str, method: Raw) -> Style:
 
 def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple[str, ...]) -> Run:
     """Return the run of settings, without axes; `methods` start from one another, its own last."""
+    check_keys(where, settings)
     lengths = {key: settings[key] for key in set(keys(RunLength)) & settings.keys()}
     length = validate(RunLength, lengths, where)
     if length.choose is not None:

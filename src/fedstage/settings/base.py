@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from fedstage.settings.patterns import NAME, WEIGHTS_FILE
 from fedstage.settings.registry import PLUGINS
 from fedstage.settings.traits import Lacks, Needs, Part
 
@@ -42,10 +43,9 @@ def _one_line(text: str) -> str:
 #: What tables and figures show.
 Line = Annotated[str, AfterValidator(_one_line)]
 #: A file of weights below the working folder; its name identifies all that determines it.
-WeightsFile = Annotated[str, Field(pattern=r"^results/[A-Za-z0-9_./=-]+\.safetensors$")]
+WeightsFile = Annotated[str, Field(pattern=WEIGHTS_FILE)]
 #: How images are changed at random: `fedstage.training.images.draw`.
 Augmentation = Literal["none", "flip", "crop", "crop_flip"]
-NAME = r"^[A-Za-z0-9_-]+$"
 Name = Annotated[str, Field(pattern=NAME)]  # may be part of a file's name, and of a command
 
 #: Settings whose value is a choice; merging replaces them where the name differs.

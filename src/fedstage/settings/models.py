@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
+from fedstage.settings.patterns import SHA256
 from fedstage.settings.traits import Lacks, Part, Trait
 
 Norm = Literal["batch", "group", "none"]
@@ -196,7 +197,7 @@ class Pretrained(Settings):
 
     file: str
     """Path below the data folder."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
+    sha256: Annotated[str, Field(pattern=SHA256)]
     """SHA-256 of the file, or its first digits."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.experiments.evaluated import check_evaluated
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
+from fedstage.experiments.model_sizes import check_sizes
 from fedstage.experiments.natural import with_clients
 from fedstage.experiments.presented import check_labels, check_results
 from fedstage.experiments.secure import check_secure
@@ -191,6 +192,7 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     recipe = _recipe(where, rest, length)
     if before is not None:
         check_start(where, recipe, before.recipe)
+    check_sizes(where, recipe)
     check_evaluated(where, recipe, length)
     check_secure(where, rest, recipe, length)
     return Run({}, recipe, length, before=before)

@@ -1,12 +1,11 @@
 """Methods of an experiment's file that no run is of."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fedstage.experiments.reach import Methods, Sources
 from fedstage.experiments.starts import LIKE
 from fedstage.settings.experiments import Experiment, Scale
-from fedstage.settings.merging import merge_each
 from fedstage.settings.suggestions import suggest
 
 #: Settings, and axes of the grid, whose values are names of methods.
@@ -49,25 +48,26 @@ def _used(library: Methods, experiment: Experiment) -> set[str]:
     found: set[str] = set()
     for change in experiment.scales.values():
         change = change or Scale()
-        methods = merge_each(merge_each(library, experiment.methods), change.methods)
+        layers = (library, experiment.methods, change.methods)
         grid = {**experiment.grid, **change.grid}
         base = {"method": "fedavg", **experiment.base, **change.base}
         base["method"] = grid.get("method", base["method"])
         implied = [one for values in experiment.implies.values() for one in values.values()]
         cells = [cell.settings for cell in change.cells]
-        found |= _behind(_named([base, grid, *implied, *cells]), methods)
+        found |= _behind(_named([base, grid, *implied, *cells]), layers)
     return found
 
 
-def _behind(names: Iterable[str], methods: Methods) -> set[str]:
-    """Return methods of these names, and those that they are like or start from."""
+def _behind(names: Iterable[str], layers: Sequence[Methods]) -> set[str]:
+    """Return methods of these names, and those that they are like or start from, in any layer."""
     found: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name in methods and name not in found:
+        written = [methods[name] for methods in layers if name in methods]
+        if written and name not in found:
             found.add(name)
-            left += _named(methods[name])
+            left += _named(written)
     return found
 
 

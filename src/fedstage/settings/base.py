@@ -23,8 +23,14 @@ from fedstage.settings.patterns import NAME, WEIGHTS_FILE
 from fedstage.settings.registry import PLUGINS
 from fedstage.settings.traits import Lacks, Needs, Part
 
-Positive = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+#: Numbers of rounds, steps, samples; the bounds are far above what anybody waits for.
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+#: Units, channels and other numbers of a layer, and layers of a network.
+Width = Annotated[int, Field(ge=1, le=100_000)]
+Layers = Annotated[int, Field(ge=1, le=1000)]
+#: Clients and participants, each with files and jobs of its own.
+ClientCount = Annotated[int, Field(ge=1, le=10**6)]
 #: Any number that fits into 64 bits, as tables have it.
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0)]

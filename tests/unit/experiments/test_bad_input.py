@@ -692,6 +692,29 @@ BAD_CONFIGURATIONS = [
     Bad(("zzz = 1: unknown", "round = 5: unknown"), {"b:zzz": 1, "b:round": 5}, lines=2),
     method({"method": "fedavg"}, "method = 'fedavg'", name="own"),
     Bad(("own", "lokal = 'fedavg'", "unknown key"), {"e:methods": {"own": {"lokal": "fedavg"}}}),
+    # sizes that no machine has
+    at(
+        "b:client/epochs", 10**18, "client.epochs = 1000000000000000000: must be less", "1000000000"
+    ),
+    at("b:evaluate_every", 10**10, "evaluate_every = 10000000000: must be less than or equal to"),
+    at("b:server/steps", 10**10, "server.steps = 10000000000: must be less than or equal to"),
+    at("b:clients", 10**7, "clients = 10000000: must be less than or equal to 1000000"),
+    at(
+        "b:model",
+        {"mlp": {"hidden": [10**8, 10**8]}},
+        "model.hidden.0 = 100000000: must be less than or equal to 100000",
+        "model.hidden.1",
+        lines=2,
+    ),
+    at(
+        "b:model",
+        {"mlp": {"hidden": [10**5] * 3}},
+        "model = 'mlp': 20,007,700,010 numbers, at most 10,000,000,000 are allowed",
+    ),
+    at_all(
+        {"b:architectures": ["cnn_small", {"cnn_small": {"width": 10**5}}], "b:global_models": 2},
+        "architectures = 'cnn_small': 180,0",
+    ),
     # missing keys
     at("targets", REMOVED, "config.yaml", "targets: missing"),
     at("e:title", REMOVED, "experiments.e.title: missing"),

@@ -155,7 +155,8 @@ def _register(module: str, path: str) -> None:
     except FedstageError:
         raise
     except Exception as error:  # whatever is wrong in a user's file, it is one line
-        raise FedstageError(f"{file}: cannot be imported: {_where(error)}") from error
+        told = f"{line_of_plugin(error)}{describe_error(error)}"
+        raise FedstageError(f"{file}: cannot be imported: {told}") from error
     kinds = [kind for kind in choices() if f"{kind.__module__}.".startswith(f"{module}.")]
     if not kinds:
         raise FedstageError(
@@ -171,14 +172,19 @@ def _shown(module: str, path: str) -> str:
     return str(PLUGINS.files[module]) if _is_of_file(module) else path
 
 
-def _where(error: Exception) -> str:
-    """Return the kind of an error, its first line, and the last line of plugins that it is from."""
+def line_of_plugin(error: Exception) -> str:
+    """Return the last line of a plugin that an error is from: ``mine.py, line 3: ``, or nothing."""
     files = {str(file) for file in PLUGINS.files.values()}
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{frame.filename}, line {frame.lineno}: " for frame in frames
              if frame.filename in files]  # fmt: skip
+    return lines[-1] if lines else ""
+
+
+def describe_error(error: Exception) -> str:
+    """Return the kind of an error and its first line."""
     text = str(error).partition("\n")[0]
-    return f"{lines[-1] if lines else ''}{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _enter(kind: type[Choice], file: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.client import alive
 from fedstage.execution.missing import finished, gone, options_of, summary, working_folder
+from fedstage.execution.processes import alive
 from fedstage.plan.results import RESULTS
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.strays import remove_strays

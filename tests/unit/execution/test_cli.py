@@ -249,7 +249,9 @@ def test_a_bug_is_one_line_with_its_place_and_its_traceback_is_in_the_log(
     log = tmp_path / "a.log"
     assert main(["fake", "--name", "bug", "--log", str(log)]) == 1
     shown = capsys.readouterr().err
-    assert re.fullmatch(r"fedstage fake: fedstage/\S+\.py, line \d+: ZeroDivisionError: a bug\n", shown)
+    assert re.fullmatch(
+        r"fedstage fake: fedstage/\S+\.py, line \d+: ZeroDivisionError: a bug\n", shown
+    )
     assert log.read_text().startswith(f"{shown}\nTraceback (most recent call last):\n")
     monkeypatch.setitem(PLUGINS.files, "fedstage_plugins.mine", Path(__file__))
     assert main(["fake", "--name", "bug", "--log", str(log)]) == 1

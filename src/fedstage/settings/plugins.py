@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from fedstage.errors import FedstageError
@@ -24,7 +24,9 @@ from fedstage.errors import FedstageError
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings import recipes as _recipes  # noqa: F401
 from fedstage.settings.base import Choice, Settings, choices, subclasses
+from fedstage.settings.hooks import hook_faults
 from fedstage.settings.registry import PLUGINS
+from fedstage.settings.suggestions import suggest
 
 #: The package in which the files of `config.yaml` are modules.
 PACKAGE = "fedstage_plugins"
@@ -202,8 +204,18 @@ def _enter(kind: type[Choice], file: str) -> None:
     if missing := [function for function in kind.functions if not hasattr(home, function)]:
         raise FedstageError(
             f"{file}: no {missing[0]}, which the module of {kind.__name__} must define"
+            f"{suggest(missing[0], _defined(home))}"
         )
+    for part in (getattr(home, function) for function in kind.functions):
+        for fault in hook_faults(part) if isinstance(part, type) else ():
+            raise FedstageError(f"{file}: {fault}")
     known.update(dict.fromkeys(kind.names(), kind))
+
+
+def _defined(module: ModuleType) -> list[str]:
+    """Return the functions and classes that a module defines, not those that it imports."""
+    return [name for name, value in vars(module).items()
+            if getattr(value, "__module__", None) == module.__name__]  # fmt: skip
 
 
 def _rebuild() -> None:

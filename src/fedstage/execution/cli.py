@@ -114,7 +114,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     except (FedstageError, OSError) as error:
         _tell(log, f"fedstage {name}: {error}\n")
         return 1
-    except Exception as error:  # a bug, in a plugin or here, of which each failing job has the same
+    except Exception as error:  # a bug, here or in a plugin
         if log is None:
             raise
         _tell(log, f"fedstage {name}: {describe_bug(error)}\n", traceback.format_exc())

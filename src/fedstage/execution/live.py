@@ -184,7 +184,7 @@ def describe_shortly(
 
 
 def fitting(line: str, width: int) -> str:
-    """Return a line without those of its parts, between semicolons, that there is no room for."""
+    """Return a line without the parts, between semicolons, that there is no room for."""
     kept, *parts = line.split("; ")
     for part in parts:
         if len(kept) + len("; ") + len(part) <= width:

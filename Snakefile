@@ -5,6 +5,7 @@ snakemake --cores all EXPERIMENT/SCALE                    any experiment
 snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
 """
 
+import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -18,6 +19,8 @@ expect_interrupts()
 # Snakemake does not say where in it a fault is.
 if Path("config.yaml").is_file():
     explained(load_yaml, Path("config.yaml"))
+elif Path.cwd() == Path(workflow.current_basedir, "workflow").resolve():
+    sys.exit("fedstage: workflow/ has no config.yaml; run snakemake in the folder above")
 
 
 configfile: "config.yaml"

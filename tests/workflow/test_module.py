@@ -36,6 +36,14 @@ def test_the_file_in_workflow_makes_the_configured_targets(project):
     assert plan.jobs["tables"] == 1
 
 
+def test_the_folder_above_is_the_place_to_run_it(project):
+    run = project.call("--dry-run", "--directory", str(SHIM.parent))
+    assert run.code == 1
+    assert run.output.splitlines()[-1] == (
+        "fedstage: workflow/ has no config.yaml; run snakemake in the folder above"
+    )
+
+
 def test_another_workflow_uses_this_one_as_a_module(project):
     project.configure(methods=["fedavg"])
     outer = project.path / "Snakefile"

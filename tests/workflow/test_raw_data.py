@@ -80,6 +80,9 @@ def test_flipped_labels_are_another_result(mine):
     (train,) = mine.files("results/data/*/train.safetensors")
     assert "was" not in why(mine, train)
     write_part(mine.path / "data/mine/train.parquet", 60, flipped=True)
+    (model,) = mine.files("results/training/*/round_0001/group_0/aggregated.safetensors")
+    for file in ("results/tables/tiny/default.md", model):
+        assert ", was " in why(mine, file), file
     said = why(mine, train).splitlines()
     assert any(line.endswith("mine/train.parquet") and ", was " in line for line in said)
     assert any(line.endswith("mine/test.parquet") and ", unchanged" in line for line in said)

@@ -43,7 +43,7 @@ def name(project, path):
 def test_what_is_wrong_is_named_and_made_again(copy):
     code, wrong, said = verify(copy)
     assert (code, wrong) == (0, {})
-    assert said.endswith(" files are what they say, and were made from what is there")
+    assert said.endswith(" files match their records and inputs")
     before, recipe = copy.results(), copy.recipe()
     one, other, *_ = sorted(recipe.glob("round_0001/group_0/participant_*.safetensors"))
     put_in_place(one, other)

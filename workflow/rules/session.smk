@@ -14,6 +14,7 @@ from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.shown import shown_runs, shown_tables
 from fedstage.experiments.targets import explain_unknown
 from fedstage.experiments.unread import unread_settings
+from fedstage.experiments.unused_methods import unused_methods
 
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
@@ -33,9 +34,10 @@ def tell_unknown():
 
 
 def tell_doubtful():
-    """Print a line on each setting of an experiment that no run reads, or that counts twice."""
+    """Print a line on each setting that no run reads or that counts twice, and unused method."""
     unread = unread_settings(CATALOGUE.sources, CATALOGUE.experiments)
-    for line in [*unread, *counted_twice(CATALOGUE.runs)]:
+    unused = unused_methods(CATALOGUE.sources, CATALOGUE.experiments)
+    for line in [*unread, *unused, *counted_twice(CATALOGUE.runs)]:
         print(f"fedstage: {line}", file=sys.stderr)
 
 

@@ -34,7 +34,7 @@ class Pictures(NamedTuple):
 
 
 def find_images(settings: ImageFolder, folder: Path) -> Pictures:
-    """Return the images below the data folder, by name; hidden files and folders do not count.
+    """Return the images below the data folder, by name; hidden files and folders are ignored.
 
     Raises
     ------
@@ -56,6 +56,20 @@ def find_images(settings: ImageFolder, folder: Path) -> Pictures:
     )  # fmt: skip
     _check(settings, place, train, test)
     return Pictures(train, test, settings.test_fraction)
+
+
+def empty_folders(settings: ImageFolder, folder: Path) -> list[str]:
+    """Return the folders without images, by their paths, without the folders in these."""
+    place = folder_of(settings, folder)
+    return sorted(path.relative_to(place).as_posix() for path in _without_images(place))
+
+
+def _without_images(place: Path) -> Iterator[Path]:
+    for entry in filter(_is_folder, _visible(place)):
+        if _has_image(entry):
+            yield from _without_images(Path(entry.path))
+        else:
+            yield Path(entry.path)
 
 
 def _below(settings: ImageFolder, folder: Path, place: Path) -> list[tuple[Path, Sequence[str]]]:

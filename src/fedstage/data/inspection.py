@@ -18,10 +18,10 @@ from fedstage.data.datasets import load
 from fedstage.data.datasets.classes import check_classes
 from fedstage.data.datasets.columns import kind_of
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.image_files import SUFFIXES
+from fedstage.data.image_files import SUFFIXES, empty_folders
 from fedstage.data.table_files import read_files
 from fedstage.errors import FedstageError
-from fedstage.settings.data import Data, DataOption, TableData
+from fedstage.settings.data import Data, DataOption, ImageFolder, TableData
 from fedstage.settings.validation import validate
 
 _IMAGE_COLUMNS = {"img", "image"}
@@ -29,7 +29,8 @@ _SHOWN = 10  # names in a line
 _FEW = 10  # fewer samples of a client than this are worth a notice
 _CODES = range(3, 11)  # different integers of a column that may be codes of categories
 _OFTEN = 5  # times that each of them occurs, on average
-_SIMILAR = 0.8  # share of the letters that two names have in common, from which one is a misprint
+_ROWS = 10  # from so many rows on, consecutive integers are no accident
+_SIMILAR = 0.8  # share of the letters that two names have in common, from which one is a typo
 _MANY = 1000  # classes that are not compared with one another
 
 
@@ -79,7 +80,7 @@ def inspect_data(settings: Data, folder: Path | None) -> list[str]:
     """
     data = load(settings, folder)
     check_classes(settings.name, data)
-    odd = [*_odd(data), *_codes(settings, folder)]
+    odd = [*_odd(data), *_columns(settings, folder), *_empty(settings, folder)]
     return [*_found(data), *(f"notice: {line}" for line in odd)]
 
 
@@ -117,10 +118,9 @@ def _client_names(data: Dataset) -> Sequence[str]:
 def _odd(data: Dataset) -> Iterator[str]:
     """Yield what a run takes, but may not be meant."""
     names = data.class_names
-    counted = [
-        torch.bincount(part.labels, minlength=len(names)) for part in (data.train, data.test)
-    ]
-    for part, counts in zip(("training", "test"), counted, strict=True):
+    parts = (data.train, data.test, data.server_validation)
+    counted = [torch.bincount(part.labels, minlength=len(names)) for part in parts]
+    for part, counts in zip(("training", "test"), counted, strict=False):
         lacking = [name for name, count in zip(names, counts.tolist(), strict=True) if not count]
         if lacking:
             have = "has" if len(lacking) == 1 else "have"
@@ -134,7 +134,7 @@ def _odd(data: Dataset) -> Iterator[str]:
             yield f"{have} fewer than {_FEW} samples: {_listed(few)}"
         yield from _alike("clients", _client_names(data))
     yield from _alike("classes", names)
-    yield from _misprints(names, (counted[0] + counted[1]).tolist())
+    yield from _single(names, torch.stack(counted).sum(0).tolist())
     if data.constant:
         yield f"left out, as they are constant in the training rows: {_listed(data.constant)}"
 
@@ -144,31 +144,40 @@ def _plain(name: str) -> str:
 
 
 def _alike(what: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield names that differ in case or blanks only."""
+    """Yield names that differ only in case or spaces."""
     times = Counter(map(_plain, names))
     alike = [name for name in names if times[_plain(name)] > 1]
     if alike:
-        yield f"{what} whose names differ in case or blanks only: {', '.join(map(repr, alike))}"
+        yield f"{what} whose names differ only in case or spaces: {', '.join(map(repr, alike))}"
 
 
-def _misprints(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
-    """Yield classes of a single sample that are spelled nearly like others, numbers aside."""
+def _single(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
+    """Yield classes of a single labelled sample, first those spelled nearly like others."""
+    single = [name for name, count in zip(names, counts, strict=True) if count == 1]
+    typos = {name: near for name in single if (near := _similar(name, names))}
+    for name, near in typos.items():
+        yield f"class {name!r} has only one labelled sample, and is similar to {near!r}; a typo?"
+    others = [name for name in single if name not in typos]
+    if others:
+        have = "1 class has" if len(others) == 1 else f"{len(others)} classes have"
+        yield f"{have} only one labelled sample: {_listed([repr(name) for name in others])}"
+
+
+def _similar(name: str, names: Sequence[str]) -> str | None:
+    """Return another name that is spelled nearly like this one, numbers aside."""
     if len(names) > _MANY:
-        return
-    for name, count in zip(names, counts, strict=True):
-        others = [other for other in names if _letters(other) != _letters(name)]
-        near = get_close_matches(name, others, n=1, cutoff=_SIMILAR) if count == 1 else []
-        if near:
-            yield f"class {name!r} has a single sample, and there is {near[0]!r}: a misprint?"
+        return None
+    others = [other for other in names if _letters(other) != _letters(name)]
+    return next(iter(get_close_matches(name, others, n=1, cutoff=_SIMILAR)), None)
 
 
 def _letters(name: str) -> str:
-    """Return what two names differ in if not in numbers, case or blanks."""
+    """Return what two names differ in if not in numbers, case or spaces."""
     return re.sub(r"\d+", "0", _plain(name))
 
 
-def _codes(settings: Data, folder: Path | None) -> Iterator[str]:
-    """Yield columns of features whose numbers may be codes of categories."""
+def _columns(settings: Data, folder: Path | None) -> Iterator[str]:
+    """Yield columns of features whose integers may be something else than quantities."""
     if not isinstance(settings, TableData) or folder is None:
         return
     tables = [table for _, table in read_files(settings, folder)[0]]
@@ -178,9 +187,30 @@ def _codes(settings: Data, folder: Path | None) -> Iterator[str]:
         kind = kind_of(table.column(name).type) if name not in none else None
         values = table.column(name).unique().to_pylist() if kind in ("integer", "number") else []
         known = [value for value in values if value is not None]
-        often = table.num_rows >= _OFTEN * len(known)
-        if len(known) in _CODES and often and all(float(value).is_integer() for value in known):
-            yield (
-                f"column {name!r} has {len(known)} different integers: if they are codes of "
-                "categories, name it in data.categorical"
-            )
+        if all(float(value).is_integer() for value in known):
+            yield from _integers(name, known, table.num_rows)
+
+
+def _integers(name: str, different: Sequence[float], rows: int) -> Iterator[str]:
+    """Yield what the integers of a column may be: codes of categories, or numbers of the rows."""
+    count = len(different)
+    if count in _CODES and rows >= _OFTEN * count:
+        yield (
+            f"column {name!r} has {count} different integers: if they are codes of categories, "
+            "name it in data.categorical"
+        )
+    if count == rows >= _ROWS and max(different) - min(different) == rows - 1:
+        yield (
+            f"column {name!r} has consecutive integers, {min(different):g} to {max(different):g}: "
+            "if it numbers the rows, leave it out with data.drop"
+        )
+
+
+def _empty(settings: Data, folder: Path | None) -> Iterator[str]:
+    """Yield the folders of a folder of images that have none."""
+    if not isinstance(settings, ImageFolder) or folder is None:
+        return
+    empty = empty_folders(settings, folder)
+    if empty:
+        have = "1 folder has" if len(empty) == 1 else f"{len(empty)} folders have"
+        yield f"{have} no images: {_listed(empty)}"

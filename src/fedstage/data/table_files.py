@@ -23,6 +23,7 @@ from fedstage.storage.tables import load_foreign_table
 Files: TypeAlias = Sequence[tuple[Path, pa.Table]]
 
 SUFFIXES = (".csv", ".parquet")
+_OTHER_SEPARATORS = ";\t|"
 #: What stands for no value in a CSV file, unless it is quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 
@@ -111,8 +112,12 @@ def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:
     """Raise FedstageError unless a file has the column of a setting."""
     names = list(known)
     if column not in names:
-        listed = ", ".join(names)
-        raise FedstageError(f"{path}: {key} = {column!r}: no such column; its columns are {listed}")
+        listed, apart = ", ".join(names), ""
+        if path.suffix == ".csv" and len(names) == 1 and set(names[0]) & set(_OTHER_SEPARATORS):
+            apart = "; separate columns with commas"
+        raise FedstageError(
+            f"{path}: {key} = {column!r}: no such column; its columns are {listed}{apart}"
+        )
 
 
 def _csv_names(path: Path) -> list[str]:
@@ -121,9 +126,25 @@ def _csv_names(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
+        _refuse_other_encodings(path)
         raise FedstageError(f"{path}: not a CSV file with a header ({error})") from None
     _require_once(path, names)
     return names
+
+
+def _refuse_other_encodings(path: Path) -> None:
+    """Raise FedstageError with the first line of a file that is not in UTF-8, if there is any."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                raise FedstageError(
+                    f"{path}: not a CSV file in UTF-8 (line {number}: byte "
+                    f"{line[error.start]:#04x}); save it as UTF-8"
+                ) from None
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -> pa.Table:
@@ -136,10 +157,14 @@ def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -
     )
     parse = pc.ParseOptions(newlines_in_values=True)
     try:
-        return pc.read_csv(path, convert_options=convert, parse_options=parse)
+        table = pc.read_csv(path, convert_options=convert, parse_options=parse)
     except (pa.ArrowException, OSError) as error:
+        _refuse_other_encodings(path)
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
+    if any(pa.types.is_binary(kind) for kind in table.schema.types):  # as Arrow takes them
+        _refuse_other_encodings(path)
+    return table
 
 
 def read_schema(path: Path) -> pa.Schema:

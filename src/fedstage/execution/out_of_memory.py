@@ -1,6 +1,7 @@
 """Running out of memory: one line that says how much was taken, and what to lower."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ def explain_out_of_memory(
         if of_torch or _mentions(error, _ON_GPU):
             raise FedstageError(_on_gpu(stage, recipe, participants)) from None
         if isinstance(error, MemoryError) or _mentions(error, _ON_CPU):
-            raise FedstageError(_on_cpu(stage, recipe)) from None
+            raise FedstageError(_on_cpu(stage, recipe, asked_mb(str(error)))) from None
         raise
 
 
@@ -61,10 +62,29 @@ def _shares(stage: str, participants: list[int] | None) -> list[str]:
     return [f"execution.{name} = {number}" for name, number in numbers.items() if number > 1]
 
 
-def _on_cpu(stage: str, recipe: Path | None) -> str:
-    settings = _batch_sizes(stage, recipe)
-    remedy = f"lower {' or '.join(settings)}, or run" if settings else "run"
-    return f"out of memory: {peak_mb()} MB at the peak; {remedy} fewer jobs at a time (--cores)"
+def _on_cpu(stage: str, recipe: Path | None, asked: int) -> str:
+    settings, peak, total = _batch_sizes(stage, recipe), peak_mb(), _memory_mb()
+    lower = f"lower {' or '.join(settings)}, or " if settings else ""
+    if peak + asked > total:  # too much for this job alone, however few others run
+        return (
+            f"out of memory: {peak} MB at the peak and {asked} MB more wanted, of the machine's "
+            f"{total} MB; {lower}take a smaller model or fewer samples"
+        )
+    return f"out of memory: {peak} MB at the peak; {lower}run fewer jobs at a time (--cores)"
+
+
+def asked_mb(text: str) -> int:
+    """Return what could not be allocated, as torch or numpy wrote it; 0 if they did not."""
+    if found := re.search(r"allocate (\d+) bytes", text):
+        return int(found[1]) // 2**20
+    if found := re.search(r"allocate ([\d.]+) ([KMGTPE])iB", text):
+        return int(float(found[1]) * 1024 ** ("KMGTPE".index(found[2]) - 1))
+    return 0
+
+
+def _memory_mb() -> int:
+    """Return the memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
 
 
 def _batch_sizes(stage: str, recipe: Path | None) -> list[str]:

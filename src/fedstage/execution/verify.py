@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.missing import finished, gone, options_of, summary, working_folder
 from fedstage.execution.processes import alive
 from fedstage.plan.results import RESULTS
 from fedstage.storage.provenance import SUFFIX as RECORD
+from fedstage.storage.raw_changes import ADDED, altered, raw_changes
 from fedstage.storage.strays import remove_strays
 from fedstage.storage.verification import faults
 
@@ -40,12 +42,35 @@ def list_faults(arguments: Sequence[str]) -> str:
     rows = summary(arguments)
     files = dict.fromkeys(row["output_file"] for row in rows)
     there = [name for name in files if (root / name).is_file()]
-    wrong = dict.fromkeys(gone(rows), "is gone") | dict(faults(root, there, finished(rows)))
-    for name, reason in wrong.items():
+    done = finished(rows)
+    wrong = dict.fromkeys(gone(rows), "is gone") | dict(faults(root, there, done))
+    raw = dict(_raw_faults(root, [name for name in there if name not in done]))
+    for name, reason in {**wrong, **raw}.items():
         print(f"{name}: {reason}", flush=True)
-    if wrong:
-        raise FedstageError(_cure(list(wrong), there, arguments))
-    return f"{len(there)} files are what they say, and were made from what is there"
+    cures = [_cure(list(wrong), there, arguments)] if wrong else []
+    cures += [_cure_of_raw(len(raw), arguments)] if raw else []
+    if cures:
+        raise FedstageError("; ".join(cures))
+    return f"{len(there)} files match their records and inputs"
+
+
+def _raw_faults(root: Path, planned: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the raw files that differ from what the data sets among `planned` files were made of.
+
+    The next run makes the planned files. A data set is not among them if the run reads the same
+    raw files from another place.
+    """
+    for data, folder, files in raw_changes(root, planned, default_folder()):
+        for how, name in altered(files):
+            since = "since" if how.endswith(ADDED) else "when"
+            yield str(folder / name), f"{how} {since} {RESULTS}/data/{data} was made"
+
+
+def _cure_of_raw(count: int, arguments: Sequence[str]) -> str:
+    """Return how many raw files differ, and what makes the results of the new ones."""
+    command = shlex.join(["snakemake", "--cores", "all", *arguments])
+    files = "1 raw file differs" if count == 1 else f"{count} raw files differ"
+    return f"{files} from what results were made of; to update these: {command}"
 
 
 def _cure(wrong: Sequence[str], there: Sequence[str], arguments: Sequence[str]) -> str:

@@ -134,7 +134,10 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
     for target, found in zip(config.targets, targets, strict=True):
         if not found:
             raise _unknown(target, known, split_target(target)[0])
-    asked = {name for name in known if re.search(rf"\b{name}/|experiment={name},", arguments)}
+    texts = {name: re.escape(name) for name in known}
+    asked = {
+        name for name, it in texts.items() if re.search(rf"\b{it}/|experiment={it},", arguments)
+    }
     return asked.union(*targets)
 
 

@@ -1,17 +1,17 @@
 """Experiments of config.yaml and of files, merged with those that they extend (`like`)."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
 from fedstage.results.cells import check_cells
-from fedstage.settings.base import NAME
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each
+from fedstage.settings.patterns import IN_WORDS, NAME
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
@@ -20,7 +20,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 def experiment_names(config: Config, folder: Path) -> list[str]:
     """Return the names of all experiments, without reading their files."""
-    return [*config.experiments, *_files(config, folder)]
+    return list(dict.fromkeys([*config.experiments, *_files(folder)]))
 
 
 def load_experiments(
@@ -45,13 +45,13 @@ def load_experiments(
     FedstageError
         If a file is not valid, extends an unknown experiment, or has settings of no cell.
     """
-    files = _files(config, folder)
-    known = [*config.experiments, *files]
+    files = _files(folder)
+    known = experiment_names(config, folder)
     read = read or reader(config, folder)
     wanted = [name for name in known if names is None or name in names]
     for name in wanted:
         if (like := read(name).like) not in (None, *known):
-            where = files.get(name, name)
+            where = next(iter(files.get(name, [])), name)
             raise FedstageError(
                 f"{where}: like = {like!r}: unknown; use one of {_extensible(known, read)}"
                 f"{suggest(like, known)}"
@@ -82,29 +82,33 @@ def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, 
     return faults
 
 
-def _files(config: Config, folder: Path) -> dict[str, Path]:
-    """Return the file of each experiment, by names, of which config.yaml has none."""
+def _files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files of each name, of which there should be one; none is read."""
     paths = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
-    files: dict[str, Path] = {}
+    files: dict[str, list[Path]] = {}
     for path in sorted(paths, key=lambda path: path.stem):
-        if not re.fullmatch(NAME, path.stem):
-            raise FedstageError(f"{path}: name = {path.stem!r}: must match {NAME}")
-        if path.stem in config.experiments or path.stem in files:
-            raise FedstageError(f"experiments.{path.stem}: is also {path}; rename one of them")
-        files[path.stem] = path
+        files.setdefault(path.stem, []).append(path)
     return files
 
 
 def reader(config: Config, folder: Path) -> Callable[[str], Experiment]:
     """Return a function that reads an experiment as it is written, once."""
-    return cache(partial(_read, config, _files(config, folder)))
+    return cache(partial(_read, config, _files(folder)))
 
 
-def _read(config: Config, files: Mapping[str, Path], name: str) -> Experiment:
-    """Return an experiment as it is written, without what it inherits."""
-    if name in config.experiments:
+def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Experiment:
+    """Return an experiment as it is written, without what it inherits.
+
+    Its name is checked here, so that a file of a bad name is in the way of nothing else.
+    """
+    paths = files.get(name, ())
+    if name in config.experiments and not paths:
         return config.experiments[name]
-    return validate(Experiment, load_yaml(files[name]), str(files[name]))
+    if not re.fullmatch(NAME, name):
+        raise FedstageError(f"{paths[0]}: name = {name!r}: {IN_WORDS[NAME]}")
+    if name in config.experiments or len(paths) > 1:
+        raise FedstageError(f"experiments.{name}: is also {paths[-1]}; rename one of them")
+    return validate(Experiment, load_yaml(paths[0]), str(paths[0]))
 
 
 def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
@@ -131,6 +135,8 @@ def _inherit(name: str, known: Iterable[str], read: Callable[[str], Experiment])
     experiment = read(name)
     if experiment.like is None:
         return experiment
+    if experiment.like == name:
+        raise FedstageError(f"{name}: like = {name!r}: is like itself")
     parent = read(experiment.like)
     if parent.like is not None:
         extensible = _extensible(known, read)

@@ -5,11 +5,14 @@ from pathlib import Path
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError, UncountedClients
+from fedstage.plan.data_files import data_file
 from fedstage.settings.data import Data, DataOption
+from fedstage.settings.data_sets import Sized
 from fedstage.settings.merging import Raw
 from fedstage.settings.partitions import Natural
 from fedstage.settings.samples import check_clients
 from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json
 
 KEY = "clients"
 
@@ -17,7 +20,8 @@ KEY = "clients"
 def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     """Return settings with the number of `clients`, if the partition is natural and none is given.
 
-    `folder` is the data folder, by default that of the environment.
+    `folder` is the data folder, by default that of the environment. Where the files are not there,
+    those clients count that the data set had when it was made, if its results are here.
 
     Raises
     ------
@@ -31,7 +35,26 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     chosen = validate(DataOption, {"data": data}, where).data
     for fault in check_clients(chosen, Natural(name="natural")):
         raise FedstageError(f"{where}: {fault}")
-    return {**settings, KEY: _count(where, chosen, folder or default_folder())}
+    try:
+        count = _count(where, chosen, folder or default_folder())
+    except UncountedClients:
+        known = _made(chosen)
+        if known is None:
+            raise
+        count = known
+    return {**settings, KEY: count}
+
+
+def _made(data: Data) -> int | None:
+    """Return how many clients a data set had when it was made, None if it was not made here.
+
+    A `division` gives other samples to its clients than are named there.
+    """
+    path = Path(data_file(data, "info"))
+    divided = isinstance(data, Sized) and data.division is not None
+    if divided or not path.is_file():
+        return None
+    return len(load_json(path).get("client_names", ())) or None
 
 
 def _count(where: str, data: Data, folder: Path | None) -> int:

@@ -9,10 +9,12 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.experiments.evaluated import check_evaluated
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
+from fedstage.experiments.model_sizes import check_sizes
 from fedstage.experiments.natural import with_clients
 from fedstage.experiments.presented import check_labels, check_results
 from fedstage.experiments.secure import check_secure
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
+from fedstage.experiments.unknown_keys import check_keys
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
@@ -132,13 +134,8 @@ class _Layers:
 
 
 def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
-    known = {*keys(Recipe), *keys(OneShotRecipe), *keys(RunLength), *_NO_SETTING}
     for method, settings in methods.items():
-        for key in settings.keys() - known:
-            raise FedstageError(
-                f"{where}/methods.{method}: {key} = {settings[key]!r}: unknown key"
-                f"{suggest(key, known)}"
-            )
+        check_keys(f"{where}/methods.{method}", settings, _NO_SETTING)
         _style(f"{where}/methods.{method}", settings)
         if not isinstance(like := settings.get(LIKE, method), str):
             raise FedstageError(f"{where}/methods.{method}: {LIKE} = {like!r}: must be a method")
@@ -183,6 +180,7 @@ def _style(where: str, method: Raw) -> Style:
 
 def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple[str, ...]) -> Run:
     """Return the run of settings, without axes; `methods` start from one another, its own last."""
+    check_keys(where, settings)
     lengths = {key: settings[key] for key in set(keys(RunLength)) & settings.keys()}
     length = validate(RunLength, lengths, where)
     if length.choose is not None:
@@ -194,6 +192,7 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     recipe = _recipe(where, rest, length)
     if before is not None:
         check_start(where, recipe, before.recipe)
+    check_sizes(where, recipe)
     check_evaluated(where, recipe, length)
     check_secure(where, rest, recipe, length)
     return Run({}, recipe, length, before=before)

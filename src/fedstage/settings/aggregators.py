@@ -15,6 +15,7 @@ from fedstage.settings.base import (
     Rate,
     Settings,
     Share,
+    Width,
 )
 from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.traits import Needs, Trait
@@ -108,7 +109,7 @@ class Mlp(TrainedRule):
     """A network with one hidden layer on all clients' logits."""
 
     name: Literal["mlp"]
-    hidden: Positive = 40
+    hidden: Width = 40
     """Units of the hidden layer."""
     biases: bool = False
     """Whether the layers have biases; the paper's equation has none."""
@@ -160,13 +161,13 @@ class Moe(TrainedRule):
     sees_images: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"name": (Trait.IMAGES,)}
     name: Literal["moe"]
-    channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (6, 16)
+    channels: Annotated[tuple[Width, Width], Field(strict=False)] = (6, 16)
     """Channels of the two convolutions."""
-    kernel: Positive = 5
+    kernel: Width = 5
     """Side of the convolutions' kernels."""
     padding: Count = 0
     """Padding of the convolutions."""
-    hidden: Annotated[tuple[Positive, Positive], Field(strict=False)] = (120, 84)
+    hidden: Annotated[tuple[Width, Width], Field(strict=False)] = (120, 84)
     """Units of the two linear layers."""
     output: Literal["softmax", "sigmoid"] = "softmax"
     """What makes weights of the outputs."""

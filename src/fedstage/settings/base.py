@@ -19,11 +19,18 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from fedstage.settings.patterns import NAME, WEIGHTS_FILE
 from fedstage.settings.registry import PLUGINS
 from fedstage.settings.traits import Lacks, Needs, Part
 
-Positive = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+#: Numbers of rounds, steps, samples; the bounds are far above what anybody waits for.
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+#: Units, channels and other numbers of a layer, and layers of a network.
+Width = Annotated[int, Field(ge=1, le=100_000)]
+Layers = Annotated[int, Field(ge=1, le=1000)]
+#: Clients and participants, each with files and jobs of its own.
+ClientCount = Annotated[int, Field(ge=1, le=10**6)]
 #: Any number that fits into 64 bits, as tables have it.
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0)]
@@ -42,10 +49,9 @@ def _one_line(text: str) -> str:
 #: What tables and figures show.
 Line = Annotated[str, AfterValidator(_one_line)]
 #: A file of weights below the working folder; its name identifies all that determines it.
-WeightsFile = Annotated[str, Field(pattern=r"^results/[A-Za-z0-9_./=-]+\.safetensors$")]
+WeightsFile = Annotated[str, Field(pattern=WEIGHTS_FILE)]
 #: How images are changed at random: `fedstage.training.images.draw`.
 Augmentation = Literal["none", "flip", "crop", "crop_flip"]
-NAME = r"^[A-Za-z0-9_-]+$"
 Name = Annotated[str, Field(pattern=NAME)]  # may be part of a file's name, and of a command
 
 #: Settings whose value is a choice; merging replaces them where the name differs.

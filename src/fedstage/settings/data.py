@@ -15,6 +15,7 @@ from fedstage.settings.base import (
     Positive,
     Seed,
     Settings,
+    Width,
 )
 from fedstage.settings.data_sets import (
     DataSet,
@@ -29,9 +30,9 @@ from fedstage.settings.data_sets import (
 from fedstage.settings.tables import CLIENT_COLUMN, OwnerColumns, TableColumns
 
 #: Tokens of a text: its marks and at least one piece.
-Length = Annotated[int, Field(ge=3)]
+Length = Annotated[int, Field(ge=3, le=100_000)]
 #: Pieces: the special tokens and what else there is room for.
-VocabularySize = Annotated[int, Field(ge=5)]
+VocabularySize = Annotated[int, Field(ge=5, le=10**9)]
 
 
 #: Images of scikit-learn's digits; for training and testing of the others; SVHN's further ones.
@@ -263,7 +264,7 @@ class Isic2019(Sized, ImageSet):
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
     """Folder of the pictures and FLamby's split, below the data folder."""
-    crop: Positive = 200
+    crop: Width = 200
     """Height and width of the middle pixels that are used of each picture."""
 
     @property

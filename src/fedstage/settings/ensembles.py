@@ -3,7 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Count, Fraction, Positive, Rate, Settings
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    Count,
+    Fraction,
+    Positive,
+    Rate,
+    Settings,
+    Width,
+)
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
@@ -38,9 +47,9 @@ class PublicGenerator(Settings):
     It is trained against a discriminator of as many channels.
     """
 
-    latent: Positive = 100
+    latent: Width = 100
     """Dimensions of its input."""
-    width: Positive = 64
+    width: Width = 64
     """Channels of the network."""
     steps: Positive = 2000
     """Batches that it is trained for."""
@@ -58,7 +67,7 @@ class Discriminator(Settings):
     It has three convolutions.
     """
 
-    width: Positive = 32
+    width: Width = 32
     """Channels of the first convolution; the others have twice and four times as many."""
     epochs: Positive = 30
     """Epochs over a client's images."""

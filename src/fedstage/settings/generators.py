@@ -13,6 +13,7 @@ from fedstage.settings.base import (
     Rate,
     Settings,
     Share,
+    Width,
 )
 from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trait
 
@@ -66,9 +67,9 @@ class Cvae(OfClients):
         "distilled": "algorithm.one_shot.generators.distilled_decoder"
     }
     name: Literal["cvae"]
-    latent: Positive = 25
+    latent: Width = 25
     """Dimensions of its input."""
-    width: Positive = 32
+    width: Width = 32
     """Channels of its first convolution; the second has twice as many."""
     beta: NonNegative = 1.0
     """Weight of the divergence from the normal distribution."""
@@ -101,9 +102,9 @@ class Adversarial(ImageGenerator):
             Trait.CHOSEN,
         )
     }
-    latent: Positive = 256
+    latent: Width = 256
     """Dimensions of the network's input."""
-    width: Positive = 64
+    width: Width = 64
     """Channels of the network."""
     steps: Positive = 30
     """Steps of Adam in an epoch, all on one batch."""
@@ -176,9 +177,9 @@ class FedFtg(Choice):
     }
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.data_free"}
     name: Literal["fedftg"]
-    latent: Positive = 100
+    latent: Width = 100
     """Dimensions of the generator's input."""
-    width: Positive = 64
+    width: Width = 64
     """Channels of the generator."""
     steps: Positive = 1
     """Steps of Adam that the generator takes for a batch."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedstage.settings.base import Positive, Settings
+from fedstage.settings.base import ClientCount, Settings
 from fedstage.settings.models import Model, default_head, head_of, with_default
 from fedstage.settings.participants import shares_of, unbound_needed
 from fedstage.settings.staleness import Staleness, Synchronised
@@ -19,7 +19,7 @@ class BoundClients(Settings):
 
     model: Model | None = None
     """The architecture; by default they are bound to none."""
-    clients: Positive
+    clients: ClientCount
     """How many clients."""
 
 
@@ -43,9 +43,9 @@ class Groups(Settings):
             Trait.CLIPPED,
         ),
     }
-    clients: Positive
+    clients: ClientCount
     """Number of clients."""
-    participants: Positive
+    participants: ClientCount
     """Participants of a round."""
     participation: Literal["uniform", "by_samples", "in_turn", "poisson"] = "uniform"
     """Participants are drawn uniformly, or in proportion to their samples, or come in turn, in the
@@ -58,7 +58,7 @@ class Groups(Settings):
     """Participants that would start from older models are absent."""
     model: Model
     """The main model, which is group 0's."""
-    global_models: Positive = 1
+    global_models: ClientCount = 1
     """Number of global models, K."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     """The models of groups 0 to K-1, unless all are `model`."""

@@ -8,7 +8,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Choice, Count, Positive, Seed, Settings
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    Layers,
+    Positive,
+    Seed,
+    Settings,
+    Width,
+)
+from fedstage.settings.patterns import SHA256
 from fedstage.settings.traits import Lacks, Part, Trait
 
 Norm = Literal["batch", "group", "none"]
@@ -19,9 +28,9 @@ Shortcut = Literal["A", "B"]
 class Head(Settings):
     """Layers that end a model of any architecture, the same in all: x -> z -> logits."""
 
-    hidden: Positive = 128
+    hidden: Width = 128
     """Numbers that the architecture gives in place of classes, before a ReLU."""
-    width: Positive = 128
+    width: Width = 128
     """Numbers of the representation z."""
     relu: bool = True
     """Another ReLU ends the representation."""
@@ -43,7 +52,7 @@ class Architecture(Choice):
     compiles: ClassVar[bool] = True
     by_sample: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
-    more_outputs: Count | Literal["features"] = 0
+    more_outputs: Annotated[int, Field(ge=0, le=100_000)] | Literal["features"] = 0
     """Outputs behind one a class, which votes of one shot may read: so many, or the model's
     features, with which one prototype per class is compared.
     """
@@ -61,9 +70,9 @@ class CnnSmall(Headed):
 
     smallest: ClassVar[int | None] = 4
     name: Literal["cnn_small"]
-    width: Positive = 16
+    width: Width = 16
     """Channels of the first convolution; the second has twice as many."""
-    hidden: Positive = 64
+    hidden: Width = 64
     """Units of the first linear layer."""
     norm: Norm = "none"
     """Normalisation behind each convolution."""
@@ -75,7 +84,7 @@ class Cnn(Headed):
     smallest: ClassVar[int | None] = 8
     pools_maps: ClassVar[bool] = True
     name: Literal["cnn"]
-    channels: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1, max_length=3)] = (
+    channels: Annotated[tuple[Width, ...], Field(strict=False, min_length=1, max_length=3)] = (
         16, 32, 64,
     )  # fmt: skip
     """Channels of the convolutions."""
@@ -99,7 +108,7 @@ class Perceptron(Headed):
 
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["mlp"]
-    hidden: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = (64, 64)
+    hidden: Annotated[tuple[Width, ...], Field(strict=False, min_length=1)] = (64, 64)
     """Units of each layer but the last."""
 
 
@@ -124,7 +133,7 @@ class Lower(Architecture):
     The maps have the height and width of the images.
     """
 
-    width: Positive = 16
+    width: Width = 16
     """Channels of the feature maps."""
 
     def features(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -136,7 +145,7 @@ class Upper(Architecture):
     """A model that goes on from feature maps, which a `Lower`'s body gives."""
 
     samples: ClassVar[tuple[str, ...]] = ("feature maps",)
-    width: Positive = 16
+    width: Width = 16
     """Channels of the feature maps."""
 
 
@@ -145,7 +154,7 @@ class ResNetLower(Lower):
 
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_lower"]
-    blocks: Count = 3
+    blocks: Annotated[int, Field(ge=0, le=1000)] = 3
     """Residual blocks; with 3 it has 8 layers."""
     norm: Norm = "batch"
     """Normalisation behind each convolution."""
@@ -159,7 +168,7 @@ class ResNetUpper(Upper):
 
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_upper"]
-    blocks: Positive = 9
+    blocks: Layers = 9
     """Residual blocks of a stage; with 9 it has 55 layers."""
     norm: Norm = "batch"
     """Normalisation behind each convolution."""
@@ -185,7 +194,7 @@ class DeepMil(Architecture):
 
     samples: ClassVar[tuple[str, ...]] = ("bags",)
     name: Literal["deep_mil"]
-    width: Positive = 128
+    width: Width = 128
     """Dimension of embedded instances and of attention."""
     outputs: Literal[1] | None = 1
     """1, for two classes: the second's logit, the first's being 0."""
@@ -196,7 +205,7 @@ class Pretrained(Settings):
 
     file: str
     """Path below the data folder."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
+    sha256: Annotated[str, Field(pattern=SHA256)]
     """SHA-256 of the file, or its first digits."""
 
 
@@ -224,7 +233,7 @@ class ResNetWide(Headed):
     name: Literal["resnet8_wide"]
     norm: Norm = "batch"
     """Normalisation behind each convolution."""
-    width: Positive = 128
+    width: Width = 128
     """Channels of the first block."""
 
 
@@ -233,7 +242,7 @@ class CnnFedEt(Headed):
 
     smallest: ClassVar[int | None] = 16
     name: Literal["cnn_fed_et"]
-    channels: Annotated[tuple[Positive, Positive], Field(strict=False)] = (64, 64)
+    channels: Annotated[tuple[Width, Width], Field(strict=False)] = (64, 64)
     """Channels of the convolutions."""
 
 
@@ -271,13 +280,13 @@ class Lstm(OfTexts):
     compiles: ClassVar[bool] = False
     by_sample: ClassVar[bool] = False
     name: Literal["lstm"]
-    embedding: Positive = 52
+    embedding: Width = 52
     """Dimension of tokens, which Fed-ET leaves open; the default makes the size that its Table 6
     has.
     """
-    layers: Positive = 2
+    layers: Layers = 2
     """LSTM layers."""
-    hidden: Positive = 256
+    hidden: Width = 256
     """Numbers of a layer."""
 
 
@@ -288,7 +297,7 @@ class EmbeddingBag(OfTexts):
     """
 
     name: Literal["embedding_bag"]
-    embedding: Positive = 64
+    embedding: Width = 64
     """Dimension of tokens."""
 
 
@@ -296,15 +305,15 @@ class Transformer(OfTexts):
     """A transformer for texts; needs the extra `text`."""
 
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
-    positions: Positive = 512
+    positions: Width = 512
     """Tokens of the longest text."""
-    layers: Positive
+    layers: Layers
     """Layers of attention."""
-    heads: Positive
+    heads: Width
     """Heads of attention."""
-    width: Positive
+    width: Width
     """Dimension of tokens."""
-    hidden: Positive
+    hidden: Width
     """Dimension between the two layers behind attention."""
     weights: Pretrained | None = None
     """What all layers but the classifier's start from: the state dict of a published model."""
@@ -319,13 +328,13 @@ class DistilBert(Transformer):
 
     by_sample: ClassVar[bool] = False
     name: Literal["distilbert"]
-    layers: Positive = 6
+    layers: Layers = 6
     """Layers of attention."""
-    heads: Positive = 12
+    heads: Width = 12
     """Heads of attention."""
-    width: Positive = 768
+    width: Width = 768
     """Dimension of tokens."""
-    hidden: Positive = 3072
+    hidden: Width = 3072
     """Dimension between the two layers behind attention."""
 
 
@@ -338,13 +347,13 @@ class Bert(Transformer):
 
     by_sample: ClassVar[bool] = False
     name: Literal["bert"]
-    layers: Positive = 2
+    layers: Layers = 2
     """Layers of attention."""
-    heads: Positive = 2
+    heads: Width = 2
     """Heads of attention."""
-    width: Positive = 128
+    width: Width = 128
     """Dimension of tokens."""
-    hidden: Positive = 512
+    hidden: Width = 512
     """Dimension between the two layers behind attention."""
 
 

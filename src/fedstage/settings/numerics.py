@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import Positive, Settings
+from fedstage.settings.patterns import DEVICE
 from fedstage.settings.traits import Needs, Trait
 
 
@@ -14,7 +15,7 @@ class Numerics(Settings):
 
     uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
     needs: ClassVar[Needs] = {"compile": (Trait.COMPILED,), "cuda_graphs": (Trait.GRAPHS,)}
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    device: Annotated[str, Field(pattern=DEVICE)] = "auto"
     """Where models are trained; ``auto`` takes a GPU if there is one."""
     threads: Positive = 1
     """Threads of a job on the CPU."""

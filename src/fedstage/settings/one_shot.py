@@ -12,9 +12,9 @@ from fedstage.settings.aggregators import (
     LeastUnknown,
 )
 from fedstage.settings.base import (
+    ClientCount,
     Count,
     Fraction,
-    Positive,
     Seed,
     Settings,
     Share,
@@ -87,7 +87,7 @@ class OneShotRecipe(OneShot):
     }
     data: Data
     """The data set."""
-    clients: Positive
+    clients: ClientCount
     """Number of clients."""
     partition: Partition
     """How training samples are dealt out to clients."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from fedstage.settings.base import Count, Positive, Seed, Settings
+from fedstage.settings.base import ClientCount, Count, Positive, Seed, Settings
 from fedstage.settings.staleness import Delays
 
 
@@ -29,8 +29,8 @@ class PlanSettings(Settings):
     there are if each client is drawn one before training.
     """
 
-    clients: Positive
-    participants: Positive
+    clients: ClientCount
+    participants: ClientCount
     participation: str
     binding: Binding | None = None
     groups: Positive | None = None

@@ -2,7 +2,16 @@
 
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, Positive, Rate, Seed, Settings
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    ClientCount,
+    Fraction,
+    Positive,
+    Rate,
+    Seed,
+    Settings,
+)
 
 
 class Scheme(Choice):
@@ -81,7 +90,7 @@ class Core(Settings):
 class PartitionSettings(Settings):
     """The part of a training recipe that decides which samples each client has."""
 
-    clients: Positive
+    clients: ClientCount
     partition: Partition
     validation: Fraction
     aggregator_fraction: Fraction = 0.0

@@ -6,7 +6,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.aggregation import Aggregation
-from fedstage.settings.base import Fraction, Positive, Seed, Settings, WeightsFile
+from fedstage.settings.base import (
+    ClientCount,
+    Fraction,
+    Seed,
+    Settings,
+    WeightsFile,
+)
 from fedstage.settings.data import Data
 from fedstage.settings.distributed_noise import faults_of_noise
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
@@ -194,7 +200,7 @@ class LocalRecipe(Settings):
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     data: Data
-    clients: Positive
+    clients: ClientCount
     partition: Partition
     validation: Fraction = 0.0
     aggregator_fraction: Fraction = 0.0

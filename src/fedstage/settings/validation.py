@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
+from fedstage.settings.patterns import IN_WORDS
 from fedstage.settings.suggestions import keys_at, nearest, suggest
 
 #: What settings of these types look like where they are text.
@@ -163,7 +164,7 @@ def _allowed(fault: Any) -> str:
     if fault["type"] == "too_short":
         return f"must have at least {fault['ctx']['min_length']} item"
     if fault["type"] == "string_pattern_mismatch":
-        return f"must match {fault['ctx']['pattern']}"
+        return IN_WORDS[fault["ctx"]["pattern"]]
     message = str(fault["msg"]).replace("Input should", "must")
     return _MESSAGES.get(fault["type"], message) + _of_text(fault)
 

@@ -1,4 +1,4 @@
-"""What has changed in the raw files behind a result, for ``fedstage why``."""
+"""What has changed in the raw files behind a result, for ``fedstage why`` and ``verify``."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,8 @@ from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.raw_contents import Contents, raw_of_job
 from fedstage.storage.yaml_files import load_yaml
 
-UNCHANGED = ", unchanged"
+UNCHANGED, ADDED = ", unchanged", ", added"
+_WAS = ", was "
 
 
 class Changes(NamedTuple):
@@ -21,6 +22,11 @@ class Changes(NamedTuple):
     data: str
     folder: Path
     files: list[tuple[str, str]]
+
+
+def altered(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the raw files, as in `Changes`, that were others when they were read, or not there."""
+    return ((how, name) for how, name in files if how.endswith(ADDED) or _WAS in how)
 
 
 def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterator[Changes]:
@@ -54,10 +60,10 @@ def _compare(job: dict[str, Any], then: Contents, folder: Path) -> Iterator[tupl
     for name in sorted({*then, *files}):
         digest = files.get(name, "gone")
         if name not in then:
-            yield f"{digest}, added", name
+            yield f"{digest}{ADDED}", name
         else:
             same = digest == then[name]
-            yield (f"{digest}{UNCHANGED}" if same else f"{digest}, was {then[name]}"), name
+            yield (f"{digest}{UNCHANGED}" if same else f"{digest}{_WAS}{then[name]}"), name
 
 
 def _configured(root: Path) -> Path | None:

@@ -19,6 +19,7 @@ from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json
+from fedstage.storage.data_behind import data_behind
 from fedstage.storage.listed_files import listed_files
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.raw_changes import UNCHANGED, raw_changes
@@ -152,8 +153,9 @@ def files_read(artefact: Artefact) -> Iterator[str]:
 
 def _raw_files(artefact: Artefact, folder: Path | None) -> Iterator[str]:
     """Yield the raw files of the data sets that the file is part of, or was made from."""
-    read = (file for files in _read(artefact).values() for file in files)
-    for data, place, files in raw_changes(artefact.root, [artefact.name, *read], folder):
+    read = [file for files in _read(artefact).values() for file in files]
+    behind = data_behind(artefact.root, [*by_path(artefact.job["inputs"]), *read])
+    for data, place, files in raw_changes(artefact.root, [artefact.name, *read, *behind], folder):
         if not files:
             continue
         yield f"raw files of {data}, in {place}"

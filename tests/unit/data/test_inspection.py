@@ -147,7 +147,7 @@ BAD = {
         {"text": "text", "test_fraction": 0.5},
     ),
     "enormous labels of texts": Bad(
-        ("column is double; must be integer, text",),
+        ("column is double; labels must be texts or integers",),
         {"a.csv": "text,label\nx,1e308\ny,2\n"},
         {"text": "text", "test_fraction": 0.5},
     ),
@@ -165,6 +165,19 @@ BAD = {
     "a header without rows": table("train.csv: has no rows", train=csv([])),
     "a row that is too long": table("not a CSV file", train=csv() + "1,2,a,Bern,9\n"),
     "a file that is binary": table("train.csv: not a CSV file", train=b"\xff\xfe\x00\x01" * 9),
+    "a header in Latin-1": table(
+        "train.csv: not a CSV file in UTF-8 (line 1: byte 0xe4); save it as UTF-8",
+        train=csv(header="\xe4ge,dose,label,centre").encode("latin-1"),
+    ),
+    "a value in Latin-1, far below": table(
+        "train.csv: not a CSV file in UTF-8 (line 3002: byte 0xfc); save it as UTF-8",
+        train=csv([*ROWS * 750, ("1", "2.5", "a", "Z\xfcrich")]).encode("latin-1"),
+    ),
+    "semicolons": table(
+        "its columns are age;dose;label;centre; separate columns with commas",
+        train=TABLE.replace(",", ";"),
+    ),
+    "tabs": table("; separate columns with commas", train=TABLE.replace(",", "\t")),
     "a truncated Parquet file": Bad(
         ("train.parquet: truncated, or not a Parquet file",),
         {"train.parquet": b"PAR1nonsense", "test.csv": csv()},
@@ -195,17 +208,32 @@ BAD = {
         test="name,x,label\nn1,1,a\n",
     ),
     # values
-    "a missing feature": table("train.csv: row 3: dose: missing", train=changed(1, 1, "")),
+    "a missing feature": table(
+        "train.csv: row 3: dose: missing; give a value, or", train=changed(1, 1, "")
+    ),
     "a feature that is no number": table(
         "train.csv: row 4: dose: missing", train=changed(2, 1, "NaN")
     ),
     "an infinite feature": table("row 4: dose: infinite", train=changed(2, 1, "inf")),
+    "missing features": table(
+        "test.csv: row 2: age: missing; 3 of 8 rows lack values; give them, or set data.missing",
+        train=changed(1, 1, ""),
+        test=csv([("", "2.5", "a", "Bern"), ("", "", "b", "Basel"), ROWS[2], ROWS[3]]),
+    ),
+    "missing labels": table(
+        "train.csv: row 2: label: missing, as in 2 of 4 rows; a value is required",
+        train=csv([("1", "2", "", "x"), ("1", "2", "a", "x"), ROWS[0], ("1", "2", "", "x")]),
+    ),
     "a missing label": table("train.csv: row 2: label: missing", train=changed(0, 2, "")),
     "a missing client": table(
         "train.csv: row 5: centre: missing", train=changed(3, 3, ""), client_column="centre"
     ),
-    "labels that are fractions": table("must be integer, text or boolean", label="dose"),
-    "labels of one class": table("in all training rows: one class", train=csv([ROWS[0], ROWS[2]])),
+    "labels that are fractions": table(
+        "column is double; labels must be texts or integers", label="dose"
+    ),
+    "labels of one class": table(
+        "in all training rows; at least two classes are needed", train=csv([ROWS[0], ROWS[2]])
+    ),
     "labels of two types": table("unlike that of", test=csv(NUMBERED)),
     # sizes
     "more samples than there are": table("data.train_size = 9: at most 4", train_size=9),
@@ -300,7 +328,10 @@ def test_what_is_in_images(tmp_path, capsys):
         samples == "  samples: 3 for training, 2 for testing, 1 held out; each of shape [3, 8, 8]"
     )
     assert classes.startswith("  classes: 2: 0 (")
-    assert rest == ["  notice: 1 of 2 classes has no test sample: 0"]
+    assert rest == [
+        "  notice: 1 of 2 classes has no test sample: 0",
+        "  notice: 1 class has only one labelled sample: '0'",
+    ]
 
 
 def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
@@ -310,10 +341,11 @@ def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "no client has samples of class 'c'" in shown.err
     out = shown.out
-    assert "classes whose names differ in case or blanks only: 'A ', 'a'" in out
-    assert "clients whose names differ in case or blanks only: 'Bern', 'bern'" in out
+    assert "classes whose names differ only in case or spaces: 'A ', 'a'" in out
+    assert "clients whose names differ only in case or spaces: 'Bern', 'bern'" in out
     assert "1 of 3 classes has no training sample: c" in out
     assert "left out, as they are constant in the training rows: dose" in out
+    assert "2 classes have only one labelled sample: 'A ', 'c'" in out
 
 
 def test_what_is_in_folders_of_images(tmp_path, capsys):
@@ -347,12 +379,15 @@ def test_codes_and_misprints_are_noticed(tmp_path, capsys):
     labels = ["healthy" if n % 2 else "ill" for n in range(60)]
     labels[8] = "helthy"
     table = enumerate(zip(stages, labels, strict=True))
-    rows = "".join(f"{stage},{n},{n % 2},{label},{label == 'ill'}\n" for n, (stage, label) in table)
+    rows = "".join(
+        f"{stage},{7 * n},{n % 2},{label},{label == 'ill'}\n" for n, (stage, label) in table
+    )
     files = {"all.csv": "stage,age,sex,label,centre\n" + rows}
     assert check(tmp_path, files, {"test_fraction": 0.2}) == 0
     notices = [line for line in capsys.readouterr().out.splitlines() if "notice" in line]
     assert [line for line in notices if "no t" not in line] == [
-        "  notice: class 'helthy' has a single sample, and there is 'healthy': a misprint?",
+        "  notice: class 'helthy' has only one labelled sample, and is similar to 'healthy'; "
+        "a typo?",
         "  notice: column 'stage' has 3 different integers: if they are codes of categories, "
         "name it in data.categorical",
     ]
@@ -360,6 +395,39 @@ def test_codes_and_misprints_are_noticed(tmp_path, capsys):
     (tmp_path / "mine/all.csv").write_text(files["all.csv"].replace("helthy", "healthy"))
     main(["check-data", str(tmp_path / "mine"), "--settings", yaml.safe_dump(settings)])
     assert "notice" not in capsys.readouterr().out
+
+
+def test_numbers_of_rows_are_noticed(tmp_path, capsys):
+    def notices(numbers, **settings):
+        rows = "".join(f"{n},{n % 7},{'ab'[n % 2]}\n" for n in numbers)
+        check(tmp_path, {"all.csv": "id,x,label\n" + rows}, {"test_fraction": 0.5, **settings})
+        (tmp_path / "mine/all.csv").unlink()
+        (tmp_path / "mine").rmdir()
+        return [line for line in capsys.readouterr().out.splitlines() if "'id'" in line]
+
+    assert notices([*range(5, 30, 2), *range(4, 30, 2)]) == [
+        "  notice: column 'id' has consecutive integers, 4 to 29: if it numbers the rows, leave it "
+        "out with data.drop"
+    ]
+    assert notices(range(4, 30), drop=["id"]) == notices(range(4, 30), label="id") == []
+    assert notices([*range(4, 30), 31]) == notices([*range(4, 30), 29]) == notices(range(9)) == []
+
+
+def test_folders_without_images_are_named(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    files = {**CATS, "cows/a.txt": "x", "sheep/x/a.txt": "x", ".hidden/a.txt": "x"}
+    for name, content in files.items():
+        write(tmp_path / "mine" / name, content)
+    assert main(["check-data", str(tmp_path / "mine")]) == 0
+    assert "  notice: 2 folders have no images: cows, sheep\n" in capsys.readouterr().out
+
+
+def test_folders_of_a_client_without_images_are_named(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    for name, content in {**{f"Bern/{k}": v for k, v in CATS.items()}, "Bern/cows/a": "x"}.items():
+        write(tmp_path / "mine" / name, content)
+    assert main(["check-data", str(tmp_path / "mine"), "--settings", "client_folders: true"]) == 0
+    assert "  notice: 1 folder has no images: Bern/cows\n" in capsys.readouterr().out
 
 
 def test_one_client_is_one(tmp_path, capsys):

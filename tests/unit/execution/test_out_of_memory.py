@@ -2,13 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.execution import out_of_memory
-from fedstage.execution.out_of_memory import explain_out_of_memory
+from fedstage.execution.out_of_memory import asked_mb, explain_out_of_memory
 from fedstage.execution.timings import Taken
 from fedstage.plan.graph import never
 from fedstage.plan.stages import STAGES
@@ -122,9 +123,38 @@ def test_memory_of_the_machine(recipe):
     path = recipe(**SETTINGS)
     expected = rf"{ON_CPU}lower client\.batch_size = 64, or run fewer jobs at a time \(--cores\)"
     assert re.fullmatch(expected, message(MemoryError(), recipe=path))
+    little = MemoryError("Unable to allocate 3.00 MiB for an array with shape (9,)")
+    assert re.fullmatch(expected, message(little, recipe=path))
+
+
+def test_fewer_jobs_are_no_help_for_one_that_is_too_large_alone(recipe):
     with pytest.raises(RuntimeError) as tensor:
         torch.empty(2**55)
-    assert re.fullmatch(expected, message(tensor.value, recipe=path))
+    with pytest.raises(MemoryError) as array:
+        np.empty(2**47)
+    smaller = "take a smaller model or fewer samples"
+    for error, asked in ((tensor.value, 2**37), (array.value, 2**30)):
+        told = (
+            rf"out of memory: \d+ MB at the peak and {asked} MB more wanted, of the machine's \d+"
+        )
+        told += " MB"
+        assert re.fullmatch(rf"{told}; {smaller}", message(error, "dataset"))
+        text = message(error, recipe=recipe(**SETTINGS))
+        assert re.fullmatch(rf"{told}; lower client\.batch_size = 64, or {smaller}", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Unable to allocate 3.50 KiB for", 0),
+        ("Unable to allocate 3.50 GiB for", 3584),
+        ("Unable to allocate 512. MiB for", 512),
+        ("you tried to allocate 2097152 bytes.", 2),
+        ("", 0),
+    ],
+)
+def test_what_could_not_be_allocated(text, asked):
+    assert asked_mb(text) == asked
 
 
 @pytest.mark.parametrize("stage", ["evaluation", "dataset"])

@@ -1,6 +1,8 @@
 """`fedstage verify`, on summaries as snakemake prints them, and what killed processes leave."""
 
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from fedstage.execution import missing, verify
 from fedstage.execution.cli import main
 from fedstage.execution.verify import sweep
 from fedstage.storage.files import save_json
+from fedstage.storage.raw_contents import raw_of_job
 from fedstage.storage.strays import machine
 
 HEAD = "output_file\tdate\trule\tlog-file(s)\tstatus\tplan"
@@ -67,7 +70,52 @@ def test_what_is_wrong_is_printed_with_the_command_that_makes_it_again(summary, 
 def test_all_is_well(summary, capsys):
     summary.pop()
     assert main(["verify"]) == 0
-    assert capsys.readouterr().out.startswith("2 files are what they say")
+    assert capsys.readouterr().out.startswith("2 files match their records")
+
+
+@pytest.fixture
+def data_set(summary, monkeypatch):
+    """Let snakemake plan to read a data set of two raw files, of which one has changed, again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    option = json.dumps({"name": "parquet", "folder": "mine"})
+    for name in ("train", "test"):
+        Path("data/mine").mkdir(parents=True, exist_ok=True)
+        Path(f"data/mine/{name}.parquet").write_text(name)
+    Path("config.yaml").write_text("data_folder: data\n")
+    record = {
+        "stage": "dataset", "made": "2026", "options": {"settings": option}, "inputs": {},
+        "outputs": {}, "versions": {}, "compute_s": 1, "startup_s": 1, "peak_memory_mb": 1,
+    }  # fmt: skip
+    save_json("results/logs/dataset/mine-0.record.json", record | raw_of_job(option, Path("data")))
+    save_json("results/data/mine-0/info.json", {"train": 1})
+    summary[:] = [summary[0], "results/data/mine-0/info.json\t-\trule\t-\tok\tupdate pending"]
+    Path("data/mine/train.parquet").write_text("TRAIN")
+    return summary
+
+
+def test_a_raw_file_that_has_changed_is_named(data_set, capsys):
+    Path("data/mine/train-1.parquet").write_text("more")
+    assert main(["verify", "mine", "--configfile", "my.yaml"]) == 1
+    said = capsys.readouterr()
+    names, reasons = zip(*(line.split(": ") for line in said.out.splitlines()), strict=True)
+    assert names == ("data/mine/train-1.parquet", "data/mine/train.parquet")
+    assert reasons[0].endswith(", added since results/data/mine-0 was made")
+    assert re.fullmatch(r"\w{16}, was \w{16} when results/data/mine-0 was made", reasons[1])
+    assert said.err == (
+        "fedstage verify: 2 raw files differ from what results were made of; to update these: "
+        "snakemake --cores all mine --configfile my.yaml\n"
+    )
+
+
+def test_wrong_files_and_raw_files_are_counted_apart(data_set, capsys):
+    Path("results/a.json").write_text("{}")
+    assert main(["verify"]) == 1
+    assert re.search(r"verify: 1 wrong or gone, .*; 1 raw file differs", capsys.readouterr().err)
+
+
+def test_raw_files_that_the_run_does_not_read_are_not_compared(data_set, capsys):
+    data_set[1] = data_set[1].replace("update pending", "no update")
+    assert main(["verify"]) == 0
 
 
 def test_results_are_in_the_folder_of_the_option(summary, monkeypatch, capsys):

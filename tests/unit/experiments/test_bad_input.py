@@ -681,8 +681,40 @@ BAD_CONFIGURATIONS = [
     at("e:grid/client.lr", [0.1], "client.lr = 0.1", "unknown key"),
     at("e:grid/klient.epochs", [1], "klient", "unknown key"),
     at("b:global_trainer", "basic", "global_trainer", "unknown key"),
+    at("b:evaluate_evry", 2, "= 2: unknown key; did you mean 'evaluate_every'?"),
+    at_all({"b:round": 5, "b:rounds": REMOVED}, "round = 5: unknown key; did you mean 'rounds'?"),
+    at("b:zzz", 1, "zzz = 1: unknown key; use one of aggregat", " evaluate_every, ", " rounds, "),
+    at("b:epochs", 2, "epochs = 2: unknown key; did you mean 'client.epochs'?"),
+    at("b:learning_rate", 2, "= 2: unknown key; did you mean 'client.learning_rate'?"),
+    at("b:alpha", 1, "alpha = 1: unknown key; did you mean 'partition.alpha'?"),
+    at("e:grid/epochs", [1], "epochs = 1: unknown key; did you mean 'client.epochs'?"),
+    method({"epochs": 2}, "feddf: epochs = 2: unknown key; did you mean 'client.epochs'?"),
+    Bad(("zzz = 1: unknown", "round = 5: unknown"), {"b:zzz": 1, "b:round": 5}, lines=2),
     method({"method": "fedavg"}, "method = 'fedavg'", name="own"),
     Bad(("own", "lokal = 'fedavg'", "unknown key"), {"e:methods": {"own": {"lokal": "fedavg"}}}),
+    # sizes that no machine has
+    at(
+        "b:client/epochs", 10**18, "client.epochs = 1000000000000000000: must be less", "1000000000"
+    ),
+    at("b:evaluate_every", 10**10, "evaluate_every = 10000000000: must be less than or equal to"),
+    at("b:server/steps", 10**10, "server.steps = 10000000000: must be less than or equal to"),
+    at("b:clients", 10**7, "clients = 10000000: must be less than or equal to 1000000"),
+    at(
+        "b:model",
+        {"mlp": {"hidden": [10**8, 10**8]}},
+        "model.hidden.0 = 100000000: must be less than or equal to 100000",
+        "model.hidden.1",
+        lines=2,
+    ),
+    at(
+        "b:model",
+        {"mlp": {"hidden": [10**5] * 3}},
+        "model = 'mlp': 20,007,700,010 numbers, at most 10,000,000,000 are allowed",
+    ),
+    at_all(
+        {"b:architectures": ["cnn_small", {"cnn_small": {"width": 10**5}}], "b:global_models": 2},
+        "architectures = 'cnn_small': 180,0",
+    ),
     # missing keys
     at("targets", REMOVED, "config.yaml", "targets: missing"),
     at("e:title", REMOVED, "experiments.e.title: missing"),
@@ -1460,7 +1492,7 @@ BAD_CONFIGURATIONS = [
         "b:model",
         {"efficientnet_b0": {"weights": {"file": "a.pth", "sha256": "none"}}},
         "model.weights.sha256 = 'none'",
-        "must match",
+        "must be 8 to 64 hexadecimal digits",
     ),
     at("b:model", {"logistic_regression": {"outputs": 2}}, "model.outputs = 2", "must be 1"),
     # tables that could not be made
@@ -1483,7 +1515,8 @@ BAD_CONFIGURATIONS = [
     at("e:simulation", {"availability": {"share": 1.0, "interval": 5}}, "must be less than 1"),
     at("e:simulation", {"servers": 0}, "simulation.servers = 0: must be greater than or equal"),
     # names that could not be files
-    at("e:scales", {"v1.0": None, "default": None}, "scales", "v1.0"),
+    at("e:scales", {"v1.0": None, "default": None}, "scales", "v1.0", "letters, digits, _ and -"),
+    at("b:numerics", {"device": "gpu"}, "device = 'gpu': must be auto, cpu, cuda or cuda:NUMBER"),
     at("e:scales", {"a/b": None, "default": None}, "scales", "a/b"),
     at("experiments/my e", CONFIG["experiments"]["e"], "my e"),
     # several faults at once
@@ -1515,6 +1548,10 @@ BAD_CONFIGURATIONS = [
         ("/f.yaml: like = 'ee'", "unknown; use one of e; did you mean 'e'?"),
         {"targets": ["f"]},
         {"experiments/f.yaml": "title: A\nlike: ee\nscales: {default: }"},
+    ),
+    Bad(
+        ("f: like = 'f': is like itself",),
+        files={"experiments/f.yaml": "title: A\nlike: f\nscales: {default: }"},
     ),
     Bad(
         ("g: like = 'f'", "must be one of e"),

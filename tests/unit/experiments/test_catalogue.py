@@ -1,5 +1,6 @@
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,6 @@ from fedstage.experiments.catalogue import (
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.experiments.library import experiment_names
 from fedstage.plan import data_files
 from fedstage.plan.graph import behind, name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
@@ -28,7 +28,6 @@ from fedstage.plan.training_folder import training_id
 from fedstage.plan.unfederated import local_folder
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
-from fedstage.settings.config_file import Config
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.yaml_files import load_yaml
 
@@ -487,11 +486,36 @@ def test_runs_are_trained_for_results_that_read_metrics(tmp_path, results, train
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;b", "ä", "a.b", "-n\nb"])
 def test_a_file_of_a_name_that_may_not_stand_in_a_command_is_refused(tmp_path, name):
-    folder = tmp_path / "experiments"
-    folder.mkdir()
-    (folder / f"{name}.yaml").touch()
-    with pytest.raises(FedstageError, match=r"name = .*: must match \^\[A-Za-z0-9_-\]\+\$"):
-        experiment_names(Config(targets=["a"]), tmp_path)
+    loaded(tmp_path, "")
+    content = yaml.safe_dump(experiment())
+    (tmp_path / "workflow/experiments" / f"{name}.yaml").write_text(content)
+    assert list(loaded(tmp_path, "--cores 2").experiments) == ["a"]
+    with pytest.raises(FedstageError, match=r"name = .*: must consist of letters, digits, _ and -"):
+        loaded(tmp_path, "", [name])
+
+
+@pytest.mark.parametrize("name", ["parts.v2", "My Exp"])
+def test_a_bad_name_blocks_only_what_needs_it(tmp_path, capsys, name):
+    loaded(tmp_path, "")
+    path = tmp_path / "workflow/experiments" / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(experiment()))
+    foreign = "results/training/nonsuch/round_0001/group_0/aggregated.safetensors"
+    assert list(loaded(tmp_path, foreign).experiments) == ["a", "b", "like_b"]
+    told = f"name = '{name}': must consist of letters, digits, _ and -"
+    assert told in capsys.readouterr().err
+    for argument in (name, f"{name}/mini"):
+        with pytest.raises(FedstageError, match=re.escape(told)):
+            loaded(tmp_path, shlex.join([argument]))
+
+
+def test_two_files_of_one_name_block_only_what_needs_them(tmp_path):
+    loaded(tmp_path, "")
+    other = tmp_path / "workflow/papers/x/experiments"
+    other.mkdir(parents=True)
+    (other / "b.yaml").write_text(yaml.safe_dump(experiment()))
+    assert list(loaded(tmp_path, "").experiments) == ["a"]
+    with pytest.raises(FedstageError, match=r"experiments\.b: is also .*; rename one of them"):
+        loaded(tmp_path, "b")
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;b", "`x`", "a\nb"])

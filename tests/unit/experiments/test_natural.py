@@ -1,10 +1,16 @@
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fedstage.data.folder import VARIABLE
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, UncountedClients
 from fedstage.experiments.natural import with_clients
+from fedstage.plan.data_files import data_file
+from fedstage.settings.data import DataOption
+from fedstage.settings.validation import validate
+from fedstage.storage.files import save_json
 
 TABLE = {"name": "table", "folder": "mine", "client_column": "by"}
 IMAGES = {"name": "parquet", "folder": "mine", "client_column": "by"}
@@ -80,6 +86,38 @@ def test_clients_that_cannot_be_counted(folder, data, told):
         with_clients("here", settings(data), folder)
     assert str(caught.value).startswith("here: clients: missing")
     assert told in str(caught.value)
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The description of a data set of three clients, as the stage `dataset` leaves it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    info = Path(data_file(validate(DataOption, {"data": TABLE}, "").data, "info"))
+    info.parent.mkdir(parents=True)
+    save_json(info, {"client_names": ["m", "n", "o"]})
+    return info
+
+
+def test_without_files_the_clients_of_the_data_set_that_was_made_count(made):
+    assert with_clients("here", settings(TABLE), None)["clients"] == 3
+    assert with_clients("here", settings(TABLE), Path("elsewhere"))["clients"] == 3
+
+
+def test_files_that_are_there_come_first(made, folder):
+    assert with_clients("here", settings(TABLE), folder)["clients"] == 2
+
+
+@pytest.mark.parametrize("content", [{}, {"client_names": []}, None])
+def test_a_data_set_without_clients_does_not_count(made, content):
+    made.unlink() if content is None else save_json(made, content)
+    with pytest.raises(UncountedClients, match="no data folder"):
+        with_clients("here", settings(TABLE), None)
+
+
+def test_clients_of_another_data_set_do_not_count(made):
+    with pytest.raises(UncountedClients):
+        with_clients("here", settings(TABLE | {"client_column": "who"}), None)
 
 
 def test_clients_without_a_data_folder(monkeypatch):

@@ -8,6 +8,7 @@ import yaml
 from jsonschema import Draft7Validator
 from referencing import Registry, Resource
 
+from fedstage.settings.patterns import IN_WORDS
 from fedstage.settings.schemas import FILES, as_text, main, schemas
 
 REPOSITORY = Path(__file__).parents[3]
@@ -23,6 +24,13 @@ class EditorLoader(yaml.SafeLoader):
 EditorLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
+
+
+def test_what_a_pattern_allows_is_told_in_words():
+    texts = [path.read_text() for path in FOLDER.glob("*.json")]
+    found = {json.loads(one) for text in texts for one in re.findall(r'"pattern": (".*")', text)}
+    assert found
+    assert found <= IN_WORDS.keys()
 
 
 def read(path):

@@ -1,7 +1,4 @@
-"""Columns of tables as numbers: labels and clients, and features.
-
-Numbers are standardised and categories one-hot coded, by the training rows alone.
-"""
+"""Columns of tables: labels and clients, and features as numbers or texts."""
 
 import math
 from collections.abc import Sequence
@@ -21,11 +18,6 @@ from fedstage.errors import FedstageError
 from fedstage.settings.data import OwnTables
 
 Values: TypeAlias = NDArray[np.float64]
-
-#: A column of texts with more than these is an identifier, or numbers among which a text strayed.
-MOST_CATEGORIES = 100
-#: The name of the category of missing values.
-MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -54,18 +46,6 @@ class Column:
         raise AssertionError("a value stands in a row of a file")
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """Features float32 [n, F], what each is, and the columns that are constant in training."""
-
-    values: NDArray[np.float32]
-    names: tuple[str, ...]
-    constant: tuple[str, ...]
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
 def named_column(key: str, name: str, files: Files) -> Named:
     """Return the classes or clients in the column of a setting: integers, texts or booleans.
 
@@ -83,8 +63,9 @@ def named_column(key: str, name: str, files: Files) -> Named:
         _refuse_missing(path, name, column)
         kind = kind_of(column.type)
         if kind not in ("integer", "text", "boolean"):
+            what = "labels" if key == "data.label" else "clients"
             raise FedstageError(
-                f"{where}: column is {column.type}; must be integer, text or boolean"
+                f"{where}: column is {column.type}; {what} must be texts or integers"
             )
         values += column.to_pylist() if kind == "integer" else _texts(column)
         if isinstance(values[-1], int) != isinstance(values[0], int):
@@ -114,7 +95,9 @@ def text_column(key: str, name: str, files: Files) -> list[str]:
 def _refuse_missing(path: Path, name: str, column: pa.ChunkedArray) -> None:
     if column.null_count:
         where = row_at(path, pc.index(column.is_null(), True).as_py())
-        raise FedstageError(f"{where}: {name}: missing; a value is required")
+        times, rows = column.null_count, len(column)
+        more = f", as in {times} of {rows} rows" if times > 1 else ""
+        raise FedstageError(f"{where}: {name}: missing{more}; a value is required")
 
 
 def labelled_rows(settings: OwnTables, train: Files, every: Files) -> Labelled:
@@ -211,87 +194,3 @@ def _texts(column: pa.ChunkedArray) -> list[str | None]:
 def _numbers(column: pa.ChunkedArray) -> Values:
     # By way of Python: to_numpy imports pandas.
     return np.array([math.nan if v is None else float(v) for v in column.to_pylist()], np.float64)
-
-
-# --- encoding -------------------------------------------------------------------------------------
-
-
-def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
-    """Return the features of all rows, standardised and one-hot coded by the rows `train`.
-
-    (x - mean) / deviation, with the population's deviation (n); a category is 1 where the
-    row has it, else 0, and 0 in all where no training row has it. A column whose value is the same
-    in all training rows is left out. With `missing` = ``mean`` numbers that are missing become the
-    mean of those that are not, and missing texts a category.
-
-    Raises
-    ------
-    FedstageError
-        If a value is missing or not finite, if a column of texts has too many, or if all columns
-        are constant.
-    """
-    parts, names, constant = [], [], []
-    for column in columns:
-        coded = _standardised if isinstance(column.values, np.ndarray) else _one_hot
-        found = coded(column, train, missing)
-        if found is None:
-            constant.append(column.name)
-            continue
-        parts.append(found[0])
-        names += found[1]
-    if not parts:
-        listed = ", ".join(constant)
-        raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
-    return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
-
-
-Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
-
-
-def _standardised(column: Column, train: Rows, missing: str) -> Coded:
-    values = np.asarray(column.values)
-    _check(column, np.isinf(values), "infinite; must be finite")
-    _check(column, np.abs(values) > _LARGEST, f"must be between {-_LARGEST:g} and {_LARGEST:g}")
-    unknown = np.isnan(values)
-    if missing == "refuse":
-        _check(column, unknown, _REFUSED)
-    known = values[train][~unknown[train]].tolist()
-    if not known or min(known) == max(known):
-        return None
-    # fsum is exact: the same bytes on every machine.
-    mean = math.fsum(known) / len(known)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
-    scaled = (np.where(unknown, mean, values) - mean) / deviation
-    return scaled.astype(np.float32)[:, None], [column.name]
-
-
-def _one_hot(column: Column, train: Rows, missing: str) -> Coded:
-    texts = list(column.values)
-    if missing == "refuse":
-        _check(column, np.array([text is None for text in texts]), _REFUSED)
-    seen = {texts[row] for row in train.tolist()}
-    if len(seen) > MOST_CATEGORIES:
-        raise FedstageError(
-            f"column {column.name!r}: {len(seen)} categories in the training rows, such as "
-            f"{sorted(map(str, seen))[0]!r}; at most {MOST_CATEGORIES}: make it numbers, or leave "
-            "it out with data.drop"
-        )
-    if len(seen) == 1:
-        return None
-    categories = sorted(text for text in seen if text is not None)
-    levels: list[str | None] = [*categories, *([None] if None in seen else [])]
-    places = {level: place for place, level in enumerate(levels)}
-    numbers = np.array([places.get(text, -1) for text in texts])
-    coded = (numbers[:, None] == np.arange(len(levels))).astype(np.float32)
-    shown = [MISSING if level is None else level for level in levels]
-    return coded, [f"{column.name}={level}" for level in shown]
-
-
-#: Beyond this, squares and standardised values overflow double and single precision.
-_LARGEST = 1e30
-_REFUSED = "missing; give a value, or set data.missing = mean"
-
-
-def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
-    if wrong.any():
-        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {column.name}: {fault}")

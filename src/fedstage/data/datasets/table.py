@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from fedstage.data.datasets.columns import encode, feature_column, labelled_rows
+from fedstage.data.datasets.columns import feature_column, labelled_rows
+from fedstage.data.datasets.encoding import encode
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.table_files import read_files, require
 from fedstage.errors import FedstageError
@@ -37,7 +38,10 @@ def load(settings: TableData, folder: Path) -> Dataset:
     where = folder / settings.folder
     if len(np.unique(rows.labels.numbers[split.train])) == 1:
         name = rows.labels.names[rows.labels.numbers[split.train[0]]]
-        raise FedstageError(f"{where}: {settings.label} = {name!r} in all training rows: one class")
+        raise FedstageError(
+            f"{where}: {settings.label} = {name!r} in all training rows; at least two classes are "
+            "needed"
+        )
     encoded = encode(where, features, split.train, settings.missing)
     values = torch.from_numpy(encoded.values)
     return replace(

@@ -80,7 +80,8 @@ def test_a_file_has_claims():
     with pytest.raises(FedstageError, match=r"f\.yaml: claims: missing"):
         validate(ClaimList, {}, "f.yaml")
     content["claims"][0] |= {"id": "not a name"}
-    with pytest.raises(FedstageError, match=r"f\.yaml: claims\.0\.id = 'not a name': must match"):
+    told = r"f\.yaml: claims\.0\.id = 'not a name': must consist of letters, digits, _ and -"
+    with pytest.raises(FedstageError, match=told):
         validate(ClaimList, content, "f.yaml")
 
 

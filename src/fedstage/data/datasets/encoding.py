@@ -1,0 +1,125 @@
+"""Features of tables as numbers: standardised and one-hot coded, by the training rows alone."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedstage.data.datasets.columns import Column
+from fedstage.data.datasets.splits import Rows
+from fedstage.errors import FedstageError
+
+#: A column of texts with more than these is an identifier, or numbers among which a text strayed.
+MOST_CATEGORIES = 100
+#: The name of the category of missing values.
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Features float32 [n, F], what each is, and the columns that are constant in training."""
+
+    values: NDArray[np.float32]
+    names: tuple[str, ...]
+    constant: tuple[str, ...]
+
+
+def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
+    """Return the features of all rows, standardised and one-hot coded by the rows `train`.
+
+    (x - mean) / deviation, with the population's deviation (n); a category is 1 where the
+    row has it, else 0, and 0 in all where no training row has it. A column whose value is the same
+    in all training rows is left out. With `missing` = ``mean`` numbers that are missing become the
+    mean of those that are not, and missing texts a category.
+
+    Raises
+    ------
+    FedstageError
+        If a value is missing or not finite, if a column of texts has too many, or if all columns
+        are constant.
+    """
+    if missing == "refuse":
+        _refuse_unknown(columns)
+    parts, names, constant = [], [], []
+    for column in columns:
+        coded = _standardised if isinstance(column.values, np.ndarray) else _one_hot
+        found = coded(column, train)
+        if found is None:
+            constant.append(column.name)
+            continue
+        parts.append(found[0])
+        names += found[1]
+    if not parts:
+        listed = ", ".join(constant)
+        raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
+    return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
+
+
+def _refuse_unknown(columns: Sequence[Column]) -> None:
+    """Name the first missing value, and count the rows that lack any."""
+    for column in columns:
+        if _unknown(column).any():
+            lacking = np.any([_unknown(one) for one in columns], axis=0)
+            count, rows = int(lacking.sum()), len(lacking)
+            give = (
+                "give a value" if count == 1 else f"{count} of {rows} rows lack values; give them"
+            )
+            _check(column, _unknown(column), f"missing; {give}, or set data.missing = mean")
+
+
+def _unknown(column: Column) -> NDArray[np.bool_]:
+    """Return which rows have no value, bool [n]."""
+    if isinstance(column.values, np.ndarray):
+        return np.isnan(column.values)
+    return np.array([text is None for text in column.values])
+
+
+Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
+
+
+def _standardised(column: Column, train: Rows) -> Coded:
+    values = np.asarray(column.values)
+    _check(column, np.isinf(values), "infinite; must be finite")
+    _check(column, np.abs(values) > _LARGEST, f"must be between {-_LARGEST:g} and {_LARGEST:g}")
+    unknown = _unknown(column)
+    known = values[train][~unknown[train]].tolist()
+    if not known or min(known) == max(known):
+        return None
+    # fsum is exact: the same bytes on every machine.
+    mean = math.fsum(known) / len(known)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
+    scaled = (np.where(unknown, mean, values) - mean) / deviation
+    return scaled.astype(np.float32)[:, None], [column.name]
+
+
+def _one_hot(column: Column, train: Rows) -> Coded:
+    texts = list(column.values)
+    seen = {texts[row] for row in train.tolist()}
+    if len(seen) > MOST_CATEGORIES:
+        raise FedstageError(
+            f"column {column.name!r}: {len(seen)} categories in the training rows, such as "
+            f"{sorted(map(str, seen))[0]!r}; at most {MOST_CATEGORIES}: make it numbers, or leave "
+            "it out with data.drop"
+        )
+    if len(seen) == 1:
+        return None
+    categories = sorted(text for text in seen if text is not None)
+    levels: list[str | None] = [*categories, *([None] if None in seen else [])]
+    places = {level: place for place, level in enumerate(levels)}
+    numbers = np.array([places.get(text, -1) for text in texts])
+    coded = (numbers[:, None] == np.arange(len(levels))).astype(np.float32)
+    shown = [MISSING if level is None else level for level in levels]
+    return coded, [f"{column.name}={level}" for level in shown]
+
+
+#: Beyond this, squares and standardised values overflow double and single precision.
+_LARGEST = 1e30
+
+
+def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
+    if wrong.any():
+        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {column.name}: {fault}")

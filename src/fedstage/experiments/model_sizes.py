@@ -1,0 +1,48 @@
+"""Models that would be far too large for any machine."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from fedstage.errors import FedstageError
+from fedstage.models.size import FLOAT, state_size
+from fedstage.settings.data import Data
+from fedstage.settings.models import Model
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
+
+#: How many numbers a model may have: 40 GB.
+MOST = 10**10
+#: The shape of samples whose size only the data determine: the least that any model takes.
+_LEAST = {"images": (1, 32, 32), "features": (1,), "bags": (1,), "tokens": (1,)}
+
+
+def check_sizes(where: str, recipe: Recipe | LocalRecipe | OneShotRecipe) -> None:
+    """Refuse models of more than `MOST` numbers.
+
+    Raises
+    ------
+    FedstageError
+        Naming the model.
+    """
+    for key, model in _models(recipe):
+        numbers = _numbers(recipe.data, model)
+        if numbers > MOST:
+            raise FedstageError(
+                f"{where}: {key} = {model.name!r}: {numbers:,} numbers, at most {MOST:,} are "
+                "allowed"
+            )
+
+
+def _models(recipe: Recipe | LocalRecipe | OneShotRecipe) -> Iterator[tuple[str, Model]]:
+    yield "model", recipe.model
+    yield from (("architectures", model) for model in recipe.architectures)
+    if isinstance(recipe, OneShotRecipe) and recipe.student is not None:
+        yield "student", recipe.student
+
+
+@cache
+def _numbers(data: Data, model: Model) -> int:
+    """Return how many numbers a model has at least."""
+    known = data.known
+    shape = known.shape or _LEAST[data.samples]
+    return state_size(model, shape, known.classes or 2) // FLOAT

@@ -1,0 +1,83 @@
+"""Methods of an experiment's file that no run is of."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fedstage.experiments.reach import Methods, Sources
+from fedstage.experiments.starts import LIKE
+from fedstage.settings.experiments import Experiment, Scale
+from fedstage.settings.suggestions import suggest
+
+#: Settings, and axes of the grid, whose values are names of methods.
+_OF_METHODS = ("method", "start", LIKE)
+
+
+def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yield a line for each method that an experiment's file has and no run of it uses.
+
+    Such as a misspelt change of a method. It counts whether a run starts from the method, or from
+    one that is `like` it, and whether an experiment that is `like` this one does.
+    """
+    for name, experiment in experiments.items():
+        used = _used(sources.library, experiment)
+        suspects = {key: at for key, at in _written(sources.read(name)) if key not in used}
+        # All files are read to find heirs.
+        heirs = sources.heirs(name) if suspects else None
+        if heirs is None:
+            continue
+        used = used.union(*(_used(sources.library, heir) for heir in heirs.values()))
+        for method, place in suspects.items():
+            if method not in used:
+                meant = _meant(method, {*sources.library, *used})
+                yield f"{name}{place}: methods.{method}: no run uses it{meant}"
+
+
+def _written(own: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield the methods that a file has, each with its scale if it is of one alone."""
+    for scale, change in own.scales.items():
+        yield from ((method, f"/{scale}") for method in (change or Scale()).methods)
+    yield from ((method, "") for method in own.methods)
+
+
+def _meant(method: str, known: Collection[str]) -> str:
+    return "" if method in known else suggest(method, known)
+
+
+def _used(library: Methods, experiment: Experiment) -> set[str]:
+    """Return the methods that runs of an experiment are of, or start from, at any scale."""
+    found: set[str] = set()
+    for change in experiment.scales.values():
+        change = change or Scale()
+        layers = (library, experiment.methods, change.methods)
+        grid = {**experiment.grid, **change.grid}
+        base = {"method": "fedavg", **experiment.base, **change.base}
+        base["method"] = grid.get("method", base["method"])
+        implied = [one for values in experiment.implies.values() for one in values.values()]
+        cells = [cell.settings for cell in change.cells]
+        found |= _behind(_named([base, grid, *implied, *cells]), layers)
+    return found
+
+
+def _behind(names: Iterable[str], layers: Sequence[Methods]) -> set[str]:
+    """Return methods of these names, and those that they are like or start from, in any layer."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        written = [methods[name] for methods in layers if name in methods]
+        if written and name not in found:
+            found.add(name)
+            left += _named(written)
+    return found
+
+
+def _named(settings: Any, inside: bool = False) -> Iterator[str]:
+    """Yield the texts below settings that are, or have, names of methods."""
+    if isinstance(settings, Mapping):
+        for key, value in settings.items():
+            yield from _named(value, inside or str(key).rpartition(".")[2] in _OF_METHODS)
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _named(value, inside)
+    elif inside and isinstance(settings, str):
+        yield settings

@@ -5,7 +5,7 @@ class FedstageError(Exception):
     """A fault of the user's configuration or data, told in one line.
 
     The message names the key or file, the value found there, and what is allowed.
-    Anything else that is raised is a bug of fedstage and keeps its traceback.
+    Anything else that is raised is a bug, whose traceback is kept, in the log of the job.
     """
 
 

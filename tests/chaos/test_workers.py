@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import fedstage
-from fedstage.execution.client import alive
+from fedstage.execution.processes import alive
 
 CLIENT = Path(fedstage.__file__).parent / "execution/client.py"
 
@@ -156,7 +156,8 @@ def test_a_killed_worker_fails_its_job_only(environment, tmp_path):
     code, _, errors = finish(victim)
     assert code == 1
     assert errors == (
-        "fedstage local_model: the worker was killed by SIGKILL, perhaps because memory ran out\n"
+        "fedstage local_model: the worker was killed by SIGKILL, perhaps because memory ran out; "
+        "the same command goes on\n"
     )
     assert finish(write_recipe(environment, tmp_path / "next.yaml"))[0] == 0
 

@@ -57,6 +57,7 @@ def begin(arguments, output, environment, folder):
     for file, stream in (os.open(os.devnull, os.O_RDONLY), 0), (written, 1), (written, 2):
         os.dup2(file, stream)
     sys.argv = ["snakemake", *arguments]
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     signal.alarm(TIMEOUT)
 
 

@@ -17,6 +17,9 @@ def test_second_call_does_nothing(copy):
     run = copy.make()
     assert run.jobs == {}
     assert "Nothing to be done" in run.output
+    table = "results/tables/tiny/default.md"
+    assert run.output.endswith(f"\n{table}\n\n{(copy.path / table).read_text()}")
+    assert table not in copy.plan().output
 
 
 def test_who_does_the_work_changes_nothing(copy):

@@ -73,3 +73,19 @@ def test_a_method_from_a_folder_runs_warm_and_cold_and_again_where_it_changed(pr
         "my_methods/_own.py, line 1: ModuleNotFoundError: No module named 'nowhere'"
     )
     assert "Traceback" not in run.output
+
+
+def test_a_bug_of_a_plugin_is_one_line_the_last_however_many_jobs_have_it(project):
+    file = configure(project) / "feddyn.py"
+    lines = file.read_text().replace("(w - anchor,", "(w - anchro,").splitlines()
+    file.write_text("\n".join(lines))
+    number = next(i for i, line in enumerate(lines, 1) if "anchro" in line)
+    run = project.call(short=True)
+    assert run.code == 1
+    failed, line = run.output.splitlines()[-2:]
+    error = f"my_methods/feddyn.py, line {number}: NameError: name 'anchro' is not defined"
+    assert line == f"fedstage local_training: {error} (2 jobs)"
+    assert "Traceback" not in run.output
+    assert run.output.count("anchro") == 1
+    log = project.path / failed.removeprefix("local_training failed: ")
+    assert "Traceback (most recent call last):" in log.read_text()

@@ -17,6 +17,7 @@ from fedstage.experiments.unread import unread_settings
 from fedstage.experiments.unused_methods import unused_methods
 
 STARTED = time.time()
+FOLDER = Path.cwd()  # which Snakemake has left again at the end
 CTRL_C = note_interrupts()
 
 
@@ -59,9 +60,19 @@ def tell_faults():
 
 def show_tables():
     """Print the targets' tables, at the end."""
-    paths = [path for path in map(Path, shown_tables(CATALOGUE, wanted())) if path.exists()]
-    tables = [f"\n{path}\n\n{path.read_text('utf-8')}" for path in paths]
-    atexit.register(print, *tables, sep="\n", end="", file=sys.stderr)
+    atexit.register(print, *tables(), sep="\n", end="", file=sys.stderr)
+
+
+def show_finished():
+    """Print the tables of a call that has nothing to do, after which Snakemake calls no function."""
+    if workflow.scheduler and not workflow.dryrun and not len(workflow.dag):
+        print(*tables(), sep="\n", end="", file=sys.stderr)
+
+
+def tables():
+    """Return the targets' tables that there are, each below its path."""
+    paths = [path for path in shown_tables(CATALOGUE, wanted()) if (FOLDER / path).exists()]
+    return [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in paths]
 
 
 def link_by_method():
@@ -71,4 +82,6 @@ def link_by_method():
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job
     tell_doubtful()
+    if workflow.modifier.is_main_snakefile():
+        atexit.register(show_finished)
 atexit.register(tell_unknown)

@@ -2,7 +2,7 @@
 
 A subcommand's options follow from the signature of the function of the same name, so that a stage
 is described once. A `FedstageError`, or a file that cannot be opened, ends in one line, shown and
-logged.
+logged; of any other error the log has the traceback as well.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import shlex
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
@@ -20,6 +21,7 @@ from typing import Any, TextIO
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
+from fedstage.execution.bugs import describe_bug
 from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.imported import check_imports, look_at_imports
@@ -110,13 +112,22 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
             save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
             write_record(log, name, options, source, timings.figures(), more)
     except (FedstageError, OSError) as error:
-        message = f"fedstage {name}: {error}\n"
-        sys.stderr.write(message)
-        if log is not None:
-            with suppress(FedstageError):  # the disk may be full
-                save_text(log, message)
+        _tell(log, f"fedstage {name}: {error}\n")
+        return 1
+    except Exception as error:  # a bug, here or in a plugin
+        if log is None:
+            raise
+        _tell(log, f"fedstage {name}: {describe_bug(error)}\n", traceback.format_exc())
         return 1
     return 0
+
+
+def _tell(log: Path | None, message: str, details: str = "") -> None:
+    """Print the message of a job that fails, and write it into its log with what else is known."""
+    sys.stderr.write(message)
+    if log is not None:
+        with suppress(FedstageError):  # the disk may be full
+            save_text(log, f"{message}\n{details}" if details else message)
 
 
 def check_source(name: str, options: Mapping[str, Any], source: str | None, started: float) -> None:

@@ -66,10 +66,20 @@ def run_warm(arguments: list[str], started: float) -> int:
             continue
         code, _, message = answer.partition(SEPARATOR)
         if message:
-            os.write(2, message + b"\n")
+            tell(message + b"\n", arguments)
         return int(code)
     os.write(2, os.fsencode(no_answer(path, fault) + "\n"))
     return 1
+
+
+def tell(message: bytes, arguments: list[str]) -> None:
+    """Print how a worker ended, and write it into the log of its job: the worker no longer can."""
+    os.write(2, message)
+    try:
+        with open(arguments[arguments.index("--log") + 1], "wb") as log:
+            log.write(message)
+    except (OSError, ValueError, IndexError):  # the disk is full, or the job has no log
+        pass
 
 
 def open_standard_files() -> None:
@@ -83,8 +93,7 @@ def open_standard_files() -> None:
 
 def no_answer(path: str, fault: str) -> str:
     """Return the message for a pool that does not answer."""
-    log = f"{path}.log"
-    seen = fault or "it ended"
+    log, seen = f"{path}.log", fault or "it ended"
     where = f"{seen}; see {log}" if os.path.exists(log) else seen
     return f"fedstage: no warm worker answered ({where}); FEDSTAGE_WARM=0 runs without them"
 
@@ -98,9 +107,8 @@ def send_request(connection: socket.socket, arguments: list[str], started: float
     source, data = os.environ.get("FEDSTAGE_SOURCE", ""), os.environ.get("FEDSTAGE_DATA", "")
     fields = [source, repr(started), os.getcwd(), data, str(file_mask()), *arguments]
     payload = SEPARATOR.join(os.fsencode(field) for field in fields)
-    files = array.array("i", [1, 2])
-    header = len(payload).to_bytes(LENGTH, "little")
-    connection.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1, 2]))
+    connection.sendmsg([len(payload).to_bytes(LENGTH, "little")], [rights])
     connection.sendall(payload)
 
 
@@ -276,14 +284,6 @@ def process_age() -> float:
     except OSError:
         return 0.0
     return max(0.0, uptime - start / os.sysconf("SC_CLK_TCK"))
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists that is not a zombie."""
-    try:
-        return process_status(str(pid))[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def process_status(pid: str) -> list[str]:

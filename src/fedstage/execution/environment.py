@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import fedstage
-from fedstage.execution.client import alive
+from fedstage.execution.processes import alive
 from fedstage.settings.config_file import Execution
 from fedstage.settings.registry import PLUGINS
 

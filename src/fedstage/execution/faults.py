@@ -3,7 +3,7 @@
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import TracebackType
@@ -15,8 +15,11 @@ from fedstage.errors import FedstageError
 INTERRUPTED = "fedstage: interrupted; the same command goes on"
 
 _FAULT = re.compile(r"fedstage \w+: ")
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
+#: In what faults of one cause differ: the job, and the recipes of other seeds.
+_OF_THE_JOB = re.compile(r"(client|participant|round|group|step)[ _]\d+|(seed)[ =]?\d+(-\w+)?")
 _MOST = 5
-_NO_MESSAGE = "it has no message of its own; what it has printed is above"
+_NO_MESSAGE = "no error message was recorded; see the output above"
 
 
 def explained(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -56,7 +59,7 @@ def count_failed(failed: Iterable[tuple[str, Path | None]], since: float) -> int
 def faults(
     failed: Iterable[tuple[str, Path | None]], since: float, interrupted: bool = False
 ) -> list[str]:
-    """Return each different fault of failed jobs: the rule and the log of a job, and the fault.
+    """Return each cause of failed jobs: the rule and the log of a job, its fault, how many jobs.
 
     Parameters
     ----------
@@ -67,15 +70,29 @@ def faults(
     interrupted : bool
         Whether the run was, which ends jobs without a message: they are no faults.
     """
-    told: dict[str, str] = {}
-    for rule, log in failed:
+    told: dict[str, list[tuple[str, str]]] = {}
+    for rule, log in sorted(failed, key=str):
         fault = _fault(log, since)
         if fault or not interrupted:
-            told.setdefault(fault or _NO_MESSAGE, f"{rule} failed: {log or 'no log'}")
-    lines = [line for text, where in sorted(told.items())[:_MOST] for line in (where, text)]
-    rest = len(told) - _MOST
-    more = [f"and {rest} more faults, in the log of this run in .snakemake/log"] if rest > 0 else []
-    return [*lines, *more, *([INTERRUPTED] if interrupted else [])]
+            text = fault or _NO_MESSAGE
+            told.setdefault(_cause(text), []).append((text, f"{rule} failed: {log or 'no log'}"))
+    # An error is the last line; of several, the one of most jobs.
+    groups = sorted(told.values(), key=lambda jobs: (jobs[0][0] == _NO_MESSAGE, -len(jobs), jobs))
+    lines = [line for jobs in reversed(groups[:_MOST]) for line in _summary(jobs)]
+    rest = len(groups) - _MOST
+    more = [f"{rest} more in the log of this run, in .snakemake/log"] if rest > 0 else []
+    return [*more, *lines, *([INTERRUPTED] if interrupted else [])]
+
+
+def _cause(fault: str) -> str:
+    """Return a fault without what only tells one job from another."""
+    return _OF_THE_JOB.sub(r"\1", fault)
+
+
+def _summary(jobs: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return two lines on jobs that failed for one cause, of the first of them."""
+    fault, where = jobs[0]
+    return where, f"{fault} ({len(jobs)} jobs)" if len(jobs) > 1 else fault
 
 
 def _fault(log: Path | None, since: float) -> str | None:
@@ -83,4 +100,4 @@ def _fault(log: Path | None, since: float) -> str | None:
     if log is None or not log.is_file() or log.stat().st_mtime < since:
         return None
     text = log.read_text(errors="replace")
-    return text.rstrip("\n") if _FAULT.match(text) else None
+    return _TRACEBACK.split(text)[0].rstrip("\n") if _FAULT.match(text) else None

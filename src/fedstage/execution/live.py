@@ -118,7 +118,7 @@ class Live:
             width = os.get_terminal_size(self._stream.fileno()).columns or _WIDTH
         except OSError:
             width = _WIDTH
-        return CLEAR + f"[{bar:.<{_BAR}}] {self._words()}"[: width - 1]
+        return CLEAR + fitting(f"[{bar:.<{_BAR}}] {self._words()}", width - 1)
 
     def _words(self) -> str:
         seconds = seconds_of(self._progress, Path(), self._known)
@@ -177,10 +177,19 @@ def describe_shortly(
     running = [message.partition(" (")[0] for _, message in progress.running.values()]
     more = f", and {len(running) - 1} more" if len(running) > 1 else ""
     left, unknown = seconds_left(progress, now, seconds)
-    about = "over" if unknown else "about"
+    about = "at least" if unknown else "about"
     time = f"{about} {in_words(left)} left" if round(left) or not unknown else ""
     parts = [_done(progress), *failed, time, note]
     return "; ".join([*filter(None, parts), *(f"{message}{more}" for message in running[:1])])
+
+
+def fitting(line: str, width: int) -> str:
+    """Return a line without the parts, between semicolons, that there is no room for."""
+    kept, *parts = line.split("; ")
+    for part in parts:
+        if len(kept) + len("; ") + len(part) <= width:
+            kept += f"; {part}"
+    return kept[:width]
 
 
 def ending(progress: Progress, now: datetime, before_interrupt: int | None = None) -> str:

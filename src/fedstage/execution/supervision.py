@@ -17,9 +17,12 @@ from functools import cached_property
 from pathlib import Path
 
 from fedstage.execution.arrivals import Arrival, close_files, drop
-from fedstage.execution.client import LENGTH, alive
+from fedstage.execution.client import LENGTH
 from fedstage.execution.gpus import Place, visible_gpus
+from fedstage.execution.processes import alive
 from fedstage.execution.worker import work
+
+GOES_ON = "the same command goes on"
 
 
 @dataclass
@@ -163,7 +166,7 @@ def end(pool: Pool, worker: Worker) -> None:
 def bury(pool: Pool, worker: Worker) -> None:
     """Tell the client how its worker ended, and forget the worker."""
     _, status = os.waitpid(worker.pid, 0)
-    dismiss_failed(pool, worker, f"the worker {describe_end(status)}")
+    dismiss_failed(pool, worker, f"the worker {describe_end(status)}; {GOES_ON}")
     pool.selector.unregister(worker.control)
     worker.control.close()
     pool.workers.remove(worker)

@@ -19,6 +19,7 @@ _MORE = "fedstage: snakemake -n -p lists every job, with its reason"
 #: Snakemake's words for what the end of a run explains better.
 _OF_FAILED_JOBS = (
     "returned non-zero exit status",
+    "died with <Signals",  # a shell that Ctrl-C reaches before its command has started
     "Exiting because a job execution failed",
     "At least one job did not complete successfully",
 )

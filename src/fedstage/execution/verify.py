@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.execution.client import alive
 from fedstage.execution.missing import finished, gone, options_of, summary, working_folder
+from fedstage.execution.processes import alive
 from fedstage.plan.results import RESULTS
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_changes import ADDED, altered, raw_changes

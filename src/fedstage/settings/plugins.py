@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from fedstage.errors import FedstageError
@@ -24,7 +24,9 @@ from fedstage.errors import FedstageError
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings import recipes as _recipes  # noqa: F401
 from fedstage.settings.base import Choice, Settings, choices, subclasses
+from fedstage.settings.hooks import hook_faults
 from fedstage.settings.registry import PLUGINS
+from fedstage.settings.suggestions import suggest
 
 #: The package in which the files of `config.yaml` are modules.
 PACKAGE = "fedstage_plugins"
@@ -155,7 +157,8 @@ def _register(module: str, path: str) -> None:
     except FedstageError:
         raise
     except Exception as error:  # whatever is wrong in a user's file, it is one line
-        raise FedstageError(f"{file}: cannot be imported: {_where(error)}") from error
+        told = f"{line_of_plugin(error)}{describe_error(error)}"
+        raise FedstageError(f"{file}: cannot be imported: {told}") from error
     kinds = [kind for kind in choices() if f"{kind.__module__}.".startswith(f"{module}.")]
     if not kinds:
         raise FedstageError(
@@ -171,14 +174,19 @@ def _shown(module: str, path: str) -> str:
     return str(PLUGINS.files[module]) if _is_of_file(module) else path
 
 
-def _where(error: Exception) -> str:
-    """Return the kind of an error, its first line, and the last line of plugins that it is from."""
+def line_of_plugin(error: Exception) -> str:
+    """Return the last line of a plugin that an error is from: ``mine.py, line 3: ``, or nothing."""
     files = {str(file) for file in PLUGINS.files.values()}
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{frame.filename}, line {frame.lineno}: " for frame in frames
              if frame.filename in files]  # fmt: skip
+    return lines[-1] if lines else ""
+
+
+def describe_error(error: Exception) -> str:
+    """Return the kind of an error and its first line."""
     text = str(error).partition("\n")[0]
-    return f"{lines[-1] if lines else ''}{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _enter(kind: type[Choice], file: str) -> None:
@@ -196,8 +204,18 @@ def _enter(kind: type[Choice], file: str) -> None:
     if missing := [function for function in kind.functions if not hasattr(home, function)]:
         raise FedstageError(
             f"{file}: no {missing[0]}, which the module of {kind.__name__} must define"
+            f"{suggest(missing[0], _defined(home))}"
         )
+    for part in (getattr(home, function) for function in kind.functions):
+        for fault in hook_faults(part) if isinstance(part, type) else ():
+            raise FedstageError(f"{file}: {fault}")
     known.update(dict.fromkeys(kind.names(), kind))
+
+
+def _defined(module: ModuleType) -> list[str]:
+    """Return the functions and classes that a module defines, not those that it imports."""
+    return [name for name, value in vars(module).items()
+            if getattr(value, "__module__", None) == module.__name__]  # fmt: skip
 
 
 def _rebuild() -> None:

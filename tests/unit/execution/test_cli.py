@@ -18,6 +18,7 @@ from fedstage.execution import cli
 from fedstage.execution.cli import main, stage_parser
 from fedstage.plan.graph import Command
 from fedstage.plan.stages import STAGES
+from fedstage.settings.registry import PLUGINS
 from fedstage.stages import find_stage
 from fedstage.storage.tables import load_table
 
@@ -240,6 +241,21 @@ def test_bugs_keep_their_traceback(fake_stage, capsys):
     with pytest.raises(ZeroDivisionError, match="a bug"):
         main(["fake", "--name", "bug"])
     assert capsys.readouterr().err == ""
+
+
+def test_a_bug_is_one_line_with_its_place_and_its_traceback_is_in_the_log(
+    fake_stage, tmp_path, capsys, monkeypatch
+):
+    log = tmp_path / "a.log"
+    assert main(["fake", "--name", "bug", "--log", str(log)]) == 1
+    shown = capsys.readouterr().err
+    assert re.fullmatch(
+        r"fedstage fake: fedstage/\S+\.py, line \d+: ZeroDivisionError: a bug\n", shown
+    )
+    assert log.read_text().startswith(f"{shown}\nTraceback (most recent call last):\n")
+    monkeypatch.setitem(PLUGINS.files, "fedstage_plugins.mine", Path(__file__))
+    assert main(["fake", "--name", "bug", "--log", str(log)]) == 1
+    assert f"fake: {__file__}, line " in capsys.readouterr().err
 
 
 def test_an_interrupt_has_no_traceback(monkeypatch):

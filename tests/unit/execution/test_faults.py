@@ -9,14 +9,43 @@ def write(path, text):
     return path
 
 
-NOTHING = "it has no message of its own; what it has printed is above"
+NOTHING = "no error message was recorded; see the output above"
 
 
-def test_each_fault_is_told_once_with_rule_and_log(tmp_path):
+def test_each_fault_is_told_once_with_rule_log_and_number_of_jobs(tmp_path):
     fault = "fedstage partition: clients = 9: at most 8"
     logs = [write(tmp_path / name, f"{fault}\n") for name in "ab"]
+    one = faults([("partition", logs[0])], since=50)
+    assert one == [f"partition failed: {logs[0]}", fault]
     told = faults([("partition", log) for log in logs], since=50)
-    assert told == [f"partition failed: {logs[0]}", fault]
+    assert told == [f"partition failed: {logs[0]}", f"{fault} (2 jobs)"]
+
+
+def test_faults_that_differ_in_what_distinguishes_jobs_are_one(tmp_path):
+    texts = [
+        f"fedstage local_training: client {client}, round {round_}: the loss is not finite at step "
+        f"{client + round_}; lower client.learning_rate = 1e+30"
+        for client in (3, 14) for round_ in (1, 20)
+    ]  # fmt: skip
+    texts += [
+        f"fedstage logits: results/training/digits-seed{seed}-{digest}/round_{seed:04}/group_0/"
+        f"participant_{seed}.safetensors: damaged"
+        for seed, digest in [(3, "0f3a"), (11, "77be")]
+    ]
+    texts += [texts[0].replace("1e+30", "1e+20")]
+    logs = [write(tmp_path / str(i), f"{text}\n") for i, text in enumerate(texts)]
+    assert faults([("any", log) for log in logs], since=50) == [
+        f"any failed: {logs[6]}", texts[6],
+        f"any failed: {logs[4]}", f"{texts[4]} (2 jobs)",
+        f"any failed: {logs[0]}", f"{texts[0]} (4 jobs)",
+    ]  # fmt: skip
+
+
+def test_the_traceback_stays_in_the_log(tmp_path):
+    fault = "fedstage logits: a.py, line 3: NameError: name 'b' is not defined"
+    text = f"{fault}\n\nTraceback (most recent call last):\n  ...\n"
+    log = write(tmp_path / "a.log", text)
+    assert faults([("logits", log)], since=50) == [f"logits failed: {log}", fault]
 
 
 def test_a_job_without_a_fault_in_its_log_is_named(tmp_path):
@@ -27,14 +56,24 @@ def test_a_job_without_a_fault_in_its_log_is_named(tmp_path):
         assert told == [f"segment_1 failed: {log or 'no log'}", NOTHING]
 
 
-def test_of_many_faults_some_are_told(tmp_path):
+def test_of_many_faults_some_are_told_and_an_error_is_last(tmp_path):
     logs = [
-        write(tmp_path / str(number), f"fedstage partition: fault {number}\n")
+        write(tmp_path / str(number), f"fedstage partition: alpha = {number}: too small\n")
         for number in range(8)
     ]
-    *told, last = faults([("partition", log) for log in logs], since=50)
-    assert len(told) == 10
-    assert last == "and 3 more faults, in the log of this run in .snakemake/log"
+    first, *told = faults([("partition", log) for log in (None, *logs)], since=50)
+    assert first == "4 more in the log of this run, in .snakemake/log"
+    assert told == [
+        line
+        for number in reversed(range(5))
+        for line in (
+            f"partition failed: {logs[number]}",
+            f"fedstage partition: alpha = {number}: too small",
+        )
+    ]
+    last = faults([("a", None), ("partition", logs[0])], since=50)
+    assert last[:2] == ["a failed: no log", NOTHING]
+    assert last[3] == "fedstage partition: alpha = 0: too small"
 
 
 def test_jobs_that_an_interrupt_has_ended_are_no_faults(tmp_path):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from fedstage.execution.live import Live, describe_shortly, ending, readable, take_in
+from fedstage.execution.live import Live, describe_shortly, ending, fitting, readable, take_in
 from fedstage.execution.snakemake_log import Progress
 
 NOW = datetime(2026, 1, 1)
@@ -47,8 +47,18 @@ def test_the_progress_follows_the_messages():
     assert ending(progress, later, 0) == "1 of 4 jobs done, interrupted, in 1 min 30 s"
     assert ending(progress, later, 1) == "1 of 4 jobs done, 1 failed, interrupted, in 1 min 30 s"
     unknown = describe_shortly(progress, later, {"aggregation": 90, "tables": None}, "")
-    assert unknown == "1 of 4 jobs; 1 failed; over 3 min 00 s left"
+    assert unknown == "1 of 4 jobs; 1 failed; at least 3 min 00 s left"
     assert describe_shortly(Progress(), NOW, {}, "") == "planning"
+
+
+def test_parts_of_a_line_without_room_are_left_out():
+    line = "[#...] 1 of 4 jobs; about 50 s left; round 3, group 0: training loss 0.5; tables: a"
+    assert fitting(line, len(line)) == line
+    assert fitting(line, len(line) - 1) == line.removesuffix("; tables: a")
+    without = "[#...] 1 of 4 jobs; about 50 s left; tables: a"
+    assert fitting(line, len(without)) == without
+    assert fitting(line, 20) == "[#...] 1 of 4 jobs"
+    assert fitting(line, 8) == "[#...] 1"
 
 
 def test_one_format_of_a_result_is_named():

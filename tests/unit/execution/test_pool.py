@@ -3,6 +3,7 @@
 import os
 import re
 import selectors
+import signal
 import socket
 import stat
 import struct
@@ -16,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from fedstage.execution import client, gpus, pool, supervision, worker
-from fedstage.execution.client import alive
 from fedstage.execution.environment import prepare
+from fedstage.execution.processes import alive
 from fedstage.settings.config_file import Execution
 
 SETTINGS = '{"seed":1}'
@@ -308,6 +309,21 @@ def test_where_nothing_listens_there_is_no_connection(environment):
 )
 def test_the_end_of_a_worker_in_words(status, text):
     assert supervision.describe_end(status) == text
+
+
+KILLED = (
+    "fedstage fake: the worker was killed by SIGKILL, perhaps because memory ran out; "
+    "the same command goes on"
+)
+
+
+def test_the_log_of_a_job_whose_worker_is_killed_has_that(served, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(worker, "run", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    log = tmp_path / "a.log"
+    for arguments in (["--log", str(log)], ["--log", str(tmp_path / "no/a.log")], ["--log"], []):
+        assert client.main(["fake", *arguments]) == 1
+        assert capfd.readouterr().err == f"{KILLED}\n"
+    assert log.read_text() == f"{KILLED}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--no-warm", "recipe"], ["recipe", "--no-warm"]])

@@ -71,6 +71,8 @@ def test_what_no_job_follows_is_the_answer_of_another_command(printed):
 def test_failures_are_left_to_the_end_where_the_snakefile_explains_them(printed):
     explained = printed([STATS, ONSET, ("None", JOB), RULE, ERROR])
     assert explained == "16 models\n0 of 2 jobs done, 1 failed, in 0 s\n"
+    died = ("RuleException: Command 'set -euo' died with <Signals.SIGINT: 2>.", RULE[1])
+    assert printed([STATS, ONSET, ("None", JOB), died, ERROR]) == explained
     alone = printed([STATS, ("None", JOB), RULE, ERROR])
     assert "RuleException" in alone
     assert "Error in rule tables" in alone

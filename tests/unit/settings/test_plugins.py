@@ -107,6 +107,22 @@ def test_the_files_of_a_folder_import_one_another_but_leave_nothing_there(load, 
 
 
 HELPER = "Trainer = 1\n"
+BASE = """
+from fedstage.algorithm import local_trainers
+
+class LocalTrainer(local_trainers.LocalTrainer):
+    def helper(self): ...
+"""
+HOOK = "    def payload(self, trained, state, client): ...\n"
+MISSPELT = "    def gradient_trem(self, start, state, client): ...\n"
+
+
+def trainer(body, module="fedstage.algorithm.local_trainers"):
+    """The plugin with a trainer of this body."""
+    of = f"from {module} import LocalTrainer\n\nclass Trainer(LocalTrainer):\n"
+    return PLUGIN.replace("class Trainer: ...", of + body)
+
+
 BAD_NAME = PLUGIN.replace('"mine"', '"my-own"')
 FAULTS = {
     "no such path": ({}, ["a.py"], "config.yaml: plugins = 'a.py': no such Python file or folder"),
@@ -145,6 +161,31 @@ FAULTS = {
         ["a.py"],
         "a.py: no Trainer, which the module of Mine must define",
     ),
+    "a misspelt function": (
+        {"a.py": PLUGIN.replace("class Trainer", "class Trianer")},
+        ["a.py"],
+        "a.py: no Trainer, which the module of Mine must define; did you mean 'Trianer'?",
+    ),
+    "a misspelt hook": (
+        {"a.py": trainer(MISSPELT)},
+        ["a.py"],
+        "a.py: Trainer.gradient_trem: no such hook; did you mean 'gradient_term'?",
+    ),
+    "a misspelt hook beside another": (
+        {"a.py": trainer(f"{MISSPELT}{HOOK}")},
+        ["a.py"],
+        "a.py: Trainer.gradient_trem: no such hook; did you mean 'gradient_term'?",
+    ),
+    "a misspelt hook of a plugin's base": (
+        {"a/a.py": trainer(HOOK, "._b"), "a/_b.py": BASE + MISSPELT},
+        ["a"],
+        "a/a.py: Trainer.gradient_trem: no such hook; did you mean 'gradient_term'?",
+    ),
+    "no hook": (
+        {"a.py": trainer("    def other(self): ...\n")},
+        ["a.py"],
+        "a.py: Trainer: overrides nothing of its base, LocalTrainer",
+    ),
 }
 
 
@@ -161,6 +202,15 @@ def test_each_fault_of_a_plugin_is_one_line_with_its_file(load, tmp_path):
             load_plugins(named)
         assert line in str(raised.value)
         assert "\n" not in str(raised.value)
+
+
+def test_helpers_of_a_trainer_are_no_misspelt_hooks(load):
+    calls = "    def kept(self, trained, state, client): return self.keep(trained)\n"
+    helpers = "    def keep(self, trained): ...\n    def _sent_down(self): ...\n"
+    load({"mine.py": trainer(calls + helpers)}, "mine.py")
+    assert implementation(a_recipe().local).Trainer.__module__ == "fedstage_plugins.mine"
+    own = "from fedstage.algorithm.local_trainers.fedavg import Trainer"
+    load({"other.py": PLUGIN.replace("class Trainer: ...", own)}, "other.py")
 
 
 LIST = """

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from fedstage.algorithm.ensemble_trainers.shares import checked
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
 from fedstage.settings.ensembles import EnsembleTrainer
@@ -76,10 +77,15 @@ def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> tor
     Where probabilities are averaged, z is the logarithm of their average, so that a temperature
     acts on the ensemble's prediction and not on its members'. Sums are in the order of round,
     group, kind and participant, whatever the order of the argument.
+
+    Raises
+    ------
+    FedstageError
+        If the weights are not what `shares.checked` demands.
     """
     ordered = in_order(members)
-    shares: torch.Tensor = implementation(settings).shares(settings, ordered)
     logits = stack(ordered).double()
+    shares = checked(settings, implementation(settings).shares(settings, ordered), logits)
     if settings.average == "probabilities":
         by_sample = shares.reshape(len(shares), -1, 1)
         return (logits.log_softmax(2) + by_sample.log()).logsumexp(0).float()

@@ -1,4 +1,4 @@
-"""Files that are not what they say: found, refused by the jobs that read them, and made again."""
+"""Files that do not match their records: found, refused by jobs that read them, and made again."""
 
 import os
 import shlex

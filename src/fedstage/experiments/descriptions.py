@@ -1,6 +1,7 @@
 """Descriptions of experiments for the stages of results, as JSON."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
@@ -15,7 +16,9 @@ from fedstage.results.claims.library import Sourced, distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
 from fedstage.results.communication.goals import by_value
 from fedstage.results.published.scale import PAPER
+from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
+from fedstage.settings.figures import Bands
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import example_privacy, noise_of_clients
@@ -24,13 +27,16 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 #: What a paper reports of communication: the keys of its source, and of a run's number.
 _COMMUNICATED = {MEMORY: ("memory", "memory_mib"), PARAMETERS: ("params", "published_params")}
 
+#: Seeds from which bands show the interval of the mean, unless an experiment chooses.
+_FEWEST_OF_INTERVALS = 5
+
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the runs file of an experiment at a scale: see `fedstage.results.runs_file`."""
     definition = find(catalogue.experiments, experiment, "experiment")
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
-    head = {"experiment": experiment, "scale": scale, **_head(definition)}
+    head = {"experiment": experiment, "scale": scale, **_head(definition, resolved)}
     shown = {str(run.axes["method"]): canonical(run.style) for run in resolved}
     head["labels"] = {name: style.pop("label") for name, style in shown.items() if "label" in style}
     head["styles"] = {name: style for name, style in shown.items() if style}
@@ -51,7 +57,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     return {**head, "runs": runs}
 
 
-def _head(experiment: Experiment) -> Raw:
+def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
     table = experiment.table
     head: Raw = {
         "title": experiment.title,
@@ -62,10 +68,21 @@ def _head(experiment: Experiment) -> Raw:
         "over": table.over,
         "notes": table.notes or None,
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
-        "bands": experiment.figures.bands,
+        "bands": experiment.figures.bands or _bands(runs),
         "simulation": canonical(experiment.simulation),
     }
     return {key: value for key, value in head.items() if value is not None}
+
+
+def _bands(runs: Sequence[Run]) -> Bands:
+    """Return what bands show by default, the same in a whole figure.
+
+    The interval of the mean of three seeds is 2.5 deviations to each side: it would fill a panel.
+    """
+    seeds = Counter(
+        frozenset((axis, run.axes[axis]) for axis in run.axes if axis != SEED) for run in runs
+    )
+    return "interval" if min(seeds.values()) >= _FEWEST_OF_INTERVALS else "deviation"
 
 
 def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:

@@ -34,7 +34,7 @@ class Style(Settings):
 class Figures(Settings):
     """The figures of an experiment."""
 
-    bands: Bands = "interval"
-    """What bands and bars show from three seeds on: the 95 % `interval` of the mean, one standard
-    `deviation`, or nothing.
+    bands: Bands | None = None
+    """What bands and bars show from three seeds on: the 95 % `interval` of the mean (by default
+    from five seeds on), one standard `deviation` (by default of fewer), or nothing.
     """

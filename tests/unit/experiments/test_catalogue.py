@@ -281,7 +281,7 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
         "columns": ["partition.alpha"],
         "metric": "top1_accuracy",
         "also": [],
-        "bands": "interval",
+        "bands": "deviation",
         "simulation": {},
         "labels": {"fedavg": "FedAvg", "local_only": "Local training"},
         "styles": {
@@ -301,6 +301,22 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
     for described_run, run in zip(read.runs, catalogue.runs["a", "mini"], strict=True):
         ((part,),) = (candidate.parts for candidate in described_run.candidates)
         assert (part.recipe, part.length) == (run.recipe, run.length)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "given", "bands"),
+    [
+        (4, None, "deviation"),
+        (5, None, "interval"),
+        (4, "interval", "interval"),
+        (5, "none", "none"),
+    ],
+)
+def test_bands_are_intervals_from_five_seeds_on_unless_given(tmp_path, seeds, given, bands):
+    grid = {"method": ["fedavg", "local_only"], "seed": list(range(seeds))}
+    content = experiment(grid=grid, figures={"bands": given} if given else {})
+    described = describe_runs(load(tmp_path, experiments={"a": content}), "a", "default")
+    assert described["bands"] == bands
 
 
 def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):

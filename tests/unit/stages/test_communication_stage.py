@@ -137,7 +137,7 @@ def test_all_tables_say_what_is_not_reached(made):
     scaffold = next(row for row in text.splitlines() if row.startswith("| SCAFFOLD"))
     assert "(1 of 2 seeds)" in scaffold
     assert "To the accuracy" in text
-    assert "round whose top-1 accuracy is at least 70 %" in text
+    assert "round whose Top-1 accuracy is at least 70 %" in text
     assert "Fed-ET, Table 3" in text
     assert outputs["html"].read_text().count("<table>") == 2
 

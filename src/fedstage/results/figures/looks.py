@@ -31,6 +31,8 @@ PALETTE: dict[Colour, str] = {
     "wine": "#882255",
 }
 COLOURS = tuple(PALETTE.values())
+#: Colours that are near to another one.
+_SHADES: dict[Colour, Colour] = {"sky": "blue", "orange": "vermilion", "pink": "wine"}
 #: Only for methods that ask for it: others are drawn in it to stand back.
 _GREY: dict[Colour, str] = {"grey": "#767676"}
 #: Markers of matplotlib, and of Vega.
@@ -117,11 +119,13 @@ def _distinct(styles: Mapping[str, Style]) -> dict[str, Look]:
     """Return a look for each name, in their order.
 
     What a name is not given starts at its digest and goes on to what is rarest so far, so that
-    equal colours have other markers, and equal markers other dashes; what names are given counts
-    from the start.
+    equal colours have other markers, and equal markers other dashes, and that two shades of a
+    colour come last; what names are given counts from the start.
     """
     seen: Counter[Any] = Counter(
-        part for style in styles.values() for part in (style.colour, style.marker)
+        part
+        for style in styles.values()
+        for part in (style.colour, style.marker, *_hues(style.colour))
     )
     looks: dict[str, Look] = {}
     for name, style in styles.items():
@@ -132,15 +136,22 @@ def _distinct(styles: Mapping[str, Style]) -> dict[str, Look]:
             _turned(DASHES, digest >> 16),
         )
         colour, marker, dashes = min(every, key=partial(_frequency, seen))
-        given: Counter[Any] = Counter({style.colour: 1, style.marker: 1})
-        seen.update(Counter([colour, marker, dashes, *combinations((colour, marker, dashes), 2)]))
+        given = Counter([style.colour, style.marker, *_hues(style.colour)])
+        parts = (colour, marker, dashes)
+        seen.update(Counter([*parts, *_hues(colour), *combinations(parts, 2)]))
         seen.subtract(given)
         looks[name] = Look((PALETTE | _GREY)[colour], _MARKERS[marker][0], dashes)
     return looks
 
 
 def _frequency(seen: Mapping[Any, int], parts: tuple[Any, Any, Any]) -> tuple[int, ...]:
-    return tuple(seen.get(part, 0) for part in (*combinations(parts, 2), *parts))
+    every = (*combinations(parts, 2), *_hues(parts[0]), *parts)
+    return tuple(seen.get(part, 0) for part in every)
+
+
+def _hues(colour: Colour | None) -> list[tuple[str, Colour]]:
+    """Return what counts alike for all shades of a colour, nothing without a colour."""
+    return [("hue", _SHADES.get(colour, colour))] if colour else []
 
 
 def _turned(parts: Sequence[_T], start: int) -> tuple[_T, ...]:

@@ -153,8 +153,11 @@ def draw_curve(
 
 
 def _markers(points: int, position: int, lines: int) -> tuple[int, int]:
-    """Return the first point with a marker, and the step from one to the next."""
-    step = min(max(lines, -(-points // _MOST_MARKERS)), points)
+    """Return the first point with a marker, and the step from one to the next.
+
+    Each line has two markers or more, so at few points several lines have theirs.
+    """
+    step = min(max(lines, -(-points // _MOST_MARKERS)), max(1, points // 2))
     return position * max(1, step // lines) % step, step
 
 

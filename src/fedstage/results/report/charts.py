@@ -12,7 +12,7 @@ from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import FEWEST, Spread, spread_of
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.labels import METRICS
+from fedstage.results.tables.labels import head_of
 from fedstage.results.tables.runs import RUN, last_rounds
 from fedstage.settings.figures import Bands
 from fedstage.settings.scores import Metric
@@ -229,7 +229,7 @@ def _round_ticks(frame: pd.DataFrame) -> list[int]:
 
 
 def _measured(metric: Metric) -> Spec:
-    title = f"{METRICS[metric]} (%)"
+    title = head_of(metric)
     scale = {"zero": False, "nice": True}
     return {"field": "value", "type": "quantitative", "title": title, "scale": scale}
 
@@ -239,7 +239,7 @@ def _tooltip(metric: Metric, fields: Sequence[str]) -> list[Spec]:
     return [
         {"field": "line", "title": " "},
         {"field": "facet", "title": "at"},
-        {"field": "value", "title": f"{METRICS[metric]} (%)", "format": ".2f"},
+        {"field": "value", "title": head_of(metric), "format": ".2f"},
         *({"field": name, "title": titles[name]} for name in fields),
     ]
 

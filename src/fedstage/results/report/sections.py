@@ -45,7 +45,7 @@ _RESULTS = {"communication": "Communication", "costs": "Costs", "retention": "Fo
 
 def table_section(layout: Layout, source: str) -> Section:
     """Return the table, whose cells lead to the runs behind them."""
-    hint = "A number leads to the runs behind it; a head sorts the table."
+    hint = "Click a number to see its runs, a column header to sort."
     parts = [html.paragraph(f"{source} {hint}"), result_table(layout, CELL), _notes(layout.legend)]
     return Section("table", "Table", parts)
 
@@ -68,7 +68,10 @@ def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
             )
         )
     parts.append(
-        chart(last_spec(*what, looks), "Last evaluated round: a circle a seed, a bar their mean.")
+        chart(
+            last_spec(*what, looks),
+            "Last evaluated round. Each circle is one seed; the bar is their mean.",
+        )
     )
     return Section("curves", "Curves", parts)
 

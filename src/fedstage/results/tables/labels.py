@@ -13,7 +13,7 @@ from fedstage.settings.scores import Axis, Metric
 NOTHING = "–"
 METHOD = "method"
 METRICS: dict[Metric, str] = {
-    "top1_accuracy": "top-1 accuracy",
+    "top1_accuracy": "Top-1 accuracy",
     "balanced_accuracy": "balanced accuracy",
     "auc": "AUC",
 }

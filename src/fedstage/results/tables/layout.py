@@ -110,7 +110,7 @@ def describe_source(
 
     `last` has the last evaluated round of every run.
     """
-    name = METRICS[metric].removeprefix("top-1 ")
+    name = METRICS[metric].removeprefix("Top-1 ")
     roles = " and ".join(f"{role} data" for role in last["role"].unique())
     rounds = last["round"].unique()
     after = f"round {rounds[0]}" if len(rounds) == 1 else "the last evaluated round of each run"

@@ -124,7 +124,7 @@ def test_the_command_writes_a_table_for_papers_or_programs(folder, monkeypatch, 
     assert r"FedSDD & FedAvg & $\alpha$ = 0.1 & 3 & +10.17 & " in text
     assert "paired over seeds" in text
     assert "for the 4 comparisons of this table (Holm 1979)" in text
-    assert r"\caption{Tiny. Differences of top-1 accuracy (\%)" in text
+    assert r"\caption{Tiny. Differences of Top-1 accuracy (\%)" in text
     assert main([*command, "d.tex", "--metric", "loss"]) == 0
     assert "Differences of loss between" in (folder / "d.tex").read_text(encoding="utf-8")
     assert main([*command, "d.md"]) == 1

@@ -116,12 +116,16 @@ def test_methods_of_the_same_course_are_all_seen(check_print):
     (axes,) = figure.axes
     places = [x for x, _, _ in dots(axes) if x > ROUNDS]
     assert len(places) == len(set(places)) == len(methods)
-    markers = [line for line in axes.lines if line.get_marker() in MARKERS]
-    spots = [spot for line in markers for spot in map(tuple, np.asarray(line.get_xydata()))]
-    assert len(spots) == len(set(spots))
     styles = {str(line._dash_pattern) for line in curves(axes)}
     assert len(styles) == len(methods)
     check_print(figure)
+
+
+def test_two_methods_of_the_same_course_have_markers_in_turn():
+    (axes,) = draw_accuracy(runs(["aaaa", "bbbb"], seeds=(0, 1, 2)), ["method"], []).axes
+    markers = [line for line in axes.lines if line.get_marker() in MARKERS]
+    spots = [spot for line in markers for spot in map(tuple, np.asarray(line.get_xydata()))]
+    assert len(spots) == len(set(spots))
 
 
 def test_the_legend_names_the_lines_in_the_order_of_the_runs_as_they_are_drawn():

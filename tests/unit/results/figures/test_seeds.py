@@ -101,6 +101,15 @@ def test_seeds_beside_a_mean_are_within_the_axes():
     assert not any(line.get_clip_on() for line in axes.lines)
 
 
+@pytest.mark.parametrize(("points", "lines"), [(2, 5), (3, 5), (5, 5), (10, 5), (10, 3)])
+def test_each_of_several_curves_has_two_markers_or_more(points, lines):
+    some = runs(3)[lambda frame: frame["round"] <= points]
+    for turn in range(lines):
+        axes = Figure().subplots()
+        draw_curve(axes, some, "round", "score", LOOKS["a"], (turn, lines))
+        assert len(axes.lines[1].get_xdata()) >= 2
+
+
 def test_two_seeds_have_no_band_but_lines_of_their_own():
     axes = curve(2)
     assert not axes.collections

@@ -55,7 +55,7 @@ def test_lines_are_means_over_seeds_and_every_seed_is_there():
     assert [row["value"] for row in values(spec, line="FedDF", round=2)[1:]] == [20.1, 21.1]
     text = drawn(spec)
     assert "FedAvg" in text
-    assert "top-1 accuracy (%)" in text
+    assert "Top-1 accuracy (%)" in text
 
 
 def test_a_point_says_on_hover_what_it_is():

@@ -34,7 +34,7 @@ TARGETS = {
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 Victim = tuple[str, signal.Signals]
-#: Seconds after which a process is taken for hung.
+#: Seconds after which a process is considered hung.
 LIMIT = float(os.environ.get("FEDSTAGE_CHAOS_LIMIT", "240"))
 #: How snakemake says that a job has started.
 STARTED = re.compile(r"Job \d+: ")

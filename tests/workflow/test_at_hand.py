@@ -93,6 +93,7 @@ def test_scores_by_class_and_client_add_up_to_the_table(made, method):
     assert classes["accuracy"].mean() == pytest.approx(score(frame, method, "balanced_accuracy"))
     clients = results.by_client("quickstart", method, 1, folder=made.path)
     assert list(clients["client"]) == [0, 1, 2, 3]
+    assert list(clients["client_name"]) == ["0", "1", "2", "3"]  # they have none in the data
     assert clients["own_accuracy"].mean() == pytest.approx(score(frame, method, "own_mean"))
     assert clients["accuracy"].mean() == pytest.approx(score(frame, method))
     assert clients["model"].nunique() == (4 if method in ("local_only", "in_8_bits") else 1)

@@ -57,7 +57,7 @@ def test_a_key_that_config_yaml_has_twice_is_refused(project):
     run = project.call("--dry-run")
     assert run.code == 1
     assert "config.yaml: line" in run.output
-    assert "key 'targets' is also in line" in run.output
+    assert "duplicate key 'targets' (first used in line" in run.output
 
 
 def test_what_is_simulated_belongs_to_the_definition(project):

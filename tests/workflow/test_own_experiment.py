@@ -52,4 +52,4 @@ def test_tests_are_collected_without_data_and_skip_what_needs_them(tmp_path):
     valid = "experiments/test_catalogue.py::test_shipped_configuration_and_experiments_are_valid"
     told = pytest_in_copy(f"tests/unit/{valid}")
     assert "1 skipped" in told
-    assert "mine/default, method fedavg: clients: missing, and no data folder" in told
+    assert "mine/default, method fedavg: clients: not given, and no data folder" in told

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from fedstage import results
+
 pytestmark = pytest.mark.workflow
 
 REPOSITORY = Path(__file__).parents[2]
@@ -84,6 +86,16 @@ def test_each_centre_and_class_has_its_accuracy_by_name(patients):
     assert tested["accuracy"].nunique() > 1
     text = (project.path / "results/clients/patients/default.md").read_text()
     assert all(f"| {name} " in text for name in ("Basel", "Bern", "Chur", "Geneva", "ill", "well"))
+
+
+def test_the_names_are_in_results_at_hand(patients, monkeypatch):
+    project, _ = patients
+    monkeypatch.setenv("FEDSTAGE_DATA", str(project.path / "data"))
+    clients = results.by_client("patients", "fedavg", 0, folder=project.path)
+    assert list(clients["client"]) == [0, 1, 2, 3]
+    assert list(clients["client_name"]) == ["Basel", "Bern", "Chur", "Geneva"]
+    classes = results.by_class("patients", "fedavg", 0, folder=project.path)
+    assert list(classes["class_name"]) == ["ill", "well"]
 
 
 def test_the_model_learns(patients):

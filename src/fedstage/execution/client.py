@@ -10,7 +10,7 @@ The environment configures the client, and the pool that it starts:
     FEDSTAGE_SOURCE   fingerprint of the source of the plan; a pool of another source retires
     FEDSTAGE_WORKERS          workers that compute without GPU; by default one a core
     FEDSTAGE_WORKERS_PER_GPU  workers on each GPU; by default one
-    FEDSTAGE_TIMEOUT          seconds after which a stage is taken for hung; by default a day
+    FEDSTAGE_TIMEOUT          seconds after which a stage is considered hung; by default a day
     CUDA_VISIBLE_DEVICES      the GPUs that the pool gives to its workers; by default all
 """
 

@@ -113,9 +113,9 @@ def _check_twice(where: str, axis: str, values: list[Any]) -> None:
     full = [plain(axis.rpartition(".")[2], value) for value in values]
     for place, value in enumerate(full):
         if value in full[:place]:
-            raise FedstageError(
-                f"{where}: {values[place]!r} stands there {full.count(value)} times; leave one"
-            )
+            count = full.count(value)
+            times = "twice" if count == 2 else f"{count} times"
+            raise FedstageError(f"{where}: {values[place]!r} is listed {times}; keep one")
 
 
 def _check_names(where: str, table: Table, axes: list[str], allowed: set[str]) -> None:

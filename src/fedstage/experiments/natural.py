@@ -62,12 +62,12 @@ def _count(where: str, data: Data, folder: Path | None) -> int:
         return data.centres
     if data.clients_in is None:
         raise FedstageError(
-            f"{where}: clients: missing; how many data = {data.name} has depends on its settings, "
-            "give a number and the stage partition names the right one"
+            f"{where}: clients: not given; how many data = {data.name} has depends on its "
+            "settings, give a number and the stage partition names the right one"
         )
     if folder is None:
         raise UncountedClients(
-            f"{where}: clients: missing, and no data folder to count them in; set data_folder in "
+            f"{where}: clients: not given, and no data folder to count them in; set data_folder in "
             "config.yaml or FEDSTAGE_DATA, or give clients"
         )
     counting = import_module(f"fedstage.{data.clients_in}")  # pyarrow, for this alone
@@ -75,6 +75,6 @@ def _count(where: str, data: Data, folder: Path | None) -> int:
         count: int = counting.count_clients(data, folder)
     except FedstageError as error:
         raise UncountedClients(
-            f"{where}: clients: missing, and not to be counted: {error}"
+            f"{where}: clients: not given, and cannot be counted: {error}"
         ) from None
     return count

@@ -16,6 +16,7 @@ def check_secure(
         return
     if seen := exposed(predicting(recipe, length)):
         raise FedstageError(
-            f"{where}: aggregation.secure: stage {seen.stage} reads {seen.file}, which is of a "
-            "single client or of each by itself: only for methods whose server needs sums alone"
+            f"{where}: aggregation.secure: stage {seen.stage} reads {seen.file}, which contains "
+            "individual client data; secure aggregation requires methods whose server needs only "
+            "sums"
         )

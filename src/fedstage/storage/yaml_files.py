@@ -140,8 +140,8 @@ def _check_node(node: yaml.Node, path: Path) -> None:
             other = first.setdefault((key.tag, str(key.value)), key)
             if other is not key:
                 raise FedstageError(
-                    f"{path}: line {key.start_mark.line + 1}: key {key.value!r} is also in line "
-                    f"{other.start_mark.line + 1}, once is allowed"
+                    f"{path}: line {key.start_mark.line + 1}: duplicate key {key.value!r} (first "
+                    f"used in line {other.start_mark.line + 1})"
                 )
     elif isinstance(node, yaml.ScalarNode):
         number = node.tag.endswith((":int", ":float")) and not node.style

@@ -637,15 +637,16 @@ SIZE_FAULTS = [
     at("b:data", {"digits": {"split_seed": -(2**70)}}, "data.split_seed = -118", "greater than"),
     at_all(
         {"b:seed": REMOVED, "e:grid": {"method": ["fedavg"], "seed": [0, 1, 0]}},
-        "e/default: grid.seed: 0 stands there 2 times; leave one",
+        "e/default: grid.seed: 0 is listed twice; keep one",
     ),
-    at("e:grid", {"method": ["fedavg", "fedavg"]}, "grid.method: 'fedavg' stands there 2 times"),
+    at("e:grid", {"seed": [0, 1, 0, 0]}, "grid.seed: 0 is listed 3 times; keep one"),
+    at("e:grid", {"method": ["fedavg", "fedavg"]}, "grid.method: 'fedavg' is listed twice"),
     at_all(
         {
             "e:grid": {"method": ["fedavg"], "model": ["cnn_small", {"name": "cnn_small"}]},
             "e:table": {"rows": ["method", "model"]},
         },
-        "grid.model: {'name': 'cnn_small'} stands there 2 times",
+        "grid.model: {'name': 'cnn_small'} is listed twice",
     ),
     at(
         "e:table", {"rows": ["method"], "columns": ["method"]}, "'method' is among rows and columns"
@@ -1440,7 +1441,7 @@ BAD_CONFIGURATIONS = [
             "b:partition": "natural",
             "b:clients": REMOVED,
         },
-        "clients: missing",
+        "clients: not given",
     ),
     at(
         "b:data",
@@ -1525,7 +1526,7 @@ BAD_CONFIGURATIONS = [
     in_file("title: [a\nb: {", "not valid YAML", "line 2"),
     in_file(
         "title: F\nbase:\n  rounds: 8\n  seed: 0\n  rounds: 9\nscales: {default: {}}\n",
-        "line 5: key 'rounds' is also in line 3",
+        "line 5: duplicate key 'rounds' (first used in line 3)",
     ),
     in_file("title:\n\t- a", "not valid YAML", "line 2"),
     in_file("- a\n", "must be a mapping"),
@@ -1564,7 +1565,7 @@ BAD_CONFIGURATIONS = [
     in_file("fedavg: {", "not valid YAML", name="methods.yaml"),
     in_file(
         "fedavg: {local: fedavg}\nfedavg: {local: scaffold}",
-        "line 2: key 'fedavg' is also in line 1",
+        "line 2: duplicate key 'fedavg' (first used in line 1)",
         name="methods.yaml",
     ),
     in_file("- fedavg", "must be a mapping", name="methods.yaml"),

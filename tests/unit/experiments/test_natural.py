@@ -76,15 +76,19 @@ def test_clients_of_images_are_counted_in_their_training_files(tmp_path):
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (TABLE | {"client_column": "who"}, "data.client_column = 'who': no such column"),
+        (
+            TABLE | {"client_column": "who"},
+            "data.client_column = 'who': no such column",
+        ),
+        (TABLE | {"folder": "yours"}, "not given, and cannot be counted: "),
         (TABLE | {"folder": "yours"}, "yours: no such folder"),
-        ({"name": "sent140"}, "clients: missing; how many data = sent140 has"),
+        ({"name": "sent140"}, "clients: not given; how many data = sent140 has"),
     ],
 )
 def test_clients_that_cannot_be_counted(folder, data, told):
     with pytest.raises(FedstageError) as caught:
         with_clients("here", settings(data), folder)
-    assert str(caught.value).startswith("here: clients: missing")
+    assert str(caught.value).startswith("here: clients: not given")
     assert told in str(caught.value)
 
 

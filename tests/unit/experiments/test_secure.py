@@ -71,7 +71,10 @@ def test_students_of_averaged_models_may_use_it():
 def test_the_stage_and_the_file_of_single_clients_are_named(method, stage, file):
     message = refused(method)
     assert f"aggregation.secure: stage {stage} reads results/" in message
-    assert f"{file}, which is of a single client or of each by itself" in message
+    assert message.endswith(
+        f"{file}, which contains individual client data; secure aggregation requires methods whose "
+        "server needs only sums"
+    )
 
 
 def test_one_shot_methods_read_the_models_of_single_clients():

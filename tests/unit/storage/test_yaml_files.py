@@ -30,9 +30,9 @@ def test_keys_of_other_types_are_other_keys(written):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: 1\nb: 2\na: 3\n", "line 3: key 'a' is also in line 1, once is allowed"),
-        ("a:\n  - {b: 1, b: 2}\n", "line 2: key 'b' is also in line 2"),
-        ("a:\n  b: {c: 1}\n  b: {d: 1}\n", "line 3: key 'b' is also in line 2"),
+        ("a: 1\nb: 2\na: 3\n", "line 3: duplicate key 'a' (first used in line 1)"),
+        ("a:\n  - {b: 1, b: 2}\n", "line 2: duplicate key 'b' (first used in line 2)"),
+        ("a:\n  b: {c: 1}\n  b: {d: 1}\n", "line 3: duplicate key 'b' (first used in line 2)"),
         ("rounds: 1:30\n", "line 1: 1:30: YAML 1.1 and 1.2 read different numbers"),
         ("a: 1\nrounds: 010\n", "line 2: 010: YAML 1.1 and 1.2 read different numbers"),
         ("time: 1:30.5\n", "line 1: 1:30.5: YAML 1.1 and 1.2 read different numbers"),

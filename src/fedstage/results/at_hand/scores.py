@@ -27,6 +27,7 @@ from fedstage.results.at_hand.models import (
     scored_samples,
 )
 from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
+from fedstage.results.figures.names import name_of, read_names
 from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.scores import by_own_mix, score
@@ -56,19 +57,20 @@ def by_class(
     Returns
     -------
     pandas.DataFrame
-        Columns `model` (``global_model``, the name of an ensemble, ``client_3``, ...), `class`,
-        `samples` (of the class, among those that the run is scored on) and `accuracy` (in percent,
-        NaN without samples).
+        Columns `model` (``global_model``, the name of an ensemble, ``client_3``, ...), `class` (its
+        number), `class_name` (in the data, or the number), `samples` (of the class, among those
+        that the run is scored on) and `accuracy` (in percent, NaN without samples).
     """
     run, part = _found(target, method, seed, at, Path(folder))
     images, labels = scored_samples(run, part, Path(folder))
+    names = read_names([run]).classes
     rows = []
     for name, logits in _final_logits(run, part, images, Path(folder)):
         counts = torch.bincount(labels, minlength=logits.shape[1])
         accuracies = score(logits, labels).by_class
         pairs = enumerate(zip(counts.tolist(), accuracies.tolist(), strict=True))
-        rows += [(name, label, count, accuracy) for label, (count, accuracy) in pairs]
-    return pd.DataFrame(rows, columns=["model", "class", "samples", "accuracy"])
+        rows += [(name, label, name_of(label, names), *measured) for label, measured in pairs]
+    return pd.DataFrame(rows, columns=["model", "class", "class_name", "samples", "accuracy"])
 
 
 def by_client(
@@ -86,11 +88,12 @@ def by_client(
     Returns
     -------
     pandas.DataFrame
-        Columns `client`, `model` (the client's own where there is one a client), `samples` (that
-        the client trains on), `accuracy` (of the model on the samples that the run is scored on)
-        and `own_accuracy`, both in percent: on the client's own test samples, NaN if it has none;
-        where test samples belong to no client, on all of them, with classes weighted by the
-        client's own mix (NaN if none of its classes is among them).
+        Columns `client` (its number), `client_name` (in the data, or the number), `model` (the
+        client's own where there is one a client), `samples` (that the client trains on), `accuracy`
+        (of the model on the samples that the run is scored on) and `own_accuracy`, both in percent:
+        on the client's own test samples, NaN if it has none; where test samples belong to no
+        client, on all of them, with classes weighted by the client's own mix (NaN if none of its
+        classes is among them).
     """
     run, part = _found(target, method, seed, at, Path(folder))
     images, labels = scored_samples(run, part, Path(folder))
@@ -99,6 +102,7 @@ def by_client(
     predicted = dict(_final_logits(run, part, images, Path(folder)))
     scores = {name: score(logits, labels) for name, logits in predicted.items()}
     (only, *others) = scores
+    names = read_names([run]).clients
     rows = []
     for client in sorted(counts):
         name = f"client_{client}" if others else only
@@ -108,8 +112,9 @@ def by_client(
             found = accuracy_on_own(predicted[name], labels, owners, client)
             own = found[0] if found else None
         own = math.nan if own is None else own
-        rows.append((client, name, sum(counts[client].values()), scores[name].accuracy, own))
-    columns = ["client", "model", "samples", "accuracy", "own_accuracy"]
+        measured = (sum(counts[client].values()), scores[name].accuracy, own)
+        rows.append((client, name_of(client, names), name, *measured))
+    columns = ["client", "client_name", "model", "samples", "accuracy", "own_accuracy"]
     return pd.DataFrame(rows, columns=columns)
 
 

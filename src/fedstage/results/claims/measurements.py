@@ -42,7 +42,7 @@ def values_of_table(
         place = tuple("none" if pd.isna(part) else as_text(part) for part in key)
         if place in values:
             run = show_point(dict(zip(names, place, strict=True)))
-            raise FedstageError(f"measurements: {run}: is there twice, once is allowed")
+            raise FedstageError(f"measurements: {run}: is listed twice; keep one")
         values[place] = float(value)
     keys = [tuple(as_text(run.settings[name]) for name in names) for run in experiment.runs]
     return {i: values[key] for i, key in enumerate(keys) if key in values}

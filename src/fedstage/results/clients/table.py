@@ -21,15 +21,15 @@ _HEADS = {
 }
 NOTES = {
     TEST: (
-        "**accuracy on own test samples**: on the client's own test samples (%), of which there "
-        "are so many."
+        "**accuracy on own test samples**: accuracy on each client's own test samples (%), and "
+        "their number."
     ),
     OWN_MIX: (
         "**estimate by own mix of classes**: accuracy on all test samples, which have no client, "
         "each class weighted by the client's training samples of it (%)."
     ),
     VALIDATION: "**accuracy on own validation samples**: on the client's own, set aside (%).",
-    CLASS: "Accuracy on the test samples of a class (%), of which there are so many.",
+    CLASS: "Accuracy on the test samples of each class (%), and their number.",
 }
 
 #: What the cells of a client or class show, by its number, by the heads of columns.

@@ -61,7 +61,7 @@ def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataF
             )
     repeated = frame.loc[frame["round"].duplicated(), "round"]
     if len(repeated):
-        raise FedstageError(f"{path}: round = {repeated.iloc[0]}: is there twice, once is allowed")
+        raise FedstageError(f"{path}: round = {repeated.iloc[0]}: is listed twice; keep one")
     return frame.sort_values("round", ignore_index=True)
 
 

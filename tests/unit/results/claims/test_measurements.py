@@ -92,5 +92,6 @@ def test_a_table_without_a_column_or_with_a_row_twice_is_told():
         values_of_table(timings(), experiment(), "minutes")
     with pytest.raises(FedstageError, match=r"^measurements: participants: no such column"):
         values_of_table(timings().drop(columns="participants"), experiment(), "seconds")
-    with pytest.raises(FedstageError, match="method = feddf, seed = 0, participants = 8: is there"):
+    told = "method = feddf, seed = 0, participants = 8: is listed twice; keep one"
+    with pytest.raises(FedstageError, match=told):
         values_of_table(timings(seed=[0, 0, 0]), experiment(), "seconds")

@@ -10,10 +10,12 @@ from fedstage.settings.suggestions import suggest
 
 #: Settings, and axes of the grid, whose values are names of methods.
 _OF_METHODS = ("method", "start", LIKE)
+#: How many unused methods a line names.
+_FEW = 5
 
 
 def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield a line for each method that an experiment's file has and no run of it uses.
+    """Yield a line for the methods that an experiment's file has and no run of it uses.
 
     Such as a misspelt change of a method. It counts whether a run starts from the method, or from
     one that is `like` it, and whether an experiment that is `like` this one does.
@@ -26,10 +28,20 @@ def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> I
         if heirs is None:
             continue
         used = used.union(*(_used(sources.library, heir) for heir in heirs.values()))
+        unused: dict[str, list[str]] = {}
         for method, place in suspects.items():
             if method not in used:
-                meant = _meant(method, {*sources.library, *used})
-                yield f"{name}{place}: methods.{method}: no run uses it{meant}"
+                unused.setdefault(place, []).append(method)
+        for place, methods in unused.items():
+            yield f"{name}{place}: {_told(methods, {*sources.library, *used})}"
+
+
+def _told(methods: Sequence[str], known: Collection[str]) -> str:
+    """Return what is told of unused methods: of one also what it may have meant."""
+    if len(methods) == 1:
+        return f"methods.{methods[0]}: no run uses it{_meant(methods[0], known)}"
+    more = f" and {len(methods) - _FEW} more" if len(methods) > _FEW else ""
+    return f"methods: no run uses {', '.join(methods[:_FEW])}{more}"
 
 
 def _written(own: Experiment) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTED = re.findall(
-    r"^\| ([^|]+) \| `snakemake --cores all (\S+/smoke)` \|",
+    r"^\| ([^|]+) \| `uv run snakemake --cores all (\S+/smoke)` \|",
     (ROOT / "workflow/docs/experiments.md").read_text("utf-8"),
     re.MULTILINE,
 )

@@ -49,6 +49,11 @@ def test_a_misspelt_method_is_told_with_what_was_meant(tmp_path):
     ]
 
 
+def test_many_are_told_in_one_line(tmp_path):
+    methods = dict.fromkeys("abcdefg", PROX)
+    assert told(tmp_path, methods) == ["one: methods: no run uses a, b, c, d, e and 2 more"]
+
+
 def test_so_is_that_of_a_scale(tmp_path):
     scales = {"default": None, "mini": {"methods": {"fedprx": PROX}}}
     assert told(tmp_path, {}, scales=scales) == [

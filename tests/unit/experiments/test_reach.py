@@ -1,25 +1,12 @@
 """Base settings that no run has are refused, in one line."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from tests.shared.experiments import BASE, METHODS
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 
-METHODS = (Path(__file__).parents[3] / "workflow/methods.yaml").read_text()
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "participants": 2,
-    "aggregator_fraction": 0.1,
-    "model": "cnn_small",
-    "rounds": 1,
-    "seed": 0,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-}
 MOMENTUM = {"client": {**BASE["client"], "momentum": 0.5}}  # FedNova has 0.9, FedAvg none
 #: FENS has 500 rounds in the library of methods.
 DEAD = {"aggregator_training": {"federated": {"rounds": 50}}}

@@ -1,26 +1,13 @@
 """Settings of an experiment's file that no run reads are told, in one line."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from tests.shared.experiments import BASE_WITH_SERVER as BASE
+from tests.shared.experiments import METHODS
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.unread import unread_settings
 
-METHODS = (Path(__file__).parents[3] / "workflow/methods.yaml").read_text()
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "participants": 2,
-    "aggregator_fraction": 0.1,
-    "model": "cnn_small",
-    "rounds": 1,
-    "seed": 0,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 5, "batch_size": 16, "learning_rate": 0.05},
-}
 FORGET = {"forget": [1]}
 UNREAD = "one{}: base.forget: no run reads it, as none is one_shot".format
 GENERATOR = {"generator": {"cvae": {"samples": 9}}, "public": "generated"}

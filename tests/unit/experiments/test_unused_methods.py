@@ -1,27 +1,13 @@
 """Methods of an experiment's file that no run uses are told, in one line."""
 
-from pathlib import Path
-
 import pytest
 import yaml
-from tests.shared.experiments import experiments
+from tests.shared.experiments import BASE_WITH_SERVER as BASE
+from tests.shared.experiments import METHODS, experiments
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.unused_methods import unused_methods
 
-METHODS = (Path(__file__).parents[3] / "workflow/methods.yaml").read_text()
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "participants": 2,
-    "aggregator_fraction": 0.1,
-    "model": "cnn_small",
-    "rounds": 1,
-    "seed": 0,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 5, "batch_size": 16, "learning_rate": 0.05},
-}
 PROX = {"local": {"fedprox": {"mu": 1.0}}}
 
 CELL = {"at": {"method": "fedavg"}, "settings": {"start": "own"}}

@@ -8,6 +8,7 @@ A worker sees one GPU, or none, for all its life. The settings limit how many sh
 waits until there is room at a place where it may run, and others may overtake it meanwhile.
 """
 
+import gc
 import os
 import selectors
 import signal
@@ -83,6 +84,7 @@ def warm_up() -> None:
             find_stage(name)
     load_project_plugins()
     look_at_imports(began)
+    gc.freeze()  # workers neither search what is imported for garbage nor copy it
 
 
 def as_a_worker() -> None:

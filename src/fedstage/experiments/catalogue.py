@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,8 +67,13 @@ class Catalogue:
     published_communication: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
     sources: Sources = field(compare=False)
-    folders: dict[str, Any]  # the settings that each is named after, by its path
     choices: dict[str, Run]
+
+    @cached_property
+    def folders(self) -> dict[str, Any]:
+        """The settings that each folder is named after, by its path; takes long with many runs."""
+        every = (run for runs in self.runs.values() for run in runs)
+        return settings_of_folders(part.recipe for run in every for part in run.trained())
 
 
 def load_catalogue(
@@ -95,9 +100,9 @@ def load_catalogue(
     arguments = with_scales(arguments, every)
     names = named_experiments(checked, every, arguments)
     catalogue = resolve_all(checked, folder, names)
-    known = {*catalogue.choices, *(path.split("/")[2] for path in catalogue.folders)}
     files = re.findall(r"\bresults/(\w+)/([^/\s'\"]+)", arguments)
-    if all(folder in known for kind, folder in files if kind in OF_SETTINGS):
+    named = {folder for kind, folder in files if kind in OF_SETTINGS} - catalogue.choices.keys()
+    if not named or named <= {path.split("/")[2] for path in catalogue.folders}:
         return catalogue
     return resolve_sound(checked, folder, every, names)
 
@@ -189,7 +194,6 @@ def resolve_all(
     for name, experiment in experiments.items():
         check_goal(name, experiment.communication.reach, grids[name])
     every = [run for resolved in runs.values() for run in resolved]
-    recipes = [part.recipe for run in every for part in run.trained()]
     choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
     return Catalogue(
@@ -201,7 +205,6 @@ def resolve_all(
         communicated,
         claims,
         sources,
-        settings_of_folders(recipes),
         choices,
     )
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue, load_methods, metrics_of, resolve_all
+from fedstage.experiments.catalogue import (
+    Catalogue,
+    load_methods,
+    metrics_of,
+    resolve_all,
+    resolve_sound,
+)
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.links import folder_of
 from fedstage.plan.graph import Stage
@@ -146,7 +152,7 @@ def _name(choice: Any) -> str:
 
 def _experiments(config: Config, folder: Path) -> Listing:
     """Return all experiments, with the number of runs at each scale."""
-    catalogue = resolve_all(config, folder)
+    catalogue = resolve_sound(config, folder, experiment_names(config, folder), ())
     rows = []
     for name, experiment in catalogue.experiments.items():
         counts = {scale: len(catalogue.runs[name, scale]) for scale in experiment.scales}

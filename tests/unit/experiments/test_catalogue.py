@@ -20,6 +20,7 @@ from fedstage.experiments.catalogue import (
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
+from fedstage.experiments.listing import listing
 from fedstage.plan import data_files
 from fedstage.plan.graph import behind, name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
@@ -434,6 +435,14 @@ def test_a_broken_experiment_blocks_only_what_needs_it(tmp_path, capsys):
     assert "broken.yaml: title = 1: " in line
     with pytest.raises(FedstageError, match="unknown; use one of a"):
         loaded(tmp_path, "", ["nonsuch"])
+
+
+def test_experiments_are_listed_without_broken_ones(tmp_path, capsys):
+    loaded(tmp_path, "")
+    (tmp_path / "config.yaml").write_text("targets: [b]")
+    _, rows = listing("experiments", None, tmp_path / "config.yaml", tmp_path / "workflow")
+    assert [row[0] for row in rows] == ["b", "like_b"]
+    assert "broken.yaml: title = 1: " in capsys.readouterr().err
 
 
 def test_a_broken_experiment_does_not_block_cells_and_bases_of_others(tmp_path):

@@ -1,6 +1,5 @@
 """The experiments of the repository, without what only data of one's own could complete."""
 
-import gc
 from functools import cache
 from pathlib import Path
 
@@ -53,7 +52,6 @@ def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:
         uncounted = {name: reason for name in names if (reason := _uncounted(config, name))}
         kept = [name for name in names if name not in uncounted]
         found = resolve_all(config, WORKFLOW, kept), uncounted
-    gc.freeze()  # statsmodels collects garbage at each correction: half a second with a catalogue
     return found
 
 

@@ -53,12 +53,11 @@ def test_methods_have_a_label_and_their_parts():
 
 def test_experiments_have_their_scales_and_runs(monkeypatch):
     names = ["quickstart", "fedsdd_table5"]
-    catalogue = module.resolve_all
 
-    def some(config, folder):
-        return catalogue(config, folder, names)
+    def some(config, folder, *_):
+        return module.resolve_all(config, folder, names)
 
-    monkeypatch.setattr(module, "resolve_all", some)
+    monkeypatch.setattr(module, "resolve_sound", some)
     listed = rows("experiments")
     assert set(listed) == set(names)
     assert listed["quickstart"]["runs at each scale"] == "default 40"

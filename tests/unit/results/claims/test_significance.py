@@ -1,8 +1,10 @@
 from math import inf
 
+import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests
 
-from fedstage.results.claims.significance import holm, p_outside, p_within
+from fedstage.results.claims.significance import corrected, holm, p_outside, p_within
 from fedstage.results.intervals import confidence_interval
 
 #: t = 2 / (1 / sqrt(3)) = 3.4641 with 2 degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2).
@@ -41,3 +43,12 @@ def test_holms_correction():
     assert holm([0.02, 0.01, 0.9, 0.022]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize("by", ["holm", "fdr_bh"])
+def test_corrections_are_those_of_statsmodels(by):
+    random = np.random.default_rng(0)
+    for size in (1, 2, 7, 40):
+        p_values = [float(p) for p in random.uniform(size=size).round(1) ** 3]  # some are equal
+        assert corrected(p_values, by) == pytest.approx(multipletests(p_values, method=by)[1])
+    assert corrected([], by) == []

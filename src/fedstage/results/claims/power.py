@@ -1,8 +1,10 @@
 """How many seeds would decide a claim, from the deviation over the seeds at hand."""
 
 from collections.abc import Sequence
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, sqrt
 from statistics import fmean, stdev
+
+from scipy import stats
 
 from fedstage.results.claims.effects import Effect, stated_range
 from fedstage.results.claims.looks import nominal_level
@@ -64,11 +66,10 @@ def seeds_for(size: float, level: float, power: float = POWER) -> int | None:
 
 
 def _power(size: float, n: int, level: float) -> float:
-    # Only undecided claims need it, and the import takes seconds.
-    from statsmodels.stats.power import TTestPower
-
-    power = float(TTestPower().power(abs(size), n, level))
-    return 1.0 if isnan(power) else power  # beyond the noncentralities that scipy computes
+    """Return how probably a two-sided t-test of n values finds a mean of `size` deviations."""
+    critical, shift = stats.t.isf(level / 2, n - 1), size * sqrt(n)
+    found = stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift)
+    return 1.0 if isnan(found) else float(found)  # beyond the noncentralities that scipy computes
 
 
 def _distance(claim: Claim, value: float) -> float:

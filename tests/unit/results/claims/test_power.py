@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from scipy import stats
 
 from fedstage.results.claims.comparisons import Cell
@@ -26,6 +27,14 @@ def test_textbook_numbers():
     assert [seeds_for(size, 0.05) for size in (0.5, 0.8, 0.2)] == [34, 15, 199]
     assert seeds_for(100.0, 0.05) == 2
     assert seeds_for(1e-4, 0.05) is None
+
+
+def test_powers_are_those_of_statsmodels():
+    reference = pytest.importorskip("statsmodels.stats.power")
+    for size in (0.1, 0.7, 3.0):
+        n = seeds_for(size, 0.01)
+        powers = [reference.TTestPower().power(size, seeds, 0.01) for seeds in (n - 1, n)]
+        assert powers[0] < 0.8 <= powers[1]
 
 
 def test_the_number_is_what_simulated_tests_need():

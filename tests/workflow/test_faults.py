@@ -102,6 +102,15 @@ def test_bad_data_is_told_before_any_training(project):
             "results/tables/tyni/default.md",
             "fedstage: tyni/default: no such experiment and scale; did you mean 'tiny/default'?",
         ),
+        (
+            "results/tables/tiny/defalt.md",
+            "fedstage: tiny/defalt: no such experiment and scale; did you mean 'tiny/default'?",
+        ),
+        (
+            "results/tabels/tiny/default.md",
+            "fedstage: results/tabels/tiny/default.md: no experiment, rule or file of this name; "
+            "did you mean 'results/tables/tiny/default.md'?",
+        ),
     ],
 )
 def test_an_unknown_target_is_told_with_what_was_meant(project, target, told):

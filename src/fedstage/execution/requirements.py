@@ -43,14 +43,14 @@ def check_packages(settings: Settings) -> None:
     Raises
     ------
     FedstageError
-        Naming the extra that installs it.
+        Naming the extra that installs it, if there is one.
     """
     for needing, package in needed_packages(settings):
         if find_spec(package) is None:
-            extra = EXTRAS.get(package, package)
+            extra = EXTRAS.get(package)  # a plugin's package has none
+            it = f"the extra {extra}: uv sync --extra {extra}" if extra else "it"
             raise FedstageError(
-                f"{needing}: needs the package {package}, which is not installed; install the "
-                f"extra {extra}: uv sync --extra {extra}"
+                f"{needing}: needs the package {package}, which is not installed; install {it}"
             )
 
 

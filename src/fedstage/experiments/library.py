@@ -144,7 +144,7 @@ def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experime
 
 
 def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
-    """Merge an experiment with all that the one that it extends has, what this inherits included."""
+    """Merge an experiment with all that the one has which it extends, inherited or its own."""
     experiment = read(name)
     if experiment.like is None:
         return experiment

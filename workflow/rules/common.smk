@@ -188,21 +188,18 @@ def of_runs(*keys):
 
 
 def participants(wildcards):
-    """Return the participants of runs where they count, and what chooses among candidates.
-
-    How many samples each client has goes with them.
-    """
+    """Return the participants of runs where they count, and how many samples each client has."""
     tried = [one for run in described(wildcards, "runs")["runs"] for one in run["candidates"]]
     tables = [path for one in tried for path in one.get("participants", [])]
-    others = of_runs("chosen", "partition", "info")(wildcards)
+    others = of_runs("partition", "info")(wildcards)
     return list(dict.fromkeys([*tables, *others])) if tables else []
 
 
 def retention(wildcards):
-    """Return measures of forgetting, their samples, and what chooses among candidates."""
+    """Return measures of forgetting, and their samples."""
     measures = of_runs("retention")(wildcards)
     right = [path.job.files["right"] for path in measures]
-    return [*measures, *right, *of_runs("chosen")(wildcards)]
+    return [*measures, *right]
 
 
 def described(wildcards, what):

@@ -70,6 +70,7 @@ onstart:
     lift_rate_limit(workflow.scheduler)
     stop_in_a_thread(workflow.scheduler)
     stop_at_bad_data(workflow.scheduler)
+    stop_without_data()
     show_size()
 
 

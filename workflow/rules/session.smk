@@ -9,6 +9,7 @@ from fedstage.execution.faults import count_failed, faults
 from fedstage.execution.internals import lift_rate_limit, note_interrupts
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
 from fedstage.execution.requirements import missing_data
+from fedstage.execution.runs import note_run
 from fedstage.experiments.counted_twice import counted_twice
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
@@ -55,6 +56,12 @@ def missing():
     folders = sorted(str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset")
     place = default_folder()
     return missing_data([found("folders", one) for one in folders], place and FOLDER / place)
+
+
+def note_process():
+    """Note until the end that this process works here, for calls that find the folder locked."""
+    for log in workflow.logger_manager.get_logfile():
+        atexit.register(note_run(Path(log).absolute()).unlink, missing_ok=True)
 
 
 def stop_without_data():

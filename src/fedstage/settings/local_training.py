@@ -23,7 +23,11 @@ class LocalTraining(Choice):
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
-    functions: ClassVar[tuple[str, ...]] = ("Trainer",)
+    functions: ClassVar[Mapping[str, tuple[str, ...]]] = {"Trainer": ("settings",)}
+    declared_by: ClassVar[Mapping[str, str]] = {
+        "next_state": "keeps_state",
+        "objective": "own_loss",
+    }
     needs: ClassVar[Needs] = {
         "history": (Trait.STATISTICS,),
         "judged": (Trait.VALIDATION,),

@@ -181,14 +181,14 @@ class Choice(Settings):
     `room` is the package, below `fedstage`, that implements this kind, and `module` the
     alternative's module there, by default of the alternative's name. A plugin implements its
     alternatives in the module of their settings. `functions` are what a module of this kind must
-    define, and `declared_by` what its settings must declare where a class among these overrides a
+    define, and `declared` what its settings must declare where a class among these overrides a
     hook.
     """
 
     room: ClassVar[str]
     module: ClassVar[str] = ""
     functions: ClassVar[Functions] = {}
-    declared_by: ClassVar[Mapping[str, str]] = {}
+    declared: ClassVar[Mapping[str, str]] = {}
     name: str
 
     @classmethod

@@ -217,7 +217,7 @@ def faults_of(kind: type[Choice], home: ModuleType) -> Iterator[str]:
     for name, arguments in kind.functions.items():
         part = getattr(home, name)
         if isinstance(part, type):
-            yield from hook_faults(part, kind, kind.declared_by)
+            yield from hook_faults(part, kind, kind.declared)
         if fault := misfit(name, part, arguments):
             yield fault
 

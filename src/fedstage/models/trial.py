@@ -58,7 +58,7 @@ def _samples(settings: Model, shape: tuple[int, ...]) -> torch.Tensor | None:
 
 
 def _more(model: nn.Module, settings: Model) -> int:
-    """Return the number of outputs behind those of the classes."""
+    """Return the number of outputs behind one a class."""
     more = settings.more_outputs
     return prototypes_of(model).shape[1] if more == "features" else more
 

@@ -119,7 +119,7 @@ def test_residual_branches_with_norms_are_not_damped():
 
 
 def test_a_module_without_a_rule_is_an_error():
-    with pytest.raises(FedstageError, match="^mine: Bilinear: no initialisation of this layer is"):
+    with pytest.raises(FedstageError, match=r"^mine: Bilinear: no initialisation of this layer is"):
         initialise(nn.Sequential(nn.Bilinear(2, 2, 2)), torch_generator(0), "mine")
 
 

@@ -1,10 +1,13 @@
 """Values that are chosen on validation samples: which jobs that takes, and what is passed on."""
 
 import json
+from typing import get_args
 
 import pytest
 import yaml
 
+from fedstage.plan.stages import RESULTS
+from fedstage.settings.experiments import Result
 from fedstage.storage.tables import load_table
 
 pytestmark = pytest.mark.workflow
@@ -18,12 +21,13 @@ def one_round(**choose):
 
 @pytest.fixture
 def configured(project):
-    def configure(rows, **base):
+    def configure(rows, results=("table",), **base):
         project.configure(**base)
         path = project.path / "config.yaml"
         config = yaml.safe_load(path.read_text())
         config["experiments"]["tiny"]["methods"] = rows
         config["experiments"]["tiny"]["grid"] = {"method": list(rows)}
+        config["experiments"]["tiny"]["results"] = list(results)
         path.write_text(yaml.safe_dump(config))
         return project
 
@@ -62,3 +66,11 @@ def test_choices_are_the_same_in_segments(configured):
     assert run.jobs["choice"] == 1
     assert run.jobs["evaluation"] == 2 * 3
     assert sum(count for job, count in run.jobs.items() if job.startswith("segment_")) == 3
+
+
+def test_all_that_presents_chosen_runs_may_read_every_file_that_it_reads(configured):
+    private = {"privacy": {"example": {"clip": 1.0, "noise": 1.0, "delta": 1e-4}}}
+    rows = {"mine": one_round(), "private": one_round() | private}
+    run = configured(rows, get_args(Result)).make()
+    elsewhere = {"comparison", "sweep", "claims", "forgetting"}  # these need more than runs
+    assert {stage.name for stage in RESULTS} - elsewhere <= run.jobs.keys()

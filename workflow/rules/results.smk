@@ -42,8 +42,11 @@ READS = {
     },
     "round_times": {"metrics": of_runs("metrics")},
     "retention_summary": {"measures": retention},
-    "clients": {"measures": of_runs("clients", "chosen"), "infos": of_runs("info")},
+    "clients": {"measures": of_runs("clients"), "infos": of_runs("info")},
 }
+# Whatever reads files of runs may ask which of its candidates a run has chosen.
+CHOSEN = {"chosen": of_runs("chosen")}
+READS = {name: files | CHOSEN for name, files in READS.items()}
 
 # Tables that the report shows: the file, its caption and what it is called.
 SHOWN = {

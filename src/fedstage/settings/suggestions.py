@@ -52,7 +52,7 @@ def _bounds(declared: Any) -> Iterator[str]:
     if isinstance(declared, FieldInfo):
         metadata, inner = declared.metadata, (declared.annotation,)
     else:
-        metadata, inner = getattr(declared, "__metadata__", ()), get_args(declared)
+        metadata, inner = getattr(declared, "__metadata__", []), get_args(declared)
     for one in metadata:
         if isinstance(one, FieldInfo):
             yield from _bounds(one)

@@ -67,6 +67,35 @@ def test_what_this_machine_lacks_is_told_before_any_job(project, changes, told):
     assert run.output.splitlines()[-1].startswith(f"fedstage: {told}")
 
 
+#: Python runs it at the start of a process, in which these packages are then not installed.
+WITHOUT = "import sys; sys.modules.update(torchao=None, transformers=None)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"training": "alone", "quantisation": "int8"},
+            "quantisation = int8: needs the package torchao, which is not installed; install the "
+            "extra int8: uv sync --extra int8",
+        ),
+        (
+            {"data": "ag_news", "model": "distilbert"},
+            "model = distilbert: needs the package transformers, which is not installed; install "
+            "the extra text: uv sync --extra text",
+        ),
+    ],
+)
+def test_a_package_that_is_not_installed_is_told_before_any_job(project, tmp_path, changes, told):
+    python = tmp_path / "python"
+    python.mkdir()
+    (python / "sitecustomize.py").write_text(WITHOUT)
+    project.configure(methods=["local_only"], **changes)
+    run = project.call("--dry-run", PYTHONPATH=str(python))
+    assert run.code == 1
+    assert run.output.splitlines()[-1] == f"fedstage: {told}"
+
+
 def test_the_fault_of_a_job_stands_last_and_alone(project):
     partition = {"dirichlet": {"alpha": 1e-6, "min_samples": 300, "max_draws": 1}}
     run = project.configure(methods=["fedavg"], partition=partition).call(short=True)
@@ -101,6 +130,15 @@ def test_bad_data_is_told_before_any_training(project):
         (
             "results/tables/tyni/default.md",
             "fedstage: tyni/default: no such experiment and scale; did you mean 'tiny/default'?",
+        ),
+        (
+            "results/tables/tiny/defalt.md",
+            "fedstage: tiny/defalt: no such experiment and scale; did you mean 'tiny/default'?",
+        ),
+        (
+            "results/tabels/tiny/default.md",
+            "fedstage: results/tabels/tiny/default.md: no experiment, rule or file of this name; "
+            "did you mean 'results/tables/tiny/default.md'?",
         ),
     ],
 )

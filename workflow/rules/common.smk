@@ -14,7 +14,7 @@ from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.execution.faults import explained
 from fedstage.execution.imported import PLANNED, last_change
-from fedstage.execution.requirements import check_device, check_weights
+from fedstage.execution.requirements import check_device, check_packages, check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
@@ -75,6 +75,8 @@ BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
 if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
+# Whether this process plans jobs of its own environment, whose packages and devices it can look for.
+IS_PLAN = workflow.is_main_process and not workflow.deployment_settings.deployment_method
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
     prepare(os.environ, WORKFLOW / "bin", EXECUTION)
@@ -140,6 +142,8 @@ def sources(files):
 
 def settings_of(job):
     """Return the settings that a stage takes as JSON, or nothing where there are none."""
+    if IS_PLAN and not any(map(os.path.exists, job.files.values())):
+        explained(check_packages, job.config)
     if job.stage is data_files.INITIAL_MODEL:  # a file of weights that it takes must be there
         made = Path(job.folder, "group_0.safetensors")
         explained(check_weights, job.config.model, default_folder(), made)
@@ -156,16 +160,16 @@ def raw(job):
 
 
 def new_recipe(wildcards):
-    """Return the settings of a folder; if it is new, this machine must have the device.
+    """Return the settings of a folder; if it is new, packages and the device must be there.
 
-    Not where jobs go to other machines or into containers, nor for what has been trained already.
+    The device not where jobs go to other machines, and nothing for what has been trained already.
     """
     folder = f"results/{wildcards.folder}/{wildcards.recipe}"
     config = found("folders", folder)
-    here = workflow.is_main_process and workflow.resource_settings.nodes is None
-    made = Path(folder, "recipe.yaml").exists()
-    if here and not made and not workflow.deployment_settings.deployment_method:
-        explained(check_device, config.numerics.device)
+    if IS_PLAN and not Path(folder, "recipe.yaml").exists():
+        explained(check_packages, config)
+        if workflow.resource_settings.nodes is None:
+            explained(check_device, config.numerics.device)
     return config
 
 

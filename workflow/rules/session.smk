@@ -26,10 +26,15 @@ def wanted():
     return workflow.dag_settings.targets if workflow.dag_settings else ()
 
 
+def has_rule(target):
+    """Return whether a rule makes files of this form."""
+    return any(rule.is_producer(target) for rule in workflow.rules)
+
+
 def tell_unknown():
     """Print a line on a target that there is not, below what Snakemake says of it."""
     unknown = [one for one in wanted() if not workflow.is_rule(one) and not Path(one).exists()]
-    if line := explain_unknown(CATALOGUE, unknown):
+    if line := explain_unknown(CATALOGUE, unknown, has_rule):
         print(f"\nfedstage: {line}", file=sys.stderr)
 
 

@@ -187,6 +187,16 @@ COMMANDS = {
         ],
         "fedstage.execution.forget.forget",
     ),
+    "prune": Command(
+        "list, or delete, results that no experiment needs any more, or that some targets do not",
+        "[--keep TARGET ...] [--delete]",
+        [
+            _option("--keep", nargs="+", default=[], metavar="TARGET", help="by default all"),
+            _option("--delete", action="store_true", help="delete them, with their logs"),
+            *_PLACES,
+        ],
+        "fedstage.execution.prune.prune",
+    ),
     "verify": Command(
         "read every file of finished jobs: its digest, which file it is, what it was made from",
         _SNAKEMAKE,

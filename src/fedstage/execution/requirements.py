@@ -3,11 +3,14 @@
 import subprocess
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.execution.gpus import number_of
+from fedstage.settings.base import Settings
 from fedstage.settings.models import Model
+from fedstage.settings.packages import EXTRAS, needed_packages
 
 _COUNT = "import torch; print(torch.cuda.device_count() if torch.cuda.is_available() else 0)"
 
@@ -32,6 +35,23 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
         f"model.weights.file = {weights.file!r}: no such file {place}; put it there (it is never "
         "downloaded), or set data_folder in config.yaml or FEDSTAGE_DATA"
     )
+
+
+def check_packages(settings: Settings) -> None:
+    """Refuse settings that need a package which is not installed; nothing is imported.
+
+    Raises
+    ------
+    FedstageError
+        Naming the extra that installs it, if there is one.
+    """
+    for needing, package in needed_packages(settings):
+        if find_spec(package) is None:
+            extra = EXTRAS.get(package)  # a plugin's package has none
+            it = f"the extra {extra}: uv sync --extra {extra}" if extra else "it"
+            raise FedstageError(
+                f"{needing}: needs the package {package}, which is not installed; install {it}"
+            )
 
 
 def check_device(device: str) -> None:

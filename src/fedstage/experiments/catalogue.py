@@ -180,7 +180,7 @@ def resolve_all(
     load = partial(load_experiments, config, folder, read=read)
     sources = Sources(known, read, load, merge_each(methods, {}))
     check_reach(sources, experiments)
-    targets = [found for target in config.targets for found in _expand(target, runs)]
+    targets = [found for target in config.targets for found in expand(target, runs)]
     papers = folder / "papers"
     published = find_published(experiments, runs, papers)
     communicated = find_published(experiments, runs, papers, "communication")
@@ -197,15 +197,7 @@ def resolve_all(
     choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
     return Catalogue(
-        config,
-        folder,
-        experiments,
-        runs,
-        published,
-        communicated,
-        claims,
-        sources,
-        choices,
+        config, folder, experiments, runs, published, communicated, claims, sources, choices
     )
 
 
@@ -282,7 +274,7 @@ def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[
     return grids
 
 
-def _expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
+def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     """Return the targets that a pattern such as ``*/smoke`` names; at least one."""
     known = {"/".join(key): "/".join(key).removesuffix("/default") for key in runs}
     found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]

@@ -1,7 +1,7 @@
 """Experiments of config.yaml and of files, merged with those that they extend (`like`)."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -43,32 +43,43 @@ def load_experiments(
     Raises
     ------
     FedstageError
-        If a file is not valid, extends an unknown experiment, or has settings of no cell.
+        If a file is not valid, extends an unknown experiment or itself, or has settings of no cell.
     """
     files = _files(folder)
     known = experiment_names(config, folder)
     read = read or reader(config, folder)
     wanted = [name for name in known if names is None or name in names]
-    for name in wanted:
-        if (like := read(name).like) not in (None, *known):
-            where = next(iter(files.get(name, [])), name)
-            raise FedstageError(
-                f"{where}: like = {like!r}: unknown; use one of {_extensible(known, read)}"
-                f"{suggest(like, known)}"
-            )
+    for one in (one for name in wanted for one in lineage(name, read)):
+        if (like := read(one).like) not in (None, *known):
+            where = next(iter(files.get(one, [])), one)
+            near = suggest(like, known) or "; see `fedstage list experiments`"
+            raise FedstageError(f"{where}: like = {like!r}: unknown{near}")
     for name in wanted:
         has_cells = any(change and change.cells for change in read(name).scales.values())
         # Settings of cells may be meant for experiments that extend this one.
-        if has_cells and not faults_of(known, read):
-            heirs = [heir for heir in map(read, known) if heir.like == name]
-            _check_cells(name, read(name), heirs)
-    return {name: _inherit(name, known, read) for name in wanted}
+        if has_cells and not faults_of(known, lambda key: list(lineage(key, read))):
+            _check_cells(name, read(name), map(read, heirs_of(name, known, read)))
+    return {name: inherit(name, read) for name in wanted}
 
 
-def _extensible(known: Iterable[str], read: Callable[[str], Experiment]) -> str:
-    """Return the names of experiments that others may extend, without those that are broken."""
-    broken = faults_of(known, read)
-    return ", ".join(key for key in known if key not in broken and read(key).like is None)
+def lineage(name: str, read: Callable[[str], Experiment]) -> Iterator[str]:
+    """Yield an experiment, the one that it is `like`, the one that this is like, and so on.
+
+    FedstageError if one of them is like itself.
+    """
+    seen: list[str] = []
+    above: str | None = name
+    while above is not None:
+        if above in seen:
+            raise FedstageError(f"{seen[-1]}: like = {above!r}: is like itself")
+        seen.append(above)
+        yield above
+        above = read(above).like
+
+
+def heirs_of(name: str, known: Iterable[str], read: Callable[[str], Experiment]) -> list[str]:
+    """Return the experiments that extend one, or others that do; FedstageError if any is broken."""
+    return [key for key in known if key != name and name in lineage(key, read)]
 
 
 def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, str]:
@@ -105,7 +116,9 @@ def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Exp
     if name in config.experiments and not paths:
         return config.experiments[name]
     if not re.fullmatch(NAME, name):
-        raise FedstageError(f"{paths[0]}: name = {name!r}: {IN_WORDS[NAME]}")
+        raise FedstageError(f"{next(iter(paths), name)}: name = {name!r}: {IN_WORDS[NAME]}")
+    if not paths:
+        raise FedstageError(f"experiments.{name}: no such experiment")
     if name in config.experiments or len(paths) > 1:
         raise FedstageError(f"experiments.{name}: is also {paths[-1]}; rename one of them")
     return validate(Experiment, load_yaml(paths[0]), str(paths[0]))
@@ -130,17 +143,12 @@ def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experime
             check_cells(where, name, cell.at, points, seeds=True)
 
 
-def _inherit(name: str, known: Iterable[str], read: Callable[[str], Experiment]) -> Experiment:
-    """Merge an experiment with the one that it extends."""
+def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
+    """Merge an experiment with all that the one has which it extends, inherited or its own."""
     experiment = read(name)
     if experiment.like is None:
         return experiment
-    if experiment.like == name:
-        raise FedstageError(f"{name}: like = {name!r}: is like itself")
-    parent = read(experiment.like)
-    if parent.like is not None:
-        extensible = _extensible(known, read)
-        raise FedstageError(f"{name}: like = {experiment.like!r}: must be one of {extensible}")
+    parent = inherit(experiment.like, read)
     methods = merge_each(parent.methods, experiment.methods)
     base = merge(parent.base, experiment.base)
     scales = {

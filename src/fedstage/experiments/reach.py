@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.library import heirs_of, inherit
 from fedstage.experiments.starts import LIKE, named_start
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, lay, merge_each
@@ -29,9 +30,9 @@ class Sources:
     library: Methods
 
     def heirs(self, name: str) -> Mapping[str, Experiment] | None:
-        """Return the experiments that extend one, None if one that may do so is broken."""
+        """Return the experiments that extend one, None if any that may do so is broken."""
         try:
-            return self.load([key for key in self.known if self.read(key).like == name])
+            return self.load(heirs_of(name, self.known, self.read))
         except FedstageError:
             return None
 
@@ -119,7 +120,7 @@ def laid_over(
 ) -> Iterator[Laid]:
     """Yield the methods of an experiment at a scale, or at each, laid over a base."""
     own = sources.read(name)
-    parent = sources.read(own.like) if own.like else None
+    parent = inherit(own.like, sources.read) if own.like else None
     for key, change in experiment.scales.items():
         if scale not in (None, key):
             continue

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from fedstage.errors import FedstageError
@@ -90,18 +90,30 @@ def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:
     return found
 
 
-def explain_unknown(catalogue: Catalogue, targets: Iterable[str]) -> str | None:
-    """Return a line on the first target that is no experiment, nor a file of one, if one is."""
-    known = experiment_names(catalogue.config, catalogue.folder)
+def explain_unknown(
+    catalogue: Catalogue, targets: Iterable[str], has_rule: Callable[[str], bool]
+) -> str | None:
+    """Return a line on the first target that is no experiment, nor a file of one, if one is.
+
+    `has_rule` returns whether files of this form are made, if there are such settings.
+    """
     for target in sorted(targets):
         folder = "/".join(target.split("/")[:3])
         if target.startswith("results/") and folder.split("/")[1] in RECIPES:
             if folder not in catalogue.folders:
                 return f"{folder}: no experiment of this configuration has this folder"
-        elif "." not in target and not target.startswith("results/"):
-            hint = suggest(split_target(target)[0], known)
-            return f"{target}: no experiment, rule or file of this name{hint}"
+        elif not has_rule(target):
+            return f"{target}: no experiment, rule or file of this name{_meant(catalogue, target)}"
     return None
+
+
+def _meant(catalogue: Catalogue, target: str) -> str:
+    """Return which experiment, or file of those that are read, a target may be meant for."""
+    if "." not in target and not target.startswith("results/"):
+        known = experiment_names(catalogue.config, catalogue.folder)
+        return suggest(split_target(target)[0], known)
+    every = (_results(catalogue, *key).values() for key in catalogue.runs)
+    return suggest(target, (path for results in every for paths in results for path in paths))
 
 
 def cohorts_of(
@@ -132,6 +144,13 @@ def _shared(recipe: Recipe | LocalRecipe | OneShotRecipe) -> Recipe | LocalRecip
 def results_of(catalogue: Catalogue, target: str) -> list[str]:
     """Return the files of a target such as quickstart or fedsdd_table2/mini."""
     experiment, scale = split_target(target)
+    every = _results(catalogue, experiment, scale)
+    wanted = catalogue.experiments[experiment].results
+    return list(dict.fromkeys(path for result in wanted for path in every[result]))
+
+
+def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:
+    """Return the files of each result that an experiment may have at a scale."""
     definition = catalogue.experiments[experiment]
     formats = ("csv", "parquet", "md", "html")
 
@@ -146,7 +165,7 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
     forgotten = files("forgetting") if forgets(catalogue, experiment, scale) else []
     published = catalogue.published.get((experiment, scale))
     beside = ["published"] if published and published.comparable else []
-    every: dict[str, list[str]] = {
+    return {
         "table": [*files("tables", ("scores.csv", *formats, "tex")), *forgotten, *judged],
         "figures": figures(
             "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
@@ -168,7 +187,6 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
         "report": files("report", ("html",)),
         "round_times": [*files("round_times"), *judged],
     }
-    return list(dict.fromkeys(path for result in definition.results for path in every[result]))
 
 
 def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
@@ -200,9 +218,9 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     """
     if (experiment, scale) not in catalogue.runs:
         known = {"/".join(key) for key in catalogue.runs}
-        known |= {
-            f"{name}/{scale}" for name in experiment_names(catalogue.config, catalogue.folder)
-        }
+        names = experiment_names(catalogue.config, catalogue.folder)
+        # One that is read has no such scale; others are not read for a misspelled name.
+        known |= {f"{name}/{scale}" for name in names if name not in catalogue.experiments}
         raise FedstageError(
             f"{experiment}/{scale}: no such experiment and scale"
             f"{suggest(f'{experiment}/{scale}', known)}"

@@ -94,11 +94,14 @@ class Settings(BaseModel):
 
     `uses` maps a field to the module that is needed only if the field is not at its default. What
     `needs` and `lacks` declare is in `fedstage.settings.traits`; base classes declare theirs, too.
+    `package` is one that the code behind them imports and that an extra installs, see
+    `fedstage.settings.packages`.
     """
 
     uses: ClassVar[Mapping[str, str]] = {}
     needs: ClassVar[Needs] = {}
     lacks: ClassVar[Lacks] = {}
+    package: ClassVar[str | None] = None
 
     model_config = ConfigDict(
         frozen=True,

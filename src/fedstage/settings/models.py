@@ -305,6 +305,7 @@ class Transformer(OfTexts):
     """A transformer for texts; needs the extra `text`."""
 
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
+    package: ClassVar[str | None] = "transformers"
     positions: Width = 512
     """Tokens of the longest text."""
     layers: Layers

@@ -25,6 +25,7 @@ class Int8(Settings):
     """Post-training static quantisation to 8 bits (FENS, Section 3 and App. B.3)."""
 
     needs: ClassVar[Needs] = {"name": (Trait.FREE_OUTPUTS,)}
+    package: ClassVar[str | None] = "torchao"
     name: Literal["int8"]
     calibration: Calibration = Calibration()
     """Samples that give ranges of activations."""

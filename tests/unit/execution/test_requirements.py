@@ -2,7 +2,7 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.execution import requirements
-from fedstage.execution.requirements import check_device, check_weights
+from fedstage.execution.requirements import check_device, check_packages, check_weights
 from fedstage.settings.models import Bert, CnnSmall, Pretrained
 
 WEIGHTS = Pretrained(file="bert.pth", sha256="0123456789abcdef")
@@ -48,3 +48,10 @@ def test_weights_that_are_there_or_have_been_read(tmp_path):
     check_weights(BERT, None, tmp_path / "made")
     (tmp_path / "bert.pth").touch()
     check_weights(BERT, tmp_path, tmp_path / "nothing")
+
+
+def test_settings_without_optional_packages_need_none(monkeypatch):
+    monkeypatch.setattr(requirements, "find_spec", lambda name: None)
+    check_packages(CnnSmall(name="cnn_small"))
+    with pytest.raises(FedstageError, match="transformers, which is not installed; install the "):
+        check_packages(BERT)

@@ -1546,7 +1546,7 @@ BAD_CONFIGURATIONS = [
         },
     ),
     Bad(
-        ("/f.yaml: like = 'ee'", "unknown; use one of e; did you mean 'e'?"),
+        ("/f.yaml: like = 'ee'", "unknown; did you mean 'e'?"),
         {"targets": ["f"]},
         {"experiments/f.yaml": "title: A\nlike: ee\nscales: {default: }"},
     ),
@@ -1555,10 +1555,17 @@ BAD_CONFIGURATIONS = [
         files={"experiments/f.yaml": "title: A\nlike: f\nscales: {default: }"},
     ),
     Bad(
-        ("g: like = 'f'", "must be one of e"),
+        ("g: like = 'f': is like itself",),
         files={
-            "experiments/f.yaml": "title: A\nlike: e\nscales: {default: }",
+            "experiments/f.yaml": "title: A\nlike: g\nscales: {default: }",
             "experiments/g.yaml": "title: A\nlike: f\nscales: {default: }",
+        },
+    ),
+    Bad(
+        ("/g.yaml: like = 'nonsuch': unknown; see `fedstage list experiments`",),
+        files={
+            "experiments/f.yaml": "title: A\nlike: g\nscales: {default: }",
+            "experiments/g.yaml": "title: A\nlike: nonsuch\nscales: {default: }",
         },
     ),
     in_file(None, "o such file", name="methods.yaml"),

@@ -52,7 +52,10 @@ def test_every_fault_is_told(project):
     with pytest.raises(FedstageError) as caught:
         check(*project(one={}, **broken))
     three, two = str(caught.value).splitlines()
-    assert "/experiments/three.yaml: like = 'nonsuch': unknown; use one of " in three
+    assert (
+        "/experiments/three.yaml: like = 'nonsuch': unknown; see `fedstage list experiments`"
+        in three
+    )
     assert two.startswith("two/mini, method fedavg: clients = 0: ")
 
 

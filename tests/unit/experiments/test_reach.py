@@ -92,6 +92,14 @@ def test_a_base_may_be_meant_for_an_experiment_that_is_like_it(tmp_path):
     assert run.recipe.client.momentum == 0.5
 
 
+def test_a_base_may_be_meant_for_an_experiment_that_is_like_an_heir(tmp_path):
+    child = {"grid": {"method": ["fednova"]}, "base": {"clients": 7, "participants": 7}}
+    grandchild = {"like": "child", "grid": {"method": ["fedavg"]}, "base": {"clients": 9}}
+    found = load(tmp_path, base=MOMENTUM, methods=["fednova"], child=child, grandchild=grandchild)
+    (run,) = found.runs["grandchild", "default"]
+    assert (run.recipe.client.momentum, run.recipe.participants, run.recipe.clients) == (0.5, 7, 9)
+
+
 def test_what_is_inherited_is_not_refused_and_what_is_added_is(tmp_path):
     base = MOMENTUM
     child = {"grid": {"method": ["fednova"]}}

@@ -7,6 +7,7 @@ import pytest
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.plan.runs import split_target
+from fedstage.settings.packages import EXTRAS, needed_packages
 from fedstage.storage.yaml_files import load_yaml
 
 ROOT = Path(__file__).parents[3]
@@ -26,8 +27,8 @@ def test_every_family_has_one():
     assert experiments & {path.stem for path in (ROOT / "workflow/experiments").glob("*.yaml")}
 
 
-@pytest.mark.parametrize("target", [target for _, target in DOCUMENTED])
-def test_it_reads_nothing_that_is_not_installed(target):
+@pytest.mark.parametrize(("family", "target"), DOCUMENTED)
+def test_it_reads_nothing_that_is_not_installed(family, target):
     known = load_catalogue(
         load_yaml(ROOT / "config.yaml") | {"targets": [target]}, ROOT / "workflow", ""
     )
@@ -37,3 +38,5 @@ def test_it_reads_nothing_that_is_not_installed(target):
         assert run.recipe.data.name == "digits"
         public = getattr(run.recipe, "public", None)
         assert public is None or public.name in ("held_out", "core", "generated")
+        for _, package in needed_packages(run.recipe):
+            assert f"`uv sync --extra {EXTRAS[package]}`" in family

@@ -1,0 +1,132 @@
+"""``fedstage prune``: delete results that no experiment needs any more.
+
+Folders of runs are named after settings and shared by experiments, so which are needed follows from
+all experiments together.
+"""
+
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.catalogue import Catalogue, choice_id, expand, resolve_sound
+from fedstage.experiments.library import experiment_names
+from fedstage.plan.folders import settings_of_folders
+from fedstage.plan.results import FOLDERS, RESULTS
+from fedstage.plan.runs import split_target
+from fedstage.plan.stages import OF_SETTINGS, RECIPES
+from fedstage.results.tables.labels import human_bytes
+from fedstage.settings.config_file import Config
+from fedstage.settings.validation import validate
+from fedstage.storage.provenance import SUFFIX
+from fedstage.storage.yaml_files import load_yaml
+
+#: An experiment and a scale.
+Place = tuple[str, str]
+
+#: Folders that stay: logs go with what they are about, and what was deleted of forgotten clients
+#: stays on record.
+_STAY = {"logs", "forgetting"}
+
+
+def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> str:
+    """Return what is deleted, or would be, with its size; links and logs go with it.
+
+    Parameters
+    ----------
+    keep : sequence of str
+        Targets whose files are needed, patterns as in config.yaml; by default all experiments at
+        all scales.
+
+    Raises
+    ------
+    FedstageError
+        If an experiment that has results is broken, or a run works in this folder.
+    """
+    if next(Path(".snakemake/locks").glob("*"), None) is not None:
+        raise FedstageError(".snakemake/locks: a run works in this folder, or was killed")
+    catalogue = _catalogue(config, workflow)
+    patterns = keep or ["*/*"]
+    targets = {split_target(t) for pattern in patterns for t in expand(pattern, catalogue.runs)}
+    needed = _needed(catalogue, targets)
+    unneeded = {path: _size(path) for path in _results(targets, needed)}
+    if delete:
+        for path in (*unneeded, *_logs(targets, needed)):
+            _delete(path)
+    rows = [f"{path}: {human_bytes(size)}" for path, size in unneeded.items()]
+    total = f"{len(rows)} folders and files of results, {human_bytes(sum(unneeded.values()))}"
+    return "\n".join([*rows, f"{total}: {'deleted' if delete else '--delete deletes them'}"])
+
+
+def _catalogue(config: Path, workflow: Path) -> Catalogue:
+    """Return the catalogue of all experiments, without broken ones that have no results."""
+    checked = validate(Config, load_yaml(config), str(config))
+    every = experiment_names(checked, workflow)
+    described = Path(RESULTS, "descriptions")
+    return resolve_sound(checked, workflow, every, [n for n in every if (described / n).is_dir()])
+
+
+def _needed(catalogue: Catalogue, targets: Collection[Place]) -> set[str]:
+    """Return the folders of settings, without the leading `results`, that targets need."""
+    runs = [run for target in targets for run in catalogue.runs[target]]
+    folders = settings_of_folders(part.recipe for run in runs for part in run.trained())
+    choices = (f"{FOLDERS['choice']}/{choice_id(run)}" for run in runs if run.candidates)
+    return {*(folder.removeprefix(f"{RESULTS}/") for folder in folders), *choices}
+
+
+def _results(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
+    """Yield the folders of settings, and the results of experiments, that are not needed."""
+    for kind in _inside(Path(RESULTS)):
+        if kind.name in OF_SETTINGS:
+            yield from (path for path in _inside(kind) if f"{kind.name}/{path.name}" not in needed)
+        elif kind.name not in _STAY:
+            for experiment in _inside(kind):
+                yield from _of_others(experiment, targets)
+
+
+def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
+    """Yield logs and records of folders that are not needed, and of results of other targets.
+
+    A log has the name of the folder, or the experiment and the scale, below the name of the stage.
+    """
+    names = {path.rpartition("/")[2] for path in needed}
+    experiments = {experiment for experiment, _ in targets}
+    for stage in _inside(Path(RESULTS, "logs")):
+        inside = (_inside(path) if path.name in RECIPES else [path] for path in _inside(stage))
+        for log in chain.from_iterable(inside):
+            if log.name in experiments:
+                yield from _of_others(log, targets)
+            elif log.name.removesuffix(SUFFIX).removesuffix(".log") not in names:
+                yield log
+
+
+def _of_others(experiment: Path, targets: Iterable[Place]) -> Iterator[Path]:
+    """Yield what is in the folder of an experiment and belongs to none of some targets' scales."""
+    scales = [scale for name, scale in targets if name == experiment.name]
+    starts = tuple(f"{scale}{end}" for scale in scales for end in "._")
+    for path in _inside(experiment):
+        if path.name not in scales and not path.name.startswith(starts):
+            yield path
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder; links are not followed."""
+    inside = (Path(at, name) for at, _, names in os.walk(path) for name in names)
+    return sum(file.lstat().st_size for file in (inside if path.is_dir() else [path]))
+
+
+def _delete(path: Path) -> None:
+    """Delete a file or a folder, and the folders above it below results that are then empty."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    for folder in path.parents:
+        if Path(RESULTS) in folder.parents and not _inside(folder):
+            folder.rmdir()

@@ -1,0 +1,106 @@
+"""Results that no experiment needs any more: a real run whose experiments change."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedstage.execution.cli import main
+
+pytestmark = pytest.mark.workflow
+
+METHODS = Path(__file__).parents[2] / "workflow/methods.yaml"
+
+
+@pytest.fixture
+def here(copy, monkeypatch):
+    """A folder with the results of `tiny`, and without the shipped experiments."""
+    (copy.path / "workflow/experiments").mkdir(parents=True)
+    shutil.copy(METHODS, copy.path / "workflow")
+    monkeypatch.chdir(copy.path)
+    return copy
+
+
+@pytest.fixture
+def changed(here):
+    """A folder that also has the results of `other`, with another seed."""
+    path = here.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    tiny = config["experiments"]["tiny"]
+    config["experiments"]["other"] = tiny | {"base": tiny["base"] | {"seed": 1}}
+    path.write_text(yaml.safe_dump(config | {"targets": ["tiny", "other"]}))
+    here.make()
+    return here
+
+
+def write(project, **experiments):
+    path = project.path / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    known = {name: config["experiments"][name] for name in experiments}
+    changed = {name: known[name] | changes for name, changes in experiments.items()}
+    content = config | {"experiments": changed, "targets": list(experiments)}
+    path.write_text(yaml.safe_dump(content))
+
+
+def logs_of(project):
+    logs = project.path / "results/logs"
+    return {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
+
+
+def pruned(capsys, *options):
+    assert main(["prune", *options]) == 0
+    *rows, total = capsys.readouterr().out.splitlines()
+    return {row.partition(":")[0] for row in rows}, total
+
+
+def test_nothing_of_an_experiment_is_pruned(capsys):
+    rows, total = pruned(capsys)
+    assert rows == set()
+    assert total == "0 folders and files of results, 0 B: --delete deletes them"
+
+
+def test_what_is_abandoned_goes_with_its_logs_and_nothing_else(changed, capsys):
+    before, logs = changed.results(), logs_of(changed)
+    rows, total = pruned(capsys)
+    assert rows == set()
+    assert total == "0 folders and files of results, 0 B: --delete deletes them"
+    write(changed, tiny={})
+    listed, total = pruned(capsys)
+    assert changed.results() == before
+    assert total.endswith(": --delete deletes them")
+    assert {"results/by_method/other/default", "results/tables/other/default.md"} <= listed
+    recipes = {path for path in listed if path.startswith("results/training/")}
+    assert recipes
+    assert all("-seed1-" in path for path in recipes)
+    assert not any("/data/" in path or "/tiny/" in path for path in listed)  # both have the data
+
+    deleted, _ = pruned(capsys, "--delete")
+    assert deleted == listed
+    assert not any((changed.path / path).exists() for path in listed)
+    after = changed.results()
+    assert after == {path: content for path, content in before.items() if path in after}
+    kept = {path for path in logs if "-seed1" not in path and "/other/" not in path}
+    assert logs_of(changed) == kept
+    assert "Nothing to be done" in changed.plan().output
+    assert pruned(capsys)[0] == set()
+
+
+def test_targets_to_keep_are_named(changed, capsys):
+    listed, _ = pruned(capsys, "--keep", "other")
+    assert "results/tables/tiny/default.md" in listed
+    assert not any("-seed1-" in path or "/other/" in path for path in listed)
+
+
+def test_results_of_a_broken_experiment_are_not_at_risk(here, capsys):
+    write(here, tiny={"grid": {"method": ["nonsuch"]}})
+    assert main(["prune", "--delete"]) == 1
+    assert "nonsuch" in capsys.readouterr().err
+
+
+def test_a_folder_in_which_a_run_works_is_left_alone(here, capsys):
+    locks = here.path / ".snakemake/locks"
+    locks.mkdir(exist_ok=True)
+    (locks / "0.input.lock").touch()
+    assert main(["prune"]) == 1
+    assert "a run works in this folder" in capsys.readouterr().err

@@ -1,6 +1,8 @@
 """Accuracy against the bytes that one client has sent and received (FENS, Figures 3 and 8).
 
-Methods with rounds are curves, others points; one facet per combination of the other axes.
+Methods with rounds are curves, others points; one facet per combination of the other axes. More
+than five curves, or many points, are panels, each with a few of them in colour and the others in
+grey.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +12,24 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from fedstage.results.communication.runs import RunTraffic
-from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.looks import (
+    BEHIND,
+    NONE,
+    Look,
+    line_handle,
+    looks_of,
+    point_handle,
+)
+from fedstage.results.figures.panels import (
+    MOST_ALONE,
+    TOGETHER,
+    Panel,
+    panel_height,
+    panels_of,
+)
 from fedstage.results.figures.placing import (
     FACET,
     LINE,
@@ -31,10 +48,10 @@ from fedstage.settings.scores import Metric
 
 _POINTS, _MOVED, _SCORE = "_points", "_moved", "_score"
 _SENDS = "_sends"
-_ALONE, _BESIDE = 2.2, 1.6  # inches of height
-_PLACE = 0.085  # inches between points that would hide one another
+_PLACE = 0.085  # inches between points that send nothing
 _WIDE = 30.0  # ratio of bytes from which on labels at powers of ten are enough
 _NARROW = 2.0  # ratio below which the axis is widened
+_DOT: dict[str, Any] = {"marker": "o", "markersize": 2.0}
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
@@ -50,33 +67,55 @@ def draw_communication(
     """Draw top-1 accuracy, or another metric, over the bytes that one client has moved.
 
     Of the table's axes `line_axis(rows)` has curves and points, all others that vary the facets.
-    Methods that send nothing stand before the scale. Points of as many bytes stand side by side.
-    `given` are looks of lines by their labels, and `bands` is what bands and bars show.
+    Methods that send nothing stand before the scale. `given` are looks of lines by their labels,
+    and `bands` is what bands and bars show.
     """
     axis = line_axis(rows)
     frame = frame_of(runs, axis, [*rows, *columns])
     looks = looks_of(frame[LINE].unique(), given)
+    panels = _panels(frame)
+    legend = [] if panels[0].title in looks else list(looks)
+    facets = Facets(
+        [panel.title for panel in panels],
+        panel_height(len(panels)),
+        _handles(frame, {name: looks[name] for name in legend}),
+        title_of_lines(axis),
+    )
+    low, high = _limits(frame)
+    silent = frame.loc[~frame[_SENDS], LINE].nunique()
+    decades = log10(high / low) / max(facets.axes_width - _PLACE * (silent + 1), 0.5)
+    step = 10 ** (_PLACE * decades)  # between points, as a factor of bytes
+    start = low / step ** (silent + 1)
+    middle = (start * low) ** 0.5 if silent else None
+    for axes, panel in zip(facets.grid, panels, strict=True):
+        here = frame[frame[FACET] == panel.facet]
+        shown = here[LINE].isin(panel.names)
+        if middle is not None:
+            here = _beside(here, middle, step)
+            axes.axvline(low, **_RULE)
+        _draw_behind(axes, here[~shown])
+        _draw(axes, here[shown], looks, bands)
+        scale_bytes(axes, start if silent else low, low, high * step, _WIDE, middle)
+    facets.label_axes("Bytes to and from a client", head_of(metric))
+    return facets.figure
+
+
+def _panels(frame: pd.DataFrame) -> list[Panel]:
+    """Return the panels: the facets, or several of each where they would have too many lines."""
+    facets, names = list(frame[FACET].unique()), list(frame[LINE].unique())
+    curves = frame.loc[frame[_POINTS] > 1, LINE].nunique()
+    if curves <= TOGETHER and len(names) <= MOST_ALONE:
+        return [Panel(facet, names, facet) for facet in facets]
+    return panels_of(facets, names)
+
+
+def _handles(frame: pd.DataFrame, looks: Mapping[str, Look]) -> list[Line2D]:
+    """Return the entries of the legend: curves, or points."""
     curved = set(frame.loc[frame[_POINTS] > 1, LINE])
-    handles = [
+    return [
         (line_handle if name in curved else point_handle)(name, look)
         for name, look in looks.items()
     ]
-    labels = list(frame[FACET].unique())
-    height = _ALONE if len(labels) == 1 else _BESIDE
-    facets = Facets(labels, height, handles, title_of_lines(axis))
-    low, high = _limits(frame)
-    silent = list(frame.loc[~frame[_SENDS], LINE].unique())
-    decades = log10(high / low) / max(facets.axes_width - _PLACE * (len(silent) + 1), 0.5)
-    step = 10 ** (_PLACE * decades)  # between points, as a factor of bytes
-    for axes, label in zip(facets.grid, labels, strict=True):
-        _draw(axes, frame[frame[FACET] == label], looks, step, bands)
-        _draw_silent(axes, frame[(frame[FACET] == label) & ~frame[_SENDS]], looks, low, step, bands)
-    start = low / step ** (len(silent) + 1) if silent else low
-    for axes in facets.grid:
-        middle = (start * low) ** 0.5 if silent else None
-        scale_bytes(axes, start, low, high * step, _WIDE, middle)
-    facets.label_axes("Bytes to and from a client", head_of(metric))
-    return facets.figure
 
 
 def describe_communication(
@@ -89,6 +128,8 @@ def describe_communication(
     frame = frame_of(runs, line_axis(rows), [*rows, *columns])
     curves = bool((frame[_POINTS] > 1).any())
     text = "Curves: rounds. Points: methods that are evaluated once, at the end of training."
+    if {len(panel.names) for panel in _panels(frame)} != {frame[LINE].nunique()}:
+        text += " In grey: the curves and points of the other panels."
     if not frame[_SENDS].all():
         text += " Before the scale: methods that send nothing."
     counts = frame.groupby([LINE, FACET])[SEED].nunique()
@@ -136,35 +177,28 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
     return low / margin, high * margin
 
 
-def _draw(
-    axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], step: float, bands: Bands
-) -> None:
-    """Draw what sends something."""
+def _beside(frame: pd.DataFrame, middle: float, step: float) -> pd.DataFrame:
+    """Place what sends nothing side by side about the `middle` of the place before the scale."""
+    names = frame.loc[~frame[_SENDS], LINE].unique()
+    places = dict(zip(names, side_by_side(len(names), middle, step), strict=True))
+    moved = frame[_MOVED].where(frame[_SENDS], frame[LINE].map(places))
+    return frame.assign(**{_MOVED: moved})
+
+
+def _draw(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], bands: Bands) -> None:
+    """Draw the curves and points of a panel in colour."""
     names = list(frame.loc[frame[_POINTS] > 1, LINE].unique())
-    once = []
-    for name, runs in frame[frame[_SENDS]].groupby(LINE, sort=False):
-        if runs[_POINTS].iloc[0] > 1:
-            turn = (names.index(str(name)), len(names))
-            draw_curve(axes, runs, _MOVED, _SCORE, looks[str(name)], turn, bands)
+    for name, runs in frame.groupby(LINE, sort=False):
+        look = looks[str(name)]
+        if name in names:
+            turn = (names.index(name), len(names))
+            draw_curve(axes, runs, _MOVED, _SCORE, look, turn, bands)
         else:
-            once.append((str(name), float(runs[_MOVED].iloc[0]), list(runs[_SCORE])))
-    for place, (name, _, scores) in zip(
-        side_by_side([point[1] for point in once], step), once, strict=True
-    ):
-        draw_dot(axes, place, spread_of(scores, bands), looks[name])
+            draw_dot(axes, float(runs[_MOVED].iloc[0]), spread_of(list(runs[_SCORE]), bands), look)
 
 
-def _draw_silent(
-    axes: Axes,
-    frame: pd.DataFrame,
-    looks: Mapping[str, Look],
-    low: float,
-    step: float,
-    bands: Bands,
-) -> None:
-    """Draw what sends nothing before the lowest number of bytes."""
-    if not frame.empty:
-        axes.axvline(low, **_RULE)
-    for place, (name, runs) in enumerate(frame.groupby(LINE, sort=False), start=1):
-        spread = spread_of(list(runs[_SCORE]), bands)
-        draw_dot(axes, low / step**place, spread, looks[str(name)])
+def _draw_behind(axes: Axes, frame: pd.DataFrame) -> None:
+    """Draw the means of a panel's other curves and points in grey."""
+    for _, runs in frame.groupby(LINE, sort=False):
+        means = runs.groupby(_MOVED)[_SCORE].mean()
+        axes.plot(means.index, means, **BEHIND, **(_DOT if len(means) == 1 else {}))

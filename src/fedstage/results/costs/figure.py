@@ -22,7 +22,7 @@ _LINE = 1.3 * SMALL / 72  # inches of a name
 _LEAST = 2.2  # inches of height
 _APART = 2.5  # ratio of bytes from the scale to what is before it
 _NARROW = 10.0  # ratio of bytes that the scale has at least
-_PLACE = 0.085  # inches between points that would hide one another
+_PLACE = 0.085  # inches between points that send nothing
 _WIDE = 20.0  # ratio of bytes from which on labels at powers of ten are enough
 _NAMES = 1.0  # inches that names take, about
 _LEADER: dict[str, Any] = {"color": "0.75", "linewidth": 0.4, "zorder": 1}
@@ -55,16 +55,15 @@ def draw_costs(
     silent = low / _APART if 0 in moved else None
     left = silent / _APART if silent else low
     step = (high / left) ** (_PLACE / (figure.axes_width - _NAMES))
-    for axes, points in zip(figure.grid, facets.values(), strict=True):
+    placed = [_placed(points, silent, step) for points in facets.values()]
+    for axes, points in zip(figure.grid, placed, strict=True):
         scale_bytes(axes, left, low, high, _WIDE, silent)
         if silent:
             axes.axvline(low, **_RULE)
-        places = side_by_side([sent or silent or low for sent, _ in points.values()], step)
-        spreads = (spread for _, spread in points.values())
-        placed = dict(zip(points, zip(places, spreads, strict=True), strict=True))
-        for name, (place, spread) in placed.items():
+        for name, (place, spread) in points.items():
             draw_dot(axes, place, spread, looks[name])
-        _name(axes, placed, looks, height)
+    for axes, points in zip(figure.grid, placed, strict=True):  # of which all share their limits
+        _name(axes, points, looks, height)
     figure.label_axes("Bytes to and from a client", head_of(metric))
     return figure.figure
 
@@ -92,6 +91,15 @@ def points_of(
         spread = spread_of([run["score"] for run in same], bands)
         found.setdefault(facet, {})[_name_of(same[0], rows)] = moved, spread
     return found
+
+
+def _placed(points: Mapping[str, Point], silent: float | None, step: float) -> dict[str, Point]:
+    """Return points where they are drawn: what sends nothing side by side at `silent`."""
+    if silent is None:
+        return dict(points)
+    none = [name for name, (moved, _) in points.items() if moved == 0]
+    places = dict(zip(none, side_by_side(len(none), silent, step), strict=True))
+    return {name: (places.get(name, moved), spread) for name, (moved, spread) in points.items()}
 
 
 def _name_of(run: Row, rows: Sequence[str]) -> str:

@@ -6,14 +6,13 @@ where no run has a course.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
-from fedstage.results.figures.panels import TOGETHER, panels_of
+from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of
+from fedstage.results.figures.panels import TOGETHER, panel_height, panels_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.references import (
     MOST_NAMED,
@@ -33,9 +32,6 @@ from fedstage.settings.scores import Metric
 
 #: A column that drawing adds to the frame of runs.
 _EVALUATIONS = "_evaluations"
-_ALONE, _BESIDE = 2.1, 1.55  # inches of height
-_PAGE_HEIGHT = 7.5  # inches that panels take at most
-_BEHIND: dict[str, Any] = {"color": "0.8", "linewidth": 0.8, "zorder": 1}
 
 
 @style()
@@ -64,7 +60,7 @@ def draw_accuracy(
     panels = panels_of(list(frame[FACET].unique()), drawn)
     legend = [] if panels[0].title in drawn else drawn
     legend = [*legend, *(once if len(once) > MOST_NAMED else ())]
-    height = _height(len(panels))
+    height = panel_height(len(panels))
     facets = Facets(
         [panel.title for panel in panels],
         height,
@@ -115,11 +111,6 @@ def _labelled(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFra
     return placed(frame, line, axes).assign(**{_EVALUATIONS: rounds})
 
 
-def _height(panels: int) -> float:
-    """Return inches of each of some panels, which fit a page."""
-    return _ALONE if panels == 1 else min(_BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)
-
-
 def _draw_curves(
     axes: Axes,
     frame: pd.DataFrame,
@@ -134,7 +125,7 @@ def _draw_curves(
             turn = (names.index(str(name)), len(names))
             draw_curve(axes, runs, "round", metric, looks[str(name)], turn, bands)
         else:
-            axes.plot(runs.groupby("round")[metric].mean(), **_BEHIND)
+            axes.plot(runs.groupby("round")[metric].mean(), **BEHIND)
 
 
 def _dots(frame: pd.DataFrame, metric: Metric, bands: Bands) -> list[Dot]:

@@ -53,6 +53,8 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.5), (1.2, 1.2), (5, 1.2, 1.2,
 LINE_WIDTH, MARKER_SIZE = 1.1, 4.0  # points
 #: Of markers with less area than a disc.
 _LARGER = {"^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "P": 1.3}
+#: Of the mean curves of lines that another panel is about.
+BEHIND: dict[str, Any] = {"color": "0.8", "linewidth": 0.8, "zorder": 1}
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.3}
 
 

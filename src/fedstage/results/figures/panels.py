@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 #: Curves that share one panel.
 TOGETHER = 5
-_MOST_ALONE = 12  # panels of one curve each
+#: Panels of one curve each, and points that are told apart in one panel.
+MOST_ALONE = 12
+_ALONE, _BESIDE = 2.1, 1.55  # inches of height
+_PAGE_HEIGHT = 7.5  # inches that panels take at most
 
 
 class Panel(NamedTuple):
@@ -24,7 +27,7 @@ def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
     """
     if len(names) <= TOGETHER:
         return [Panel(facet, names, facet) for facet in facets]
-    if len(facets) == 1 and len(names) <= _MOST_ALONE:
+    if len(facets) == 1 and len(names) <= MOST_ALONE:
         return [Panel(facets[0], [name], name) for name in names]
     groups = -(-len(names) // TOGETHER)
     size = -(-len(names) // groups)
@@ -34,3 +37,8 @@ def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
         for facet in facets
         for part in parts
     ]
+
+
+def panel_height(panels: int) -> float:
+    """Return inches of each of some panels, which fit a page."""
+    return _ALONE if panels == 1 else min(_BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)

@@ -1,7 +1,6 @@
 """Where figures have what they draw: the line and facet of each row, and a scale of bytes."""
 
 from collections.abc import Sequence
-from math import isclose
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -18,7 +17,6 @@ from fedstage.results.tables.labels import (
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
 _LABELS = 5  # labels of bytes that fit an axis
-_SAME = 0.02  # relative difference of bytes that no eye sees
 
 
 def line_axis(rows: Sequence[str]) -> str:
@@ -78,11 +76,6 @@ def _apart(ticks: Sequence[float], step: float) -> list[float]:
     return kept
 
 
-def side_by_side(bytes_: Sequence[float], step: float) -> list[float]:
-    """Return places of points on the scale: equal ones are a factor `step` apart."""
-    places: list[float] = []
-    for value in bytes_:
-        same = [other for other in bytes_ if isclose(other, value, rel_tol=_SAME)]
-        before = sum(isclose(other, value, rel_tol=_SAME) for other in bytes_[: len(places)])
-        places.append(value * step ** (before - (len(same) - 1) / 2))
-    return places
+def side_by_side(count: int, middle: float, step: float) -> list[float]:
+    """Return places about the `middle` of a logarithmic scale, a factor `step` apart."""
+    return [middle * step ** (place - (count - 1) / 2) for place in range(count)]

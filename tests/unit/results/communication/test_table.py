@@ -53,8 +53,8 @@ def one_shot(seed, score, alpha=0.1, memory=None, method="fens"):
     )
 
 
-def silent(seed, score, alpha=0.1):
-    settings = {"method": "local", "alpha": alpha, "seed": seed}
+def silent(seed, score, alpha=0.1, method="local"):
+    settings = {"method": method, "alpha": alpha, "seed": seed}
     course = [Reached(3, 0, 0, 0, score)]
     return RunTraffic(settings, [], course, None, 2 * MODEL, MODEL, False, False, None)
 
@@ -247,13 +247,37 @@ def test_a_curve_is_the_mean_over_seeds():
     assert lines(axes)[0].get_ydata().tolist() == [15, 52]
 
 
-def test_points_of_as_many_bytes_stand_side_by_side():
+def test_points_of_as_many_bytes_are_drawn_at_these_bytes():
     runs = [one_shot(seed, 61.0 + seed, method=m) for m in ("a", "b") for seed in (0, 1, 2)]
     (axes,) = draw(*runs).axes
-    (first, _), (second, _) = points(axes)
-    assert second / first > 1.01
-    assert first < 6000 < second
+    assert points(axes) == [[6000, 62], [6000, 62]]
     assert len(axes.collections) == 2  # bars of one deviation
+
+
+def test_what_sends_nothing_stands_side_by_side():
+    runs = [iterative(0, [10.0, 50.0]), silent(0, 30.0), silent(0, 30.0, method="other")]
+    (axes,) = draw(*runs).axes
+    (first, _), (second, _) = points(axes)
+    assert first < axes.get_xticks()[0] < second < 2000
+
+
+def test_many_curves_are_panels_of_a_few_each(check_print):
+    names = [f"method {number}" for number in range(25)]
+    runs = [iterative(0, [10.0, 50.0 + place], method=m) for place, m in enumerate(names)]
+    figure = draw(*runs, one_shot(0, 61.0))
+    assert [axes.get_title() for axes in figure.axes][:2] == [
+        "method 0 to method 4",
+        "method 5 to method 9",
+    ]
+    for axes in figure.axes:
+        assert len(lines(axes)) <= 5
+        drawn = [line for line in axes.lines if len(line.get_xdata()) == 2]
+        assert sum(line.get_linewidth() in (LINE_WIDTH, 0.8) for line in drawn) == 25
+    assert sum(len(points(axes)) for axes in figure.axes) == 1
+    check_print(figure)
+    text = describe_communication(runs, ["method"], [])
+    assert "In grey: the curves and points of the other panels." in text
+    assert "grey" not in describe_communication(runs[:5], ["method"], [])
 
 
 @pytest.mark.parametrize(("rounds", "labels"), [(4, 2), (60, 2)])

@@ -46,6 +46,31 @@ def test_methods_that_send_nothing_stand_before_the_scale():
     assert "none" not in [tick.get_text() for tick in draw(RUNS[:6]).axes[0].get_xticklabels()]
 
 
+def test_points_and_bars_of_all_facets_lie_within_the_axes():
+    narrow = [run("a", 0.1, seed, 18.0 + seed) for seed in range(3)]
+    wide = [run("a", 1.0, seed, 12.0 + 14 * seed) for seed in range(3)]
+    figure = draw([*narrow, *wide])
+    low, high = figure.axes[0].get_ylim()
+    assert low < 26.0 - 14.0
+    assert high > 26.0 + 14.0
+    assert figure.axes[1].get_ylim() == (low, high)
+
+
+def test_points_of_equal_bytes_are_drawn_at_these_bytes():
+    equal = [run(method, 1.0, seed, 50.0 + seed) for method in "abcdefgh" for seed in range(3)]
+    (axes,) = draw(equal).axes
+    starts = {line.get_xdata()[0] for line in axes.lines if line.get_color() == "0.75"}
+    assert starts == {1e6}
+
+
+def test_what_sends_nothing_stands_side_by_side():
+    runs = [*RUNS, *(run("other", alpha, 0, 30.0, 0.0) for alpha in (0.1, 1.0))]
+    axes = draw(runs).axes[0]
+    leaders = [line for line in axes.lines if len(set(line.get_xdata())) == 2]
+    first, second, *_ = sorted(line.get_xdata()[0] for line in leaders)
+    assert first < axes.get_xticks()[0] < second < axes.get_xticks()[1]
+
+
 def test_a_line_leads_from_each_name_to_its_point():
     axes = draw(RUNS).axes[0]
     edge = axes.get_xlim()[1]

@@ -26,14 +26,18 @@ class Process(NamedTuple):
     start: int
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is of this machine, so that its end can be seen."""
+        return self.machine == socket.gethostname()
+
+    @property
     def shown(self) -> str:
         """The process for messages, with its machine if that is another one."""
-        here = self.machine == socket.gethostname()
-        return f"process {self.number}" + ("" if here else f" of {self.machine}")
+        return f"process {self.number}" + ("" if self.is_here else f" of {self.machine}")
 
     def has_ended(self) -> bool:
-        """Whether it is known to have ended, as it is not of other machines' processes."""
-        return self.machine == socket.gethostname() and _start_of(self.number) != self.start
+        """Whether it is known to have ended."""
+        return self.is_here and _start_of(self.number) != self.start
 
 
 def note_run(log: Path) -> Path:
@@ -60,7 +64,8 @@ def explain_lock(folder: Path) -> str:
     processes = noted(folder).values()
     unlock = as_typed("snakemake", "--unlock")
     if working := [process for process in processes if not process.has_ended()]:
-        return f"another run ({working[0].shown}) works in this folder"
+        doubt = "" if working[0].is_here else f"; if it was killed, unlock it: {unlock}"
+        return f"another run ({working[0].shown}) works in this folder{doubt}"
     if processes:
         killed = ", ".join(process.shown for process in processes)
         return f"this folder is locked by a run that was killed ({killed}); unlock it: {unlock}"

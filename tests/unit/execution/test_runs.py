@@ -61,7 +61,10 @@ def test_a_later_process_of_the_same_number_is_another(log, tmp_path):
 def test_a_process_of_another_machine_may_go_on(log, tmp_path):
     note = note_run(log)
     note.write_text("elsewhere 1 1")
-    assert explain_lock(tmp_path) == "another run (process 1 of elsewhere) works in this folder"
+    assert explain_lock(tmp_path) == (
+        "another run (process 1 of elsewhere) works in this folder; if it was killed, unlock it: "
+        "snakemake --unlock"
+    )
 
 
 @pytest.mark.parametrize("note", ["", "one two"])

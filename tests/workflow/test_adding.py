@@ -130,5 +130,5 @@ def test_the_pages_trainer_with_a_state_is_refused_where_it_does_not_declare_it(
     configure(extended, ["feddyn"])
     run = extended.call()
     assert run.code != 0
-    assert "local = feddyn: keeps_state = False, but its trainer has next_state" in run.output
-    assert "set keeps_state = True in the settings class FedDyn" in run.output
+    fault = "Trainer.next_state: needs keeps_state = True in the settings class"
+    assert f"fedstage: my_methods/feddyn.py: {fault} FedDyn" in run.output

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -174,3 +175,21 @@ def test_results_of_data_without_raw_files_outlive_the_param(copy):
             params = record["params"]
     assert len(params) == 3
     assert len(set(params)) == 2  # source and settings, as before there was a param for raw files
+
+
+def test_only_clients_data_are_compared_by_class_and_who_has_them_reruns_nothing(project):
+    public = {"digits": {"test": 300, "split_seed": 5}}
+    project.configure(methods=["feddf"], public=public)
+    commands = re.findall(r"fedstage dataset .*", project.plan().output)
+    owners = {
+        "split_seed" in command: re.search(r"--owner (\w+)", command)[1] for command in commands
+    }
+    assert owners == {True: "server", False: "clients"}
+    (made,) = {
+        re.search(r"--info (\S+)", command)[1] for command in commands if "split_seed" in command
+    }
+    project.make(made)
+    project.configure(methods=["fedavg"], data=public)
+    plan = project.plan()
+    assert plan.jobs["partition"] == 1
+    assert "dataset" not in plan.jobs

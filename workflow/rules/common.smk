@@ -128,6 +128,8 @@ def params_of(stage, job):
         params["settings"] = lambda w: settings_of(job(w))
     if "raw" in stage.checks:
         params["raw"] = lambda w: raw(job(w))
+    if "owner" in stage.checks:  # looks at the output, and so is not compared
+        params["owner"] = lambda w, output: owner(job(w))
     return params
 
 
@@ -157,6 +159,12 @@ def raw(job):
     """
     record = Path(f"results/logs/dataset/{Path(job.folder).name}{RECORD}")
     return explained(raw_digest, job.config, default_folder(), record) or as_json(job.settings)
+
+
+def owner(job):
+    """Return whose a data set is: the clients' of some run, or the server's alone."""
+    runs = chain.from_iterable(CATALOGUE.runs.values())
+    return "clients" if any(run.recipe.data == job.config for run in runs) else "server"
 
 
 def new_recipe(wildcards):

@@ -29,7 +29,7 @@ _SHOWN = 10  # names in a line
 _FEW = 10  # fewer samples of a client than this are worth a notice
 _CODES = range(3, 11)  # different integers of a column that may be codes of categories
 _OFTEN = 5  # times that each of them occurs, on average
-_ROWS = 10  # from so many rows on, consecutive integers are no accident
+_ROWS = 10  # from so many rows on, different integers are no accident
 _SIMILAR = 0.8  # share of the letters that two names have in common, from which one is a typo
 _MANY = 1000  # classes that are not compared with one another
 
@@ -192,17 +192,20 @@ def _columns(settings: Data, folder: Path | None) -> Iterator[str]:
 
 
 def _integers(name: str, different: Sequence[float], rows: int) -> Iterator[str]:
-    """Yield what the integers of a column may be: codes of categories, or numbers of the rows."""
+    """Yield what the integers of a column may be: codes of categories, or names of the rows."""
     count = len(different)
     if count in _CODES and rows >= _OFTEN * count:
         yield (
             f"column {name!r} has {count} different integers: if they are codes of categories, "
             "name it in data.categorical"
         )
-    if count == rows >= _ROWS and max(different) - min(different) == rows - 1:
+    if count == rows >= _ROWS:
+        first, last = int(min(different)), int(max(different))
+        consecutive = last - first == rows - 1
+        what = "consecutive integers" if consecutive else "a different integer in each row"
         yield (
-            f"column {name!r} has consecutive integers, {min(different):g} to {max(different):g}: "
-            "if it numbers the rows, leave it out with data.drop"
+            f"column {name!r} has {what}, {first} to {last}: if it "
+            f"{'numbers' if consecutive else 'identifies'} the rows, leave it out with data.drop"
         )
 
 

@@ -6,14 +6,17 @@ from typing import TypeGuard
 import torch
 from torch import nn
 
+from fedstage.errors import FedstageError
 from fedstage.models.layers import ResidualBlock
 
 _EMBEDDING = 0.02  # standard deviation
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, generator: torch.Generator) -> None:
+def initialise(model: nn.Module, generator: torch.Generator, named: str = "model") -> None:
     """Set all parameters and buffers of a model on the CPU, in the order of its modules.
+
+    `named` is what messages call the model.
 
     - Convolutions: weights from N(0, 2 / fan_in), biases 0 (He et al., Delving Deep into
       Rectifiers, ICCV 2015, eq. 10). The paper allows fan_in or fan_out; fan_in keeps the variance
@@ -29,11 +32,11 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
     Raises
     ------
-    TypeError
+    FedstageError
         If there is no rule for a module's parameters.
     """
     for module in model.modules():
-        _initialise_module(module, generator)
+        _initialise_module(module, generator, named)
     branches = [block.conv2 for block in model.modules() if _adds_unnormalised(block)]
     for convolution in branches:
         convolution.weight.mul_(1 / sqrt(len(branches)))
@@ -45,7 +48,7 @@ def _adds_unnormalised(block: nn.Module) -> TypeGuard[ResidualBlock]:
     return isinstance(norm, nn.Identity)
 
 
-def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
+def _initialise_module(module: nn.Module, generator: torch.Generator, named: str) -> None:
     if callable(own := getattr(module, "initialise", None)):
         own(generator)
     elif isinstance(module, nn.Conv2d):
@@ -55,7 +58,8 @@ def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
     elif isinstance(module, nn.Linear):
         bound = 1 / sqrt(module.in_features)
         module.weight.uniform_(-bound, bound, generator=generator)
-        module.bias.uniform_(-bound, bound, generator=generator)
+        if module.bias is not None:
+            module.bias.uniform_(-bound, bound, generator=generator)
     elif isinstance(module, nn.LSTM):
         bound = 1 / sqrt(module.hidden_size)
         for parameter in module.parameters():
@@ -65,4 +69,7 @@ def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
     elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm):
         module.reset_parameters()  # draws nothing
     elif next(module.parameters(recurse=False), None) is not None:
-        raise TypeError(f"{type(module).__name__}: no initialisation is known")
+        raise FedstageError(
+            f"{named}: {type(module).__name__}: no initialisation of this layer is known; give it "
+            "a method initialise(generator) that sets its parameters"
+        )

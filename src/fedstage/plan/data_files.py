@@ -71,7 +71,7 @@ DATASET = Stage(
     folder=Folder("data", Data, short, recipe=False),
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
     inputs=_dataset,
-    checks=("raw",),
+    checks=("raw", "owner"),
     on_device=never,
 )
 

@@ -142,7 +142,7 @@ class Stage(Command):
     takes : tuple of str
         The values of the place that the function needs, by default all.
     checks : tuple of str
-        Params of the rule that the stage takes as options, to compare them with what it finds.
+        Params of the rule that the stage takes as options, for what it checks.
     """
 
     folder: Folder

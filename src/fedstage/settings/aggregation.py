@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, Functions, NonNegative, Rate, Settings
 from fedstage.settings.model_rules import ServerRule, WeightedAverage
 from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.traits import Lacks, Needs, Trait
@@ -13,7 +13,7 @@ class ServerStep(Choice):
     """How the server moves the model by the mean change of a round."""
 
     room: ClassVar[str] = "algorithm.aggregation.server_optimizers"
-    functions: ClassVar[tuple[str, ...]] = ("step",)
+    functions: ClassVar[Functions] = {"step": ("settings", "weights", "change", "state")}
 
 
 class ServerMomentum(ServerStep):
@@ -87,7 +87,7 @@ class StaleDiscount(Choice):
     """How much an update counts that is stale."""
 
     room: ClassVar[str] = "algorithm.aggregation.discounts"
-    functions: ClassVar[tuple[str, ...]] = ("factor",)
+    functions: ClassVar[Functions] = {"factor": ("settings", "delay")}
     needs: ClassVar[Needs] = {"name": (Trait.AVERAGE,)}
     lacks: ClassVar[Lacks] = {"name": ("for which it must be constant", Trait.PLAIN_AVERAGE)}
 

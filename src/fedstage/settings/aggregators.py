@@ -10,6 +10,7 @@ from fedstage.settings.base import (
     ByName,
     Choice,
     Count,
+    Functions,
     NonNegative,
     Positive,
     Rate,
@@ -30,7 +31,10 @@ class AggregationRule(Choice):
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
-    functions: ClassVar[tuple[str, ...]] = ("parameters", "combine")
+    functions: ClassVar[Functions] = {
+        "parameters": ("settings", "known", "generator"),
+        "combine": ("settings", "parameters", "logits", "pixels"),
+    }
     trained: ClassVar[bool] = False
     fitted: ClassVar[bool] = False
     trained_by: ClassVar[tuple[str, ...]] = ()
@@ -196,6 +200,7 @@ class TrainingOfAggregators(Choice):
 
     fetches: ClassVar[bool] = False
     room: ClassVar[str] = "algorithm.one_shot.aggregator_training"
+    functions: ClassVar[Functions] = {"train": ("settings", "task")}
 
 
 class FederatedRounds(TrainingOfAggregators):

@@ -85,6 +85,9 @@ CHOICES = frozenset(
 )
 
 
+#: Functions or classes by name, with their arguments, which are passed by position.
+Functions = Mapping[str, tuple[str, ...]]
+
 #: The context in which settings are read that were checked when the graph was built.
 RESTRICTED = "restricted"
 
@@ -181,12 +184,14 @@ class Choice(Settings):
     `room` is the package, below `fedstage`, that implements this kind, and `module` the
     alternative's module there, by default of the alternative's name. A plugin implements its
     alternatives in the module of their settings. `functions` are what a module of this kind must
-    define.
+    define, and `declared` what its settings must declare where a class among these overrides a
+    hook.
     """
 
     room: ClassVar[str]
     module: ClassVar[str] = ""
-    functions: ClassVar[tuple[str, ...]] = ()
+    functions: ClassVar[Functions] = {}
+    declared: ClassVar[Mapping[str, str]] = {}
     name: str
 
     @classmethod
@@ -225,6 +230,17 @@ def with_plugins(kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 def implementation(choice: Choice) -> ModuleType:
     """Import the module of an alternative."""
     return import_module(choice.implemented_in)
+
+
+def called(choice: Choice, key: str) -> str:
+    """Return what messages call an alternative: ``mine/x.py: x`` of a plugin, else ``key = x``."""
+    file = PLUGINS.files.get(choice.implemented_in)
+    return f"{file}: {choice.name}" if file else f"{key} = {choice.name}"
+
+
+def is_plugin(choice: Choice) -> bool:
+    """Whether a plugin implements an alternative."""
+    return choice.implemented_in in PLUGINS.files
 
 
 def subclasses(kind: type[Settings]) -> Iterator[type[Settings]]:

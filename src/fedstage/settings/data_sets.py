@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from pydantic import Field
 
 from fedstage.errors import FedstageError
-from fedstage.settings.base import Augmentation, Choice, Count, Positive, Seed, Share
+from fedstage.settings.base import Augmentation, Choice, Count, Functions, Positive, Seed, Share
 from fedstage.settings.traits import Lacks, Trait
 
 Shares = tuple[int, int, int]
@@ -46,7 +46,7 @@ class DataSet(Choice):
     """
 
     room: ClassVar[str] = "data.datasets"
-    functions: ClassVar[tuple[str, ...]] = ("load",)
+    functions: ClassVar[Functions] = {"load": ("settings", "folder")}
     lacks: ClassVar[Lacks] = {
         "no are_images": ("whose samples are {0.samples}", Trait.IMAGES),
         "no server_validation": ("", Trait.VALIDATION),

@@ -8,6 +8,7 @@ from fedstage.settings.base import (
     Choice,
     Count,
     Fraction,
+    Functions,
     Positive,
     Rate,
     Settings,
@@ -23,7 +24,7 @@ class Ensemble(Choice):
     """
 
     room: ClassVar[str] = "algorithm.ensemble_trainers"
-    functions: ClassVar[tuple[str, ...]] = ("shares",)
+    functions: ClassVar[Functions] = {"shares": ("settings", "members")}
     members: ClassVar[tuple[str, ...]] = ("aggregated",)
     average: Literal["logits", "probabilities"] = "logits"
     """What of its members an ensemble averages."""

@@ -8,6 +8,7 @@ from fedstage.settings.base import (
     ByName,
     Choice,
     Fraction,
+    Functions,
     NonNegative,
     Positive,
     Rate,
@@ -35,7 +36,10 @@ class OfClients(ImageGenerator):
     The fields in `of_sampling` are those that only the server reads, once generators are trained.
     """
 
-    functions: ClassVar[tuple[str, ...]] = ("train", "sample")
+    functions: ClassVar[Functions] = {
+        "train": ("settings", "images", "labels", "info", "key", "numerics"),
+        "sample": ("settings", "weights", "labels", "info", "generator", "device"),
+    }
     of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
     lacks: ClassVar[Lacks] = {"name": ("", Trait.FROM_SERVER)}
     samples: Positive = 7500
@@ -163,6 +167,10 @@ class FedFtg(Choice):
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.generators"
+    functions: ClassVar[Functions] = {
+        "turns": ("settings", "clients"),
+        "loss": ("settings", "made", "distance"),
+    }
     # Of the ensemble it needs the clients alone: it weighs each by its classes itself.
     needs: ClassVar[Needs] = {
         "name": (Trait.IMAGES, Trait.GENERATED, Trait.UNIFORM, Trait.KL, Trait.STEPS)

@@ -1,30 +1,59 @@
-"""What a plugin's class overrides of its base: something, and no hook under a misspelt name."""
+"""What a plugin's class overrides of its base: something, with the base's names and arguments."""
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fedstage.settings.registry import PLUGINS
+from fedstage.settings.signatures import misfit, parameters_of
 from fedstage.settings.suggestions import nearest
 
 _PACKAGE = __name__.partition(".")[0]
 
 
-def hook_faults(kind: type[Any]) -> Iterator[str]:
+def hook_faults(kind: type[Any], settings: type[Any], declared: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with a class of a plugin that inherits from a class of this package.
 
     A method whose name is close to a hook's is taken for misspelt, unless its file calls it.
+    `settings` is the class of its settings, which must have what is `declared` of a hook.
     """
     built_in = [part for part in kind.__mro__ if part.__module__.partition(".")[0] == _PACKAGE]
     own = [part for part in kind.__mro__ if part.__module__ in PLUGINS.files]
-    if not built_in or not own:
+    if not built_in:
+        return
+    yield from _undeclared(kind, built_in[-1], settings, declared)
+    if not own:
         return
     hooks = {name for part in built_in for name in vars(part) if not name.startswith("_")}
     for part in own:
         for name, meant in _misspelt(part, hooks):
             yield f"{kind.__name__}.{name}: no such hook; did you mean {meant!r}?"
+        yield from _misfits(kind, part, built_in[0], hooks)
     if not any(vars(part).keys() & {*hooks, "__init__"} for part in own):
         yield f"{kind.__name__}: overrides nothing of its base, {built_in[0].__name__}"
+
+
+def _undeclared(
+    kind: type[Any], base: type[Any], settings: type[Any], declared: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the hooks that a class overrides although its settings do not declare it."""
+    for hook, attribute in declared.items():
+        own = getattr(kind, hook, None) is not getattr(base, hook, None)
+        if own and not getattr(settings, attribute, True):  # true of a field, which has a value
+            yield (
+                f"{kind.__name__}.{hook}: needs {attribute} = True in the settings class "
+                f"{settings.__name__}"
+            )
+
+
+def _misfits(kind: type[Any], part: type[Any], base: type[Any], hooks: set[str]) -> Iterator[str]:
+    """Yield the hooks of a class that do not take what the base's take."""
+    for name, own in vars(part).items():
+        expected = parameters_of(getattr(base, name, None)) if name in hooks else []
+        if inspect.isfunction(own) and expected:
+            fault = misfit(f"{kind.__name__}.{name}", own, expected)
+            yield from [fault] if fault else []
 
 
 def _misspelt(part: type[Any], hooks: set[str]) -> Iterator[tuple[str, str]]:

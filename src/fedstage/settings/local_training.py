@@ -13,17 +13,17 @@ Exchanged = Literal["weights", "logits", "features"]  # by clients, which learn 
 class LocalTraining(Choice):
     """How a participant trains.
 
-    `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
-    learn from one another by, ``weights`` of models, ``logits`` on public data or ``features`` of
-    their own samples. `own_loss`: whether clients minimise another loss than `client.loss` of their
-    logits. `needs_head`: whether that reads the representation of a model with a head, and
-    `default_head` the head of models that have none. `history`: of how many of the last global
-    models a participant learns, `judged`: whether their losses on the server's validation set
-    count, and `models_sent` how many the server then sends.
+    `keeps_state`: clients keep state between rounds. `exchanges`: what clients send and learn from
+    one another by, ``weights`` of models, ``logits`` on public data or ``features`` of their own
+    samples. `own_loss`: clients minimise another loss than `client.loss` of their logits.
+    `needs_head`: that reads the representation of a model with a head, `default_head` in models
+    that have none. `history`: of how many of the last global models a participant learns, `judged`:
+    whether their losses on the server's validation set count, and `models_sent` how many are sent.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
-    functions: ClassVar[tuple[str, ...]] = ("Trainer",)
+    functions: ClassVar[Mapping[str, tuple[str, ...]]] = {"Trainer": ("settings",)}
+    declared: ClassVar[Mapping[str, str]] = {"next_state": "keeps_state", "objective": "own_loss"}
     needs: ClassVar[Needs] = {
         "history": (Trait.STATISTICS,),
         "judged": (Trait.VALIDATION,),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Count, Positive, Settings
+from fedstage.settings.base import ByName, Choice, Count, Functions, Positive, Settings
 from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.traits import Lacks, Needs, Trait
 
@@ -21,7 +21,7 @@ class ModelRule(Choice):
     """
 
     room: ClassVar[str] = "algorithm.aggregation.rules"
-    functions: ClassVar[tuple[str, ...]] = ("combine",)
+    functions: ClassVar[Functions] = {"combine": ("settings", "models", "shares", "start")}
     needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,)}
     lacks: ClassVar[Lacks] = {
         "name": ("which is no average", Trait.AVERAGE, Trait.PLAIN_AVERAGE, Trait.SUM)

@@ -11,6 +11,7 @@ from pydantic import Field
 from fedstage.settings.base import (
     ByName,
     Choice,
+    Functions,
     Layers,
     Positive,
     Seed,
@@ -46,7 +47,7 @@ class Architecture(Choice):
 
     room: ClassVar[str] = "models.architectures"
     lacks: ClassVar[Lacks] = {"no head": ("which takes none", Trait.HEAD)}
-    functions: ClassVar[tuple[str, ...]] = ("network",)
+    functions: ClassVar[Functions] = {"network": ("settings", "shape", "classes")}
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
     compiles: ClassVar[bool] = True

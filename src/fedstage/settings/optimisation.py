@@ -10,6 +10,7 @@ from fedstage.settings.base import (
     ByName,
     Choice,
     Fraction,
+    Functions,
     NonNegative,
     Positive,
     Rate,
@@ -87,7 +88,7 @@ class LossOfLabels(Choice):
     """The loss that clients minimise."""
 
     room: ClassVar[str] = "training.losses"
-    functions: ClassVar[tuple[str, ...]] = ("loss",)
+    functions: ClassVar[Functions] = {"loss": ("settings", "classes", "device")}
 
 
 class CrossEntropy(LossOfLabels):

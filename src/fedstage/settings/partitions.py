@@ -7,6 +7,7 @@ from fedstage.settings.base import (
     Choice,
     ClientCount,
     Fraction,
+    Functions,
     Positive,
     Rate,
     Seed,
@@ -18,7 +19,9 @@ class Scheme(Choice):
     """A scheme that deals out samples."""
 
     room: ClassVar[str] = "data.partitions"
-    functions: ClassVar[tuple[str, ...]] = ("assign",)
+    functions: ClassVar[Functions] = {
+        "assign": ("settings", "labels", "clients", "generator", "natural")
+    }
 
 
 class Iid(Scheme):

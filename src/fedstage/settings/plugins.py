@@ -26,6 +26,7 @@ from fedstage.settings import recipes as _recipes  # noqa: F401
 from fedstage.settings.base import Choice, Settings, choices, subclasses
 from fedstage.settings.hooks import hook_faults
 from fedstage.settings.registry import PLUGINS
+from fedstage.settings.signatures import misfit
 from fedstage.settings.suggestions import suggest
 
 #: The package in which the files of `config.yaml` are modules.
@@ -206,10 +207,19 @@ def _enter(kind: type[Choice], file: str) -> None:
             f"{file}: no {missing[0]}, which the module of {kind.__name__} must define"
             f"{suggest(missing[0], _defined(home))}"
         )
-    for part in (getattr(home, function) for function in kind.functions):
-        for fault in hook_faults(part) if isinstance(part, type) else ():
-            raise FedstageError(f"{file}: {fault}")
+    for fault in faults_of(kind, home):
+        raise FedstageError(f"{file}: {fault}")
     known.update(dict.fromkeys(kind.names(), kind))
+
+
+def faults_of(kind: type[Choice], home: ModuleType) -> Iterator[str]:
+    """Yield what is wrong with the functions and classes that implement an alternative."""
+    for name, arguments in kind.functions.items():
+        part = getattr(home, name)
+        if isinstance(part, type):
+            yield from hook_faults(part, kind, kind.declared)
+        if fault := misfit(name, part, arguments):
+            yield fault
 
 
 def _defined(module: ModuleType) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, Positive
+from fedstage.settings.base import ByName, Choice, Fraction, Functions, Positive
 from fedstage.settings.traits import Needs, Trait
 
 
@@ -13,7 +13,7 @@ class Selection(Choice):
     """
 
     room: ClassVar[str] = "algorithm.one_shot.selections"
-    functions: ClassVar[tuple[str, ...]] = ("choose",)
+    functions: ClassVar[Functions] = {"choose": ("settings", "candidates", "generator")}
     needs: ClassVar[Needs] = {"name": (Trait.CHOSEN,)}
     judged: ClassVar[bool] = False
     count: Positive

@@ -1,4 +1,4 @@
-"""What a misspelled name may have meant."""
+"""What a misspelled name may have meant, and what numbers a setting takes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -6,8 +6,12 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from fedstage.settings.base import with_plugins
+
+#: Bounds, as pydantic names them, in words.
+_WORDS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
 
 
 def suggest(given: Any, known: Iterable[str]) -> str:
@@ -26,6 +30,38 @@ def nearest(given: Any, known: Iterable[str]) -> str | None:
 def keys_at(settings: Any, place: Sequence[int | str]) -> list[str]:
     """Return the keys that settings may have at a place, as pydantic names it in a fault."""
     return [key for kind in _kinds(settings, place) for key in keys(kind)]
+
+
+def bounds_at(settings: Any, place: Sequence[int | str]) -> str:
+    """Return the bounds of numbers at a place: ``, at least 1 and at most 100``, or nothing."""
+    *above, name = place or [""]
+    while isinstance(name, int) and above:  # an item of a list
+        name = above.pop()
+    fields = [
+        field
+        for kind in _kinds(settings, above)
+        for key, field in kind.model_fields.items()
+        if name == (field.alias or key)
+    ]
+    found = dict.fromkeys(bound for field in fields for bound in _bounds(field))
+    return f", {' and '.join(found)}" if found else ""
+
+
+def _bounds(declared: Any) -> Iterator[str]:
+    """Yield the bounds that a field or type declares, but those that only 64 bits have."""
+    if isinstance(declared, FieldInfo):
+        metadata, inner = declared.metadata, (declared.annotation,)
+    else:
+        metadata, inner = getattr(declared, "__metadata__", []), get_args(declared)
+    for one in metadata:
+        if isinstance(one, FieldInfo):
+            yield from _bounds(one)
+        for name, words in _WORDS.items():
+            bound = getattr(one, name, None)
+            if isinstance(bound, int | float) and abs(bound) < 2**63:
+                yield f"{words} {bound}"
+    for part in inner:
+        yield from _bounds(part)
 
 
 def keys(kind: type[BaseModel]) -> list[str]:

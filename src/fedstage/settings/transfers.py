@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, NonNegative, Probability, Rate
+from fedstage.settings.base import ByName, Choice, Functions, NonNegative, Probability, Rate
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 Teacher = Literal["ensemble", "labels", "moments"]
@@ -17,7 +17,10 @@ class StudentLoss(Choice):
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
-    functions: ClassVar[tuple[str, ...]] = ("targets", "loss")
+    functions: ClassVar[Functions] = {
+        "targets": ("settings", "teacher", "members"),
+        "loss": ("settings", "server"),
+    }
     teacher: ClassVar[Teacher] = "ensemble"
     selects: ClassVar[bool] = False
     diverges: ClassVar[bool] = False

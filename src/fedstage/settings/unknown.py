@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, NonNegative, Positive, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Functions, NonNegative, Positive, Rate, Settings
 from fedstage.settings.data import Data
 from fedstage.settings.models import Model
 from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
@@ -20,7 +20,7 @@ class OutlierSource(Choice):
     """What samples of the unknown class are made from, out of a client's own of these kinds."""
 
     room: ClassVar[str] = "algorithm.one_shot.outliers"
-    functions: ClassVar[tuple[str, ...]] = ("make",)
+    functions: ClassVar[Functions] = {"make": ("settings", "samples", "generator")}
     samples: ClassVar[tuple[str, ...]] = ("images",)
 
 

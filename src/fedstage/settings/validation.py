@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
 from fedstage.settings.patterns import IN_WORDS
-from fedstage.settings.suggestions import keys_at, nearest, suggest
+from fedstage.settings.suggestions import bounds_at, keys_at, nearest, suggest
 
 #: What settings of these types look like where they are text.
 _PLAIN = {
@@ -19,6 +19,12 @@ _PLAIN = {
     "float_type": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE),
     "bool_type": re.compile(r"true|false", re.IGNORECASE),
 }
+
+#: Faults of values that are no lists, and what pydantic calls these.
+_LISTS = frozenset({"list_type", "tuple_type"})
+_A_VALID_LIST = re.compile("a valid (list|tuple)")
+#: What the range that is allowed stands behind.
+_A_NUMBER = re.compile("a valid (integer|number)")
 
 #: The last part of the place of a fault, where a value may be of several types.
 _A_TYPE = re.compile(r"constrained-\w+|literal\[.*\]")
@@ -50,7 +56,7 @@ def validate(settings: type[S], raw: Any, where: str, context: str | None = None
         misspelt = {_meant(settings, fault) for fault in faults}
         raise FedstageError(
             "\n".join(
-                f"{_describe(fault, where)}{_suggestion(settings, fault)}"
+                f"{_describe(settings, fault, where)}{_suggestion(settings, fault)}"
                 for fault in _one_a_value(faults)
                 if not _follows(fault) and (fault["type"], fault["loc"]) not in misspelt
             )
@@ -103,7 +109,7 @@ def validate_json(settings: type[S], text: str, where: str) -> S:
     return validate(settings, raw, where)
 
 
-def _describe(fault: Any, where: str) -> str:
+def _describe(settings: Any, fault: Any, where: str) -> str:
     key = ".".join(_without_tags([str(part) for part in fault["loc"]]))
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "value_error":
@@ -116,7 +122,7 @@ def _describe(fault: Any, where: str) -> str:
         context = fault["ctx"]
         return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
     subject = f"{key} = {fault['input']!r}" if key else repr(fault["input"])
-    return f"{where}: {subject}: {_allowed(fault)}"
+    return f"{where}: {subject}: {_allowed(settings, fault)}"
 
 
 def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:
@@ -160,13 +166,22 @@ def _meant(settings: Any, fault: Any) -> tuple[str, tuple[Any, ...]] | None:
     return ("missing", (*place, near)) if near else None
 
 
-def _allowed(fault: Any) -> str:
+def _allowed(settings: Any, fault: Any) -> str:
     if fault["type"] == "too_short":
         return f"must have at least {fault['ctx']['min_length']} item"
     if fault["type"] == "string_pattern_mismatch":
         return IN_WORDS[fault["ctx"]["pattern"]]
     message = str(fault["msg"]).replace("Input should", "must")
+    if fault["type"] in _LISTS:
+        return _A_VALID_LIST.sub("a list", message) + _as_list(fault["input"])
+    if fault["type"] in _PLAIN:
+        message = _A_NUMBER.sub(rf"\g<0>{bounds_at(settings, fault['loc'])}", message, count=1)
     return _MESSAGES.get(fault["type"], message) + _of_text(fault)
+
+
+def _as_list(value: Any) -> str:
+    """Return what a single value looks like as a list, or nothing for a mapping."""
+    return f", such as [{value}]" if isinstance(value, str | int | float) else ""
 
 
 def _of_text(fault: Any) -> str:

@@ -24,6 +24,7 @@ def dataset(
     *,
     settings: str,
     raw: str | None = None,
+    owner: str | None = None,
     folder: Path | None = None,
     train: Path,
     test: Path,
@@ -40,6 +41,9 @@ def dataset(
         The data set's settings (`data` of a recipe) as JSON.
     raw : str, optional
         The digest of the raw files that the plan was made with; by default any.
+    owner : str, optional
+        Whose the training samples are: ``clients``, by default, or ``server``, in whose public data
+        no classes are compared.
     folder : Path, optional
         The data folder; by default the environment variable FEDSTAGE_DATA.
     train, test : Path
@@ -72,7 +76,8 @@ def dataset(
     folder = folder or default_folder()
     with unchanged(chosen, folder, planned):
         loaded = load(chosen, folder)
-    check_classes(chosen.name, loaded)
+    if owner != "server":
+        check_classes(chosen.name, loaded)
     save_tensors(train, _tensors(loaded.train))
     save_tensors(test, _tensors(loaded.test))
     save_tensors(held_out, {"images": _public(chosen, loaded.held_out)})

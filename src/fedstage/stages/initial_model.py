@@ -7,8 +7,10 @@ from fedstage.models.build import build
 from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise
 from fedstage.models.pretrained import LAYOUTS, take_weights
+from fedstage.models.trial import try_model
 from fedstage.plan.inputs import InitialModelInputs
 from fedstage.randomness import torch_generator
+from fedstage.settings.base import called
 from fedstage.settings.models import InitialModel
 from fedstage.settings.validation import validate_json
 from fedstage.storage.files import load_json
@@ -35,14 +37,22 @@ def initial_model(
         Number of the global model, from 0; every group starts from its own weights.
     folder : Path, optional
         The data folder with files of weights; by default the variable FEDSTAGE_DATA.
+
+    Raises
+    ------
+    FedstageError
+        If the model does not take the data set's samples, or a plugin's gives no logits of them.
     """
     checked = validate_json(InitialModel, settings, "--settings")
     dataset_info = load_json(read.info)
-    model = build(checked.model, tuple(dataset_info["shape"]), dataset_info["classes"])
-    initialise(model, torch_generator(checked.seed, "initial_model", group, "weights"))
+    shape, classes = tuple(dataset_info["shape"]), dataset_info["classes"]
+    model = build(checked.model, shape, classes)
+    generator = torch_generator(checked.seed, "initial_model", group, "weights")
+    initialise(model, generator, called(checked.model, "model"))
     weights = getattr(checked.model, "weights", None)
     if weights is not None:
         take_weights(
             body_of(model), weights, folder or default_folder(), LAYOUTS[checked.model.name]
         )
+    try_model(model, checked.model, shape, classes)
     save_tensors(output, model.state_dict())

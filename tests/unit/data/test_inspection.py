@@ -380,7 +380,7 @@ def test_codes_and_misprints_are_noticed(tmp_path, capsys):
     labels[8] = "helthy"
     table = enumerate(zip(stages, labels, strict=True))
     rows = "".join(
-        f"{stage},{7 * n},{n % 2},{label},{label == 'ill'}\n" for n, (stage, label) in table
+        f"{stage},{7 * (n % 59)},{n % 2},{label},{label == 'ill'}\n" for n, (stage, label) in table
     )
     files = {"all.csv": "stage,age,sex,label,centre\n" + rows}
     assert check(tmp_path, files, {"test_fraction": 0.2}) == 0
@@ -410,7 +410,10 @@ def test_numbers_of_rows_are_noticed(tmp_path, capsys):
         "out with data.drop"
     ]
     assert notices(range(4, 30), drop=["id"]) == notices(range(4, 30), label="id") == []
-    assert notices([*range(4, 30), 31]) == notices([*range(4, 30), 29]) == notices(range(9)) == []
+    gaps = "a different integer in each row, 4 to 31: if it identifies the rows, leave it out"
+    assert notices([*range(4, 30), 31]) == [f"  notice: column 'id' has {gaps} with data.drop"]
+    assert "row, 1000001 to 13000013: if" in notices([1000001 * n for n in range(1, 14)])[0]
+    assert notices([*range(4, 30), 29]) == notices(range(9)) == []
 
 
 def test_folders_without_images_are_named(tmp_path, capsys):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -118,8 +119,15 @@ def test_residual_branches_with_norms_are_not_damped():
 
 
 def test_a_module_without_a_rule_is_an_error():
-    with pytest.raises(TypeError, match="Bilinear: no initialisation is known"):
-        initialise(nn.Sequential(nn.Bilinear(2, 2, 2)), torch_generator(0))
+    with pytest.raises(FedstageError, match=r"^mine: Bilinear: no initialisation of this layer is"):
+        initialise(nn.Sequential(nn.Bilinear(2, 2, 2)), torch_generator(0), "mine")
+
+
+def test_a_linear_layer_need_not_have_a_bias():
+    (with_bias, without) = (nn.Linear(4, 3), nn.Linear(4, 3, bias=False))
+    for layer in (with_bias, without):
+        initialise(layer, torch_generator(0, "weights"))
+    assert torch.equal(with_bias.weight, without.weight)
 
 
 class Scale(nn.Module):

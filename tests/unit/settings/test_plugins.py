@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.settings.base import alternatives, implementation
+from fedstage.settings.base import alternatives, choices, implementation
 from fedstage.settings.local_training import LocalTrainer
-from fedstage.settings.plugins import load_plugins
+from fedstage.settings.plugins import faults_of, load_plugins
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
 from fedstage.settings.schemas import DEFINITIONS, schemas
@@ -30,7 +31,7 @@ class Mine(LocalTraining):
     rate: Rate = 1.0
 
 
-class Trainer: ...
+def Trainer(settings): ...
 """
 RECIPE = {
     "data": "digits",
@@ -97,16 +98,17 @@ def test_plugins_that_are_loaded_no_longer_are_forgotten(load):
 
 
 def test_the_files_of_a_folder_import_one_another_but_leave_nothing_there(load, tmp_path):
-    own = PLUGIN.replace("class Trainer: ...", "from ._common import Trainer")
+    own = PLUGIN.replace("def Trainer(settings): ...", "from ._common import Trainer")
     files = {"my/mine.py": own, "my/_common.py": "from .deep.er import Trainer\n"}
-    load(files | {"my/deep/er.py": "class Trainer: ...\n"}, "my/")
+    load(files | {"my/deep/er.py": "def Trainer(settings): ...\n"}, "my/")
     assert implementation(a_recipe().local).Trainer.__module__ == "fedstage_plugins.my.deep.er"
     names = {"my.mine", "my._common", "my.deep.er"}
     assert set(PLUGINS.files) == {f"fedstage_plugins.{name}" for name in names}
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-HELPER = "Trainer = 1\n"
+TRAINER = "def Trainer(settings): ..."
+HELPER = "def Trainer(settings): ...\n"
 BASE = """
 from fedstage.algorithm import local_trainers
 
@@ -120,7 +122,7 @@ MISSPELT = "    def gradient_trem(self, start, state, client): ...\n"
 def trainer(body, module="fedstage.algorithm.local_trainers"):
     """The plugin with a trainer of this body."""
     of = f"from {module} import LocalTrainer\n\nclass Trainer(LocalTrainer):\n"
-    return PLUGIN.replace("class Trainer: ...", of + body)
+    return PLUGIN.replace("def Trainer(settings): ...", of + body)
 
 
 BAD_NAME = PLUGIN.replace('"mine"', '"my-own"')
@@ -157,12 +159,12 @@ FAULTS = {
     ),
     "no good name": ({"a.py": BAD_NAME}, ["a.py"], "a.py: name = 'my-own': must be letters"),
     "no implementation": (
-        {"a.py": PLUGIN.replace("class Trainer: ...", "")},
+        {"a.py": PLUGIN.replace("def Trainer(settings): ...", "")},
         ["a.py"],
         "a.py: no Trainer, which the module of Mine must define",
     ),
     "a misspelt function": (
-        {"a.py": PLUGIN.replace("class Trainer", "class Trianer")},
+        {"a.py": PLUGIN.replace("def Trainer", "def Trianer")},
         ["a.py"],
         "a.py: no Trainer, which the module of Mine must define; did you mean 'Trianer'?",
     ),
@@ -180,6 +182,40 @@ FAULTS = {
         {"a/a.py": trainer(HOOK, "._b"), "a/_b.py": BASE + MISSPELT},
         ["a"],
         "a/a.py: Trainer.gradient_trem: no such hook; did you mean 'gradient_term'?",
+    ),
+    "a hook of other arguments": (
+        {"a.py": trainer("    def payload(self, trained): ...\n")},
+        ["a.py"],
+        "a.py: Trainer.payload(self, trained): must take (self, trained, state, client)",
+    ),
+    "a loss that is not declared": (
+        {"a.py": trainer("    def objective(self, task): ...\n")},
+        ["a.py"],
+        "a.py: Trainer.objective: needs own_loss = True in the settings class Mine",
+    ),
+    "a state that is not declared": (
+        {"a.py": trainer("    def next_state(self, state, updates, clients): ...\n")},
+        ["a.py"],
+        "a.py: Trainer.next_state: needs keeps_state = True in the settings",
+    ),
+    "a built-in trainer's loss that is not declared": (
+        {
+            "a.py": PLUGIN.replace(
+                TRAINER, "from fedstage.algorithm.local_trainers.fedlc import Trainer"
+            )
+        },
+        ["a.py"],
+        "a.py: Trainer.objective: needs own_loss = True in the settings class Mine",
+    ),
+    "a function of other arguments": (
+        {"a.py": PLUGIN.replace("Trainer(settings)", "Trainer(settings, rate)")},
+        ["a.py"],
+        "a.py: Trainer(settings, rate): must take (settings)",
+    ),
+    "no function": (
+        {"a.py": PLUGIN.replace(TRAINER, "Trainer = 1")},
+        ["a.py"],
+        "a.py: Trainer = 1: must be a function",
     ),
     "no hook": (
         {"a.py": trainer("    def other(self): ...\n")},
@@ -204,13 +240,26 @@ def test_each_fault_of_a_plugin_is_one_line_with_its_file(load, tmp_path):
         assert "\n" not in str(raised.value)
 
 
+def test_functions_of_one_more_optional_argument_or_of_any_are_accepted(load):
+    more = "    def payload(self, trained, state, client, scale=1.0): ...\n"
+    load({"mine.py": trainer(more + "    def kept(self, *known): ...\n")}, "mine.py")
+
+
+def test_all_that_is_built_in_takes_what_plugins_must_take():
+    kinds = [kind for kind in choices() if kind.functions]
+    assert len(kinds) > 50
+    for kind in kinds:
+        for module in kind.modules():
+            assert not list(faults_of(kind, import_module(module))), module
+
+
 def test_helpers_of_a_trainer_are_no_misspelt_hooks(load):
     calls = "    def kept(self, trained, state, client): return self.keep(trained)\n"
     helpers = "    def keep(self, trained): ...\n    def _sent_down(self): ...\n"
     load({"mine.py": trainer(calls + helpers)}, "mine.py")
     assert implementation(a_recipe().local).Trainer.__module__ == "fedstage_plugins.mine"
     own = "from fedstage.algorithm.local_trainers.fedavg import Trainer"
-    load({"other.py": PLUGIN.replace("class Trainer: ...", own)}, "other.py")
+    load({"other.py": PLUGIN.replace("def Trainer(settings): ...", own)}, "other.py")
 
 
 LIST = """

@@ -85,7 +85,7 @@ def test_a_number_that_is_text_is_refused_with_the_reason(settings, key, text, w
     raw = {**raw, part: {**raw.get(part, {}), name: text}} if part else {**raw, name: text}
     recipe = recipes_of(settings, raw)[0]
     assert recipe.startswith(f"here: {key} = {text!r}: must be ")
-    assert (f"a valid {wanted}, and is text" in recipe) == (wanted is not None)
+    assert (f"a valid {wanted}" in recipe and ", and is text" in recipe) == (wanted is not None)
     assert recipe.endswith(
         "within the braces of --config as text, in a file: --configfile FILE"
     ) == (wanted is not None)
@@ -110,6 +110,24 @@ FAULTS = [
     # A bad item of a list is one fault.
     ({"client": CLIENT | {"schedule": {"step": {"milestones": [1.5]}}}},
      "client.schedule.milestones.0 = 1.5: must be less than 1"),
+    # What is no number is told which are allowed.
+    ({"validation": "a lot"},
+     "validation = 'a lot': must be a valid number, at least 0 and less than 1"),
+    ({"client": CLIENT | {"steps": "two"}},
+     "client.steps = 'two': must be a valid integer, at least 1 and at most 1000000000"),
+    ({"partition": {"dirichlet": {"alpha": "small"}}},
+     "partition.alpha = 'small': must be a valid number, greater than 0"),
+    ({"client": CLIENT | {"schedule": {"step": {"milestones": ["a"]}}}},
+     "client.schedule.milestones.0 = 'a': must be a valid number, at least 0 and less than 1"),
+    ({"architectures": [{"cnn_small": {"width": "a"}}]},
+     "architectures.0.width = 'a': must be a valid integer, at least 1 and at most 100000"),
+    ({"seed": "zero"}, "seed = 'zero': must be a valid integer"),
+    # What is no list is told how to write one.
+    ({"data": {"table": {"folder": "a", "drop": "patient_id"}}},
+     "data.drop = 'patient_id': must be a list, such as [patient_id]"),
+    ({"client": CLIENT | {"schedule": {"step": {"milestones": 0.5}}}},
+     "client.schedule.milestones = 0.5: must be a list, such as [0.5]"),
+    ({"architectures": {"cnn_small": {}}}, "architectures = {'cnn_small': {}}: must be a list"),
     # Faults between keys.
     ({"participants": 11}, "participants = 11: at most clients = 10"),
     ({"client": CLIENT | {"steps": 3}}, "client: give either epochs or steps"),
@@ -223,4 +241,6 @@ def test_a_value_of_none_of_several_types_has_one_line():
     ]
     raw["execution"] = {"clients_per_job": "many"}
     (recipe,) = recipes_of(Config, raw)
-    assert recipe == "here: execution.clients_per_job = 'many': must be a valid integer, or 'all'"
+    bounds = "at least 1 and at most 1000000000"
+    told = f"must be a valid integer, {bounds}, or 'all'"
+    assert recipe == f"here: execution.clients_per_job = 'many': {told}"

@@ -245,3 +245,17 @@ def test_command_line_makes_the_files_and_reports_errors_in_one_line(tmp_path, c
     assert (
         "fedstage dataset: --settings: data: test = 1797: at most 1796" in capsys.readouterr().err
     )
+
+
+def test_the_classes_of_public_data_are_not_compared(data_folder, caplog):
+    """No client trains on them, and none is tested on them."""
+    pq.write_table(pa.table({"img": [png(0)], "label": [2]}), data_folder / "mine/test.parquet")
+    for owner, told in (("server", 0), ("clients", 1), (None, 1)):
+        caplog.clear()
+        run(MINE, data_folder, folder=data_folder, owner=owner)
+        assert len(caplog.messages) == told
+    train = {"img": [png(51)], "label": [1], "user": ["a"]}
+    pq.write_table(pa.table(train), data_folder / "mine/train.parquet")
+    run(MINE, data_folder, folder=data_folder, owner="server")
+    with pytest.raises(FedstageError, match="all training samples are of class"):
+        run(MINE, data_folder, folder=data_folder, owner="clients")

@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
 from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.numerics import Numerics
@@ -145,24 +144,6 @@ class LocalTrainer(Generic[S]):
 
 
 def local_trainer(settings: LocalTraining) -> LocalTrainer[Any]:
-    """Return the local trainer of these settings.
-
-    Raises
-    ------
-    FedstageError
-        If it has a state or a loss of its own that its settings do not declare: the state would not
-        be kept, and the loss might be compiled.
-    """
+    """Return the local trainer of these settings."""
     trainer: LocalTrainer[Any] = implementation(settings).Trainer(settings)
-    declared = {
-        "next_state": ("keeps_state", settings.keeps_state),
-        "objective": ("own_loss", settings.own_loss),
-    }
-    for function, (attribute, value) in declared.items():
-        own = getattr(type(trainer), function) is not getattr(LocalTrainer, function)
-        if own and not value:
-            raise FedstageError(
-                f"local = {settings.name}: {attribute} = False, but its trainer has {function}: "
-                f"set {attribute} = True in the settings class {type(settings).__name__}"
-            )
     return trainer

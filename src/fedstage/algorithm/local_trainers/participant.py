@@ -25,6 +25,7 @@ from fedstage.training.backward import NoisyBatches
 from fedstage.training.batches import client_batches, poisson_batches
 from fedstage.training.loop import full_gradient, training
 from fedstage.training.losses import client_loss
+from fedstage.training.scalars import scalar
 from fedstage.training.schedules import round_factor
 from fedstage.weights import Tensors, Weights
 
@@ -106,6 +107,7 @@ def train_participant(
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     past = (start.history, start.losses)
     task = Task(model, loss, numerics, on_device, number, labels, classes, *past)
+    objective = trainer.objective(task)
     key = (settings.seed, "local_training", round_, number, "augmentation")
     outcome = yield from training(
         model,
@@ -118,7 +120,7 @@ def train_participant(
         torch_generator(*key),
         numerics,
         rate=round_factor(client, round_),
-        objective=trainer.objective(task),
+        objective=None if objective is None else scalar(objective, settings.local, "local"),
         gradient_term=trainer.gradient_term(anchors, on_device, number),
         noisy=_noise(settings, participant),
     )

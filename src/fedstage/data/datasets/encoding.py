@@ -1,7 +1,7 @@
 """Features of tables as numbers: standardised and one-hot coded, by the training rows alone."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -103,7 +103,7 @@ def _one_hot(column: Column, train: Rows) -> Coded:
         raise FedstageError(
             f"column {column.name!r}: {len(seen)} categories in the training rows, such as "
             f"{sorted(map(str, seen))[0]!r}; at most {MOST_CATEGORIES}: make it numbers, or leave "
-            "it out with data.drop"
+            f"it out with data.drop{_instead(column.name, seen)}"
         )
     if len(seen) == 1:
         return None
@@ -114,6 +114,12 @@ def _one_hot(column: Column, train: Rows) -> Coded:
     coded = (numbers[:, None] == np.arange(len(levels))).astype(np.float32)
     shown = [MISSING if level is None else level for level in levels]
     return coded, [f"{column.name}={level}" for level in shown]
+
+
+def _instead(name: str, seen: Iterable[str | None]) -> str:
+    """Return how a column of texts is read, if these have several words each, or nothing."""
+    several = all(" " in text for text in seen if text is not None)
+    return f"; to classify texts, use data = texts with text = {name!r}" if several else ""
 
 
 #: Beyond this, squares and standardised values overflow double and single precision.

@@ -11,6 +11,7 @@ import torch
 from fedstage.settings.base import implementation
 from fedstage.settings.optimisation import ClientLoss
 from fedstage.training.passes import Loss
+from fedstage.training.scalars import scalar
 
 
 @cache
@@ -25,4 +26,4 @@ def client_loss(settings: ClientLoss, classes: int, device: torch.device) -> Los
         If the settings do not fit the number of classes.
     """
     loss: Loss = implementation(settings).loss(settings, classes, device)
-    return loss
+    return scalar(loss, settings, "client.loss")

@@ -1,4 +1,4 @@
-"""Local trainers with a loss of their own: FedNTD and FedLC, by hand, and what must be declared."""
+"""Local trainers with a loss of their own: FedNTD and FedLC, by hand."""
 
 import math
 
@@ -7,9 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.local_trainers import Task, fedntd, fedprox, local_trainer
-from fedstage.errors import FedstageError
-from fedstage.settings.local_training import FedLc, FedNtd, FedProx
+from fedstage.algorithm.local_trainers import Task, fedntd, local_trainer
+from fedstage.settings.local_training import FedLc, FedNtd
 from fedstage.training.passes import PLAIN
 
 CLASSES = 4
@@ -90,12 +89,3 @@ def test_label_counts_are_of_all_of_the_clients_samples():
 @pytest.mark.parametrize("settings", [FedNtd(name="fedntd", beta=0), FedLc(name="fedlc", tau=0)])
 def test_without_its_weight_a_client_minimises_the_loss_of_its_logits(settings):
     assert local_trainer(settings).objective(task(linear(0))) is None
-
-
-@pytest.mark.parametrize(
-    ("function", "declaration"), [("next_state", "keeps_state"), ("objective", "own_loss")]
-)
-def test_a_state_or_a_loss_that_is_not_declared_is_refused(monkeypatch, function, declaration):
-    monkeypatch.setattr(fedprox.Trainer, function, lambda *_: None, raising=False)
-    with pytest.raises(FedstageError, match=f"{declaration} = True in the settings class FedProx"):
-        local_trainer(FedProx(name="fedprox"))

@@ -302,6 +302,15 @@ def test_a_number_whose_square_or_share_overflows(folder, number):
     assert "train.csv: row 6: age: must be between -1e+30 and 1e+30" in refused(folder)
 
 
+def test_a_column_of_texts_of_several_words_has_a_data_set_of_its_own(tmp_path):
+    table = [[f"so good {n}", "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
+    for part in ("train", "test"):
+        write(tmp_path / f"mine/{part}.csv", table, ["notes", "outcome", "centre"])
+    assert refused(tmp_path).endswith(
+        "leave it out with data.drop; to classify texts, use data = texts with text = 'notes'"
+    )
+
+
 def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
     table = [[n, "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
     table[3][0] = "about 3"

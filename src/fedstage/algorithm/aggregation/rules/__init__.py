@@ -9,8 +9,9 @@ shares.
 
 from collections.abc import Sequence
 
+from fedstage.algorithm.aggregation.fitting import fitting
 from fedstage.errors import FedstageError
-from fedstage.settings.base import implementation
+from fedstage.settings.base import called, implementation
 from fedstage.settings.model_rules import ModelRule
 from fedstage.weights import Weights
 
@@ -26,12 +27,13 @@ def combined(
     Raises
     ------
     FedstageError
-        If there are too few, because participants stayed away or were dropped.
+        If there are too few, because participants stayed away or were dropped, or if the result is
+        no such model.
     """
     if len(models) < settings.fewest:
         raise FedstageError(
             f"aggregation.rule = {settings.name!r}: {len(models)} participants in a group have "
             f"sent a model: with these settings it needs at least {settings.fewest}"
         )
-    model: Weights = implementation(settings).combine(settings, models, shares, start)
-    return model
+    made = implementation(settings).combine(settings, models, shares, start)
+    return fitting(made, models[0], f"{called(settings, 'aggregation.rule')}: combine")

@@ -10,8 +10,10 @@ rounds.
 Running statistics must not go through it: a variance that overshoots may become negative.
 """
 
+from fedstage.algorithm.aggregation.fitting import fitting
+from fedstage.errors import FedstageError
 from fedstage.settings.aggregation import ServerOptimiser
-from fedstage.settings.base import implementation
+from fedstage.settings.base import called, implementation
 from fedstage.weights import Tensors, Weights
 
 
@@ -23,6 +25,15 @@ def server_step(
     Computed in float64; weights and state are returned in the types of `weights`. The arguments
     stay unchanged. The state is empty before the first step. A round in which all participants
     diverged takes none: do not call it then.
+
+    Raises
+    ------
+    FedstageError
+        If the optimiser returns anything else.
     """
-    after: tuple[Weights, Weights] = implementation(settings).step(settings, weights, change, state)
-    return after
+    named = f"{called(settings, 'aggregation.server_optimizer')}: step"
+    made = implementation(settings).step(settings, weights, change, state)
+    if not (isinstance(made, tuple) and len(made) == 2):
+        raise FedstageError(f"{named}: must return the next weights and the next state")
+    after, memory = made
+    return fitting(after, weights, named), memory

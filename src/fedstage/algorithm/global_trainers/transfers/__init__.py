@@ -13,6 +13,7 @@ from fedstage.settings.server import Server
 from fedstage.settings.teaching import Teaching
 from fedstage.settings.transfers import OneShotTransfer, Transfer
 from fedstage.training.passes import Loss
+from fedstage.training.scalars import scalar
 
 
 class TransferModule(Protocol):
@@ -42,4 +43,5 @@ def targets_of(
 
 def loss_of(teaching: Teaching[Transfer | OneShotTransfer]) -> Loss:
     """Return the loss with which students learn it."""
-    return transfer(teaching.distillation).loss(teaching.distillation, teaching.server)
+    loss = transfer(teaching.distillation).loss(teaching.distillation, teaching.server)
+    return scalar(loss, teaching.distillation, "distillation")

@@ -1,0 +1,42 @@
+"""What a rule or a server optimiser must return, a plugin's as well: tensors like the models'."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import torch
+
+from fedstage.errors import FedstageError
+from fedstage.weights import Tensors, Weights, shapes_of
+
+
+def fitting(made: object, like: Tensors, named: str) -> Weights:
+    """Return what a function has made, tensors of the names, shapes and types of `like`.
+
+    Raises
+    ------
+    FedstageError
+        If it is anything else; begins with `named`, the function.
+    """
+    if not isinstance(made, dict):
+        raise FedstageError(f"{named} returns {type(made).__name__}: must be tensors by name")
+    for fault in _faults(made, shapes_of(like)):
+        raise FedstageError(f"{named} returns {fault}")
+    return cast(Weights, made)
+
+
+def _faults(made: dict[str, object], like: Weights) -> Iterator[str]:
+    for name, expected in like.items():
+        if name not in made:
+            yield f"no {name!r}: must return all of {', '.join(like)}"
+            continue
+        told, must = _described(made[name]), _described(expected)
+        if told != must:
+            yield f"{name!r} of {told}: must be of {must}"
+    for name in made.keys() - like.keys():
+        yield f"{name!r}: must return only {', '.join(like)}"
+
+
+def _described(value: object) -> str:
+    if not isinstance(value, torch.Tensor):
+        return f"type {type(value).__name__}"
+    return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"

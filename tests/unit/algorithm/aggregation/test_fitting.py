@@ -40,8 +40,8 @@ LIKE = {"w": torch.ones(2), "count": torch.tensor(3)}
 @pytest.mark.parametrize(
     ("changed", "fault"),
     [
-        ("{'w': model['w']}", "no 'count': must return all of w, count"),
-        ("model | {'v': model['w']}", "'v': must return only w, count"),
+        ("{'w': model['w']}", "no 'count': must return all tensors of the model"),
+        ("model | {'v': model['w']}", "'v': must return only tensors of the model"),
         ("model | {'w': torch.ones(3)}", "'w' of float32 [3]: must be of float32 [2]"),
         ("model | {'count': torch.tensor(1.5)}", "'count' of float32 []: must be of int64 []"),
         ("model | {'w': 1.0}", "'w' of type float: must be of float32 [2]"),

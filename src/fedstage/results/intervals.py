@@ -1,13 +1,15 @@
 """Confidence intervals of means: over seeds, of two papers' means, over seeds and test images."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
 
 from scipy import stats
 
 LEVEL = 0.95
+_FEWEST_EQUAL = 5  # differences whose interval may have no width
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,22 @@ def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interv
     if n < 2:
         return Interval(values[0] if n else nan, nan, nan, n)
     return _around(fmean(values), stdev(values) / sqrt(n), n - 1, n, level)
+
+
+def interval_of_differences(differences: Sequence[float]) -> Interval:
+    """Return `confidence_interval` of paired differences, without ends where they mislead.
+
+    Differences of a few seeds may be the same by chance, above all between scores of few test
+    samples: fewer than five of them are no reason for an interval without any width.
+    """
+    found = confidence_interval(differences)
+    return replace(found, low=nan, high=nan) if few_equal(differences) else found
+
+
+def few_equal(differences: Sequence[float]) -> bool:
+    """Whether differences are fewer than five and all the same, up to rounding of floats."""
+    few = 0 < len(differences) < _FEWEST_EQUAL
+    return few and max(differences) - min(differences) < _ROUNDING
 
 
 def welch_interval(

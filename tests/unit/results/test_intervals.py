@@ -2,7 +2,12 @@ from math import isnan, nan
 
 import pytest
 
-from fedstage.results.intervals import confidence_interval, welch_interval, with_images
+from fedstage.results.intervals import (
+    confidence_interval,
+    interval_of_differences,
+    welch_interval,
+    with_images,
+)
 
 
 def test_the_interval_is_around_the_mean():
@@ -18,6 +23,16 @@ def test_the_interval_is_around_the_mean():
 def test_values_that_are_all_the_same_have_no_width():
     interval = confidence_interval([0.5, 0.5])
     assert (interval.low, interval.mean, interval.high) == (0.5, 0.5, 0.5)
+
+
+def test_few_differences_that_are_all_the_same_have_no_interval():
+    for few in ([-2.67, -2.67], [60.2 - 62.87, 50.2 - 52.87, 0.2 - 2.87], [0.0] * 4):
+        found = interval_of_differences(few)
+        assert found.mean == pytest.approx(few[0])
+        assert isnan(found.low)
+        assert isnan(found.high)
+    assert interval_of_differences([1.0] * 5).low == 1.0
+    assert interval_of_differences([1.0, 2.0]) == confidence_interval([1.0, 2.0])
 
 
 def test_welchs_interval():

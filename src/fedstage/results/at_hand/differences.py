@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,13 @@ import pandas as pd
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from fedstage.errors import FedstageError
-from fedstage.results.at_hand.runs import read_target
+from fedstage.results.at_hand.runs import read_finished, read_target
 from fedstage.results.cells import names_of
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.measurements import cells_of, values_of_runs
 from fedstage.results.claims.report import p_text
-from fedstage.results.claims.significance import LEVEL, holm, p_outside, paired
-from fedstage.results.intervals import confidence_interval
+from fedstage.results.claims.significance import LEVEL, holm, p_of_differences, paired
+from fedstage.results.intervals import interval_of_differences
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables import latex
 from fedstage.results.tables.exact import frame_as_csv
@@ -59,15 +60,16 @@ def compare(
     pandas.DataFrame
         Columns `row`, `than` (rows by their labels), `column` (of the table, empty where it has
         none), `seeds`, `difference` (row - than, mean over the seeds that both have), `low` and
-        `high` (its own 95 % interval, NaN for a single seed), `p` (two-sided, corrected) and
-        `verdict` (``higher`` or ``lower`` if p is at most 0.05, else ``undecided``).
+        `high` (its own 95 % interval, NaN for a single seed and for up to four that all differ by
+        the same), `p` (two-sided, corrected, 1 without an interval) and `verdict` (``higher`` or
+        ``lower`` if p is at most 0.05, else ``undecided``).
 
     Raises
     ------
     FedstageError
         If there are no results, no such rows or metric, or nothing to compare.
     """
-    experiment = read_target(target, Path(folder))
+    experiment = read_finished(target, Path(folder))
     if metric is None and experiment.metric in SECONDS:
         raise FedstageError(f"{target}: metric = {experiment.metric!r}: name another metric")
     values = values_of_runs(frame_of_runs(experiment, target), metric or experiment.metric)
@@ -125,7 +127,7 @@ def _agree(cell: Cell, other: Cell, but: Sequence[str]) -> bool:
 
 def _compared(cell: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, object]:
     differences = paired(cell.values, other.values)
-    interval = confidence_interval(differences)
+    interval = interval_of_differences(differences)
     return {
         "row": _row(cell, experiment),
         "than": _row(other, experiment),
@@ -134,7 +136,7 @@ def _compared(cell: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, 
         "difference": interval.mean,
         "low": interval.low,
         "high": interval.high,
-        "p": p_outside(differences, 0.0, 0.0),
+        "p": p_of_differences(differences),
     }
 
 
@@ -199,7 +201,8 @@ def _latex(
         [
             "**difference**: row minus than, paired over seeds: the mean of the seeds that both "
             "have.",
-            "**95 % interval**: its own confidence interval (Student's t), without correction.",
+            "**95 % interval**: its own confidence interval (Student's t), without correction; "
+            "none of a single seed, or of up to four that all differ by the same.",
             f"**p (Holm)**: of the paired t-test, corrected for the {len(lines)} comparisons of "
             "this table (Holm 1979); **verdict**: `undecided` above 0.05.",
         ],
@@ -221,7 +224,7 @@ def _written(row: Mapping[Hashable, Any]) -> dict[str, str]:
         "column": row["column"],
         "seeds": str(row["seeds"]),
         "difference": signed(row["difference"]),
-        "95 % interval": NOTHING if row["seeds"] < 2 else interval,
+        "95 % interval": NOTHING if isnan(row["low"]) else interval,
         "p (Holm)": p_text(row["p"]),
         "verdict": row["verdict"],
     }

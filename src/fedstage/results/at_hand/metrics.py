@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedstage.results.at_hand.runs import METHOD, read_target
+from fedstage.results.at_hand.runs import METHOD, read_finished
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.runs import frame_of_runs
@@ -38,7 +38,7 @@ def load(target: str, folder: str | Path = ".") -> pd.DataFrame:
     FedstageError
         If there are no results of the target, or a run is not finished.
     """
-    experiment = read_target(target, Path(folder))
+    experiment = read_finished(target, Path(folder))
     frames = [
         frame_of_runs(described, target) for described in (experiment, *_on_validation(experiment))
     ]

@@ -42,6 +42,24 @@ def read_target(target: str, folder: Path) -> ExperimentRuns:
     return read_runs_file(path)
 
 
+def read_finished(target: str, folder: Path) -> ExperimentRuns:
+    """Return the runs of a target as `read_target` does.
+
+    Raises
+    ------
+    FedstageError
+        Also if the metrics of any run have not been made.
+    """
+    experiment = read_target(target, folder)
+    missing = [run.metrics for run in experiment.runs if not Path(run.metrics).is_file()]
+    if missing:
+        raise FedstageError(
+            f"{target}: {len(missing)} of {len(experiment.runs)} runs are not finished "
+            f"({missing[0]} has not been made yet); snakemake --cores all {target} finishes them"
+        )
+    return experiment
+
+
 def find_run(
     target: str, experiment: ExperimentRuns, wanted: Mapping[str, Axis]
 ) -> tuple[str, ExperimentRun]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from scipy import stats
 
+from fedstage.results.intervals import few_equal
 from fedstage.settings.scores import Axis
 
 #: The error that is allowed to all verdicts of a family together.
@@ -40,6 +41,14 @@ def p_nil(values: Sequence[float], margin: float) -> float:
     """
     above = _p_above(values, -margin, closed=False)
     return max(above, _p_above([-value for value in values], -margin, closed=False))
+
+
+def p_of_differences(differences: Sequence[float]) -> float:
+    """Return the two-sided p-value of the paired t-test, 1 of `few_equal` differences.
+
+    These have no deviation to test by, and may be the same by chance.
+    """
+    return 1.0 if few_equal(differences) else p_outside(differences, 0.0, 0.0)
 
 
 def paired(left: Mapping[Axis, float], right: Mapping[Axis, float]) -> list[float]:

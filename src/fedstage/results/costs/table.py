@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isnan
 
-from fedstage.results.intervals import confidence_interval
+from fedstage.results.intervals import interval_of_differences
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.columns import (
     Column,
@@ -34,8 +34,8 @@ def _seconds(value: float) -> str:
 
 
 def _with_interval(differences: Sequence[float]) -> str:
-    """Write the mean of differences and its 95 % interval, which a single one does not have."""
-    found = confidence_interval(differences)
+    """Write the mean of differences, and its 95 % interval where it has one."""
+    found = interval_of_differences(differences)
     if isnan(found.mean):
         return NOTHING
     mean = signed(found.mean)
@@ -49,7 +49,8 @@ COLUMNS = (
     Column("score", "Score", "after training, mean ± standard deviation (n−1) over seeds."),
     Column("difference", "Beside the first",  # prose: ok
         "the difference to the first row of its column, paired over seeds, with the 95 % "
-        "interval of each comparison by itself (Student's t).", _with_interval),
+        "interval of each comparison by itself (Student's t); none of a single seed, or of up "
+        "to four that all differ by the same.", _with_interval),
     Column("bytes", "Bytes",
         "that the mean client sends and receives until training ends (1 kB = 1000 B).",
         average(lambda count: human_bytes(round(count)))),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
-from fedstage.results.at_hand.runs import read_target
+from fedstage.results.at_hand.runs import read_finished
 from fedstage.results.export import mlflow, tensorboard
 from fedstage.results.export.runs import ExportedRun, exported
 
@@ -31,7 +31,7 @@ def export(target: str, to: str, into: Path, folder: Path = Path()) -> str:
         If there are no results of the target, a run is not finished, the extra is not installed,
         or the target was exported there before.
     """
-    experiment = read_target(target, folder)
+    experiment = read_finished(target, folder)
     name = f"{experiment.experiment}/{experiment.scale}"
     runs = [exported(run, folder) for run in experiment.runs]
     shown = WRITERS[to](name, runs, files_of(target, folder), into)

@@ -156,9 +156,8 @@ def _lay_out(samples: pd.DataFrame, facets: int, names: Names) -> _Layout:
 
 def _longest(names: Sequence[str] | None, count: int) -> int:
     """Return the characters of the longest tick on an axis with some names, or numbers."""
-    if names is None or count > _MOST_TICKS:
-        return len(str(count - 1))
-    return max(len(shorten(name_of(number, names))) for number in range(count))
+    shown = tick_names(count, names)
+    return len(str(count - 1)) if shown is None else max(map(len, shown))
 
 
 def _points2_per_sample(samples: pd.Series, cell: float) -> float:
@@ -203,12 +202,19 @@ def ticks_of(count: int, most: int) -> range:
 def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
     """Show names instead of numbers; clients' names are turned if they may not fit."""
     for axis, count, known in zip("xy", layout.counts, (names.clients, names.classes), strict=True):
-        if known is None or count > _MOST_TICKS:
+        shown = tick_names(count, known)
+        if shown is None:
             continue
-        shown = [shorten(name_of(number, known)) for number in range(count)]
         getattr(axes, f"{axis}axis").set_major_formatter(FixedFormatter(shown))
         if axis == "x" and layout.below:
             axes.tick_params(axis="x", labelrotation=90)
+
+
+def tick_names(count: int, names: Sequence[str] | None) -> list[str] | None:
+    """Return what stands at the ticks of clients or classes, None where their numbers do."""
+    if names is None or count > _MOST_TICKS:
+        return None
+    return [shorten(name_of(number, names)) for number in range(count)]
 
 
 def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:

@@ -15,6 +15,8 @@ code, pre { font: 13px/1.45 ui-monospace, monospace; }
 pre { overflow-x: auto; background: #f6f6f6; padding: .6em .8em;
   margin: .4em 0; }
 .wide { overflow-x: auto; }
+.lines td { white-space: nowrap; }
+.lines th, .lines td { padding: .3em .5em; }
 table { border-collapse: collapse; margin: .8em 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .3em .8em; text-align: right; border-bottom: 1px solid #ddd;
   vertical-align: top; }
@@ -36,7 +38,8 @@ img { zoom: 1.5; max-width: 100%; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
   th.sorts::after, .vega-embed details { display: none !important; content: none; }
-  .wide { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .wide { overflow: visible; } .lines td { white-space: normal; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   h2 { break-after: avoid; } .chart, tr, dl { break-inside: avoid; }
 }
 """

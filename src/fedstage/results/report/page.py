@@ -92,9 +92,13 @@ def preformatted(lines: Sequence[str]) -> str:
     return f"<pre>{text}</pre>"
 
 
-def wide(table: str) -> str:
-    """Return a table that is scrolled where it is wider than the page."""
-    return f'<div class="wide">{table}</div>'
+def wide(table: str, *, lines: bool = False) -> str:
+    """Return a table that is scrolled where it is wider than the page.
+
+    Cells break their text, so that it is narrower, unless they are `lines`.
+    """
+    kind = "wide lines" if lines else "wide"
+    return f'<div class="{kind}">{table}</div>'
 
 
 def result_table(layout: Layout, anchor: str) -> str:
@@ -106,7 +110,8 @@ def result_table(layout: Layout, anchor: str) -> str:
         "".join(f'<td class="key">{escape(text)}</td>' for text in key) + "".join(line)
         for key, line in zip(layout.keys, cells, strict=True)
     ]
-    return wide(html.table(heads, lines, left, above=html.groups(layout.columns, left)))
+    table = html.table(heads, lines, left, above=html.groups(layout.columns, left))
+    return wide(table, lines=True)
 
 
 def _cells(column: TextColumn, anchor: str) -> list[str]:

@@ -1,13 +1,14 @@
 """The chart of partitions: a bubble for each client and class, as in the figure for print."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.names import Names, name_of
-from fedstage.results.figures.partition import legend_samples
+from fedstage.results.figures.partition import legend_samples, tick_names
 from fedstage.results.report.charts import Spec, document
 
 
@@ -25,8 +26,9 @@ def partition_spec(histograms: Mapping[str, pd.DataFrame], names: Names) -> Spec
         "width": across * clients,
         "height": down * classes,
         "encoding": {
-            "x": _numbered("client", "Client"),
-            "y": _numbered("class", "Class") | {"sort": "descending"},  # upwards, as in print
+            "x": _numbered("client", "Client", tick_names(clients, names.clients)),
+            "y": _numbered("class", "Class", tick_names(classes, names.classes))
+            | {"sort": "descending"},  # upwards, as in print
             "size": {
                 "field": "samples",
                 "type": "quantitative",
@@ -52,8 +54,12 @@ def _bubble(label: str, row: Mapping[Any, Any], names: Names) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _numbered(field: str, title: str) -> Spec:
-    axis = {"labelOverlap": True, "labelAngle": 0}
+def _numbered(field: str, title: str, names: Sequence[str] | None) -> Spec:
+    """Return the encoding of numbers, at whose ticks stand names if there are any."""
+    axis: Spec = {"labelOverlap": True, "labelAngle": 0}
+    if names is not None:
+        angle = -90 if field == "client" else 0
+        axis = {"labelExpr": f"{json.dumps(names)}[datum.value]", "labelAngle": angle}
     return {"field": field, "type": "ordinal", "title": title, "axis": axis}
 
 

@@ -106,7 +106,7 @@ def _result_section(document: Path, figures: Sequence[Path]) -> Section:
         for drawn, caption in zip(figures[::2], figures[1::2], strict=True)
     ]
     body = html.body_of(document.read_text(encoding="utf-8"))
-    return Section(name, _RESULTS[name], [*pictures, wide(body)])
+    return Section(name, _RESULTS[name], [*pictures, wide(body, lines=True)])
 
 
 def claims_section(judged: Judged) -> Section:

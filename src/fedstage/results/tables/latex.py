@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import isnan
 
-from fedstage.results.claims.significance import LEVEL, holm, p_outside, paired
+from fedstage.results.claims.significance import LEVEL, holm, p_of_differences, paired
 from fedstage.results.tables.layout import Layout, TextColumn
 
 _ESCAPED = str.maketrans(
@@ -175,7 +175,7 @@ def _marked(column: TextColumn, blocks: Sequence[Sequence[int]]) -> list[str]:
                 cells[place] = rf"\textbf{{{cells[place]}}}"
             else:
                 others[place] = paired(best.by_seed, mean.by_seed)
-    p_values = holm([p_outside(differences, 0.0, 0.0) for differences in others.values()])
+    p_values = holm([p_of_differences(differences) for differences in others.values()])
     for (place, differences), p_value in zip(others.items(), p_values, strict=True):
         if len(differences) > 1 and p_value > LEVEL:
             cells[place] += "$^{*}$"

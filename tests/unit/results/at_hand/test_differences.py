@@ -5,11 +5,13 @@ from statistics import fmean
 
 import pandas as pd
 import pytest
+from measured import write_metrics
 from scipy.stats import ttest_rel
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.results import compare
+from fedstage.results.at_hand.differences import write
 from fedstage.storage.files import load_json, save_json
 
 ACCURACIES = {
@@ -44,6 +46,22 @@ def test_no_difference_at_all_is_undecided(folder):
     frame = compare("tiny/mini", ["fedsdd", "fedprox"], folder=folder)
     same = frame[frame["column"] == "α = 1"].iloc[0]
     assert (same["difference"], same["p"], same["verdict"]) == (0.0, 1.0, "undecided")
+
+
+def test_two_seeds_that_differ_by_the_same_decide_nothing(folder):
+    path = folder / "results/descriptions/tiny/mini.runs.json"
+    content = load_json(path)
+    runs = [run for run in content["runs"] if run["settings"]["seed"] < 2]
+    save_json(path, content | {"runs": runs})
+    for run in runs:
+        score = 40.2 + run["settings"]["seed"] + 2.67 * (run["settings"]["method"] == "fedsdd")
+        write_metrics(folder / run["metrics"], [9.0, score], auc=[None] * 2)
+    frame = compare("tiny/mini", folder=folder)
+    assert list(frame["difference"][:3]) == pytest.approx([2.67, 2.67, 0.0])
+    assert frame["low"].isna().all()
+    assert set(frame["p"]) == {1.0}
+    assert set(frame["verdict"]) == {"undecided"}
+    assert " to " not in write(frame)
 
 
 def test_fewer_rows_are_corrected_less(folder):

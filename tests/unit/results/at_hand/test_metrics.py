@@ -39,8 +39,13 @@ def test_an_unknown_target_names_those_that_there_are(folder):
 
 def test_an_unfinished_run_is_an_error(folder):
     (folder / "results/training/fedavg0.10-test.parquet").unlink()
-    with pytest.raises(FedstageError, match=r"fedavg0\.10-test\.parquet: no such file"):
-        results.load("tiny/mini", folder)
+    message = (
+        r"1 of \d+ runs are not finished \(.*fedavg0\.10-test\.parquet has not been made yet\)"
+    )
+    for read in (results.load, results.compare):
+        with pytest.raises(FedstageError, match=message) as error:
+            read("tiny/mini", folder=folder)
+        assert str(error.value).endswith("snakemake --cores all tiny/mini finishes them")
 
 
 def test_public_functions_are_imported_when_they_are_used():

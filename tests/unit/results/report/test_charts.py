@@ -1,4 +1,5 @@
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -112,7 +113,16 @@ def test_a_bubble_of_the_partition_has_client_class_and_samples():
     spec = partition_spec({"": histogram()}, Names(("Paris", "Rome"), ("cat", "dog")))
     (row,) = values(spec, client=1, **{"class": 0})
     assert (row["client_name"], row["class_name"], row["samples"]) == ("Rome", "cat", 2)
-    assert "Client" in drawn(spec)
+    picture = drawn(spec)
+    for name in ("Client", "Paris", "Rome", "cat", "dog"):
+        assert f">{name}</text>" in picture
+
+
+def test_more_classes_than_fit_have_their_numbers():
+    frame = pd.DataFrame({"client": [0] * 30, "label": range(30), "samples": [1] * 30})
+    picture = drawn(partition_spec({"": frame}, Names(None, tuple(f"kind {i}" for i in range(30)))))
+    assert ">29</text>" in picture
+    assert "kind" not in re.sub(r'aria-[a-z]+="[^"]*"', "", picture)
 
 
 def test_many_clients_fit_the_page():

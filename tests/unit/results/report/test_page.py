@@ -138,4 +138,6 @@ def test_other_results_are_sections_with_their_figures(tmp_path):
     assert page.count("Each point &amp; its bar.") == 2  # below the picture, and in its place
     assert f"<p>Seconds.</p>\n{table}" in page
     assert "<h2>Mine</h2>" not in page
+    assert '<div class="wide lines"><p>Seconds.' in page  # cells do not break their text
+    assert ".lines td { white-space: nowrap; }" in page
     assert Parsed(page).open == []

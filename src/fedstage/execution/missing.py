@@ -7,7 +7,7 @@ model between the files that are there is not made again, as nothing needs it, u
 import csv
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile, pairwise
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from fedstage.settings.command_lines import as_typed
 
 #: Snakemake's words: the file does not exist, nor was it temporary; nothing makes its job run.
 _GONE = {"status": "missing", "plan": "no update"}
+
+#: What the last line of a fault begins with.
+_OWN = "fedstage: "
 
 #: A row of snakemake's summary, by its columns.
 Row = dict[str, str]
@@ -59,12 +62,33 @@ def summary(arguments: Sequence[str]) -> list[Row]:
     if not together.returncode:
         return _rows(together)
     rows = _rows(_planned(arguments))  # an experiment may have been deleted or renamed
-    for target in described:
-        if (alone := _planned([target, *options])).returncode:
-            print(f"{target}: cannot be planned, its files are left out", file=sys.stderr)
-        else:
-            rows += _rows(alone)
-    return rows
+    return rows + [row for half in _halves(described) for row in _sound_rows(half, options)]
+
+
+def _sound_rows(targets: Sequence[str], options: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of the targets that can be planned, found by halves; name the others."""
+    done = _planned([*targets, *options])
+    if not done.returncode:
+        yield from _rows(done)
+    elif len(targets) == 1:
+        text = f"{targets[0]}: cannot be planned, its files are left out: {_reason(done)}"
+        print(text, file=sys.stderr)
+    else:
+        for half in _halves(targets):
+            yield from _sound_rows(half, options)
+
+
+def _halves(targets: Sequence[str]) -> list[Sequence[str]]:
+    """Return the first and the second half, or the only target."""
+    middle = (len(targets) + 1) // 2
+    return [half for half in (targets[:middle], targets[middle:]) if half]
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the line on why snakemake could not plan: the last of this package, if it has any."""
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    own = [line.removeprefix(_OWN) for line in lines if line.startswith(_OWN)]
+    return [*lines, *own][-1].strip() if lines else f"exit status {done.returncode}"
 
 
 def _described(root: Path) -> list[str]:

@@ -65,17 +65,37 @@ def test_without_targets_all_experiments_that_have_results_count(answer, describ
     assert capsys.readouterr().out.split() == ["b.csv", 'e"x.csv']
 
 
-def test_an_experiment_that_there_is_not_any_more_is_left_out(monkeypatch, described, capsys):
+@pytest.mark.parametrize("last", ["fedstage: no such experiment\n\n", "  no such experiment\n"])
+def test_an_experiment_that_there_is_not_any_more_is_left_out(monkeypatch, described, capsys, last):
     def run(command, **options):
         if "other/mini" in command:
-            return subprocess.CompletedProcess(command, 1, "", "no such experiment\n")
+            return subprocess.CompletedProcess(command, 1, "", f"Building\n{last}")
         return subprocess.CompletedProcess(command, 0, SUMMARY, "")
 
     monkeypatch.setattr(module.subprocess, "run", run)
     assert main(["missing"]) == 0
     printed = capsys.readouterr()
     assert printed.out.split() == ["b.csv", 'e"x.csv']
-    assert printed.err.startswith("other/mini: cannot be planned, its files are left out\n2 files")
+    told = "other/mini: cannot be planned, its files are left out: no such experiment\n2 files"
+    assert printed.err.startswith(told)
+
+
+def test_the_experiments_that_cannot_be_planned_are_found_by_halves(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number in range(16):
+        path = tmp_path / f"results/descriptions/e/{number:02d}.runs.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    calls = []
+
+    def run(command, **options):
+        calls.append(command)
+        return subprocess.CompletedProcess(command, int("e/06" in command), SUMMARY, "")
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+    assert main(["missing"]) == 0
+    assert "e/06: cannot be planned" in capsys.readouterr().err
+    assert len(calls) == 2 + 2 * 4  # all together, the configured, and two halves four times
 
 
 def test_nothing_is_gone(answer, capsys):

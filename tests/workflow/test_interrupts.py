@@ -54,6 +54,21 @@ def test_an_interrupted_run_is_no_fault(project, number, group):
     project.make()
 
 
+def test_a_run_that_ignores_ctrl_c_loses_no_job(project):
+    """As one that a shell's script has put into the background, but in the terminal's group."""
+    ignoring = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
+    process = subprocess.Popen(
+        [*ignoring, *project.configure(methods=["fedavg"]).command()], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(),
+        start_new_session=True,
+    )  # fmt: skip
+    while process.poll() is None:
+        if project.files("results/data/*"):
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.05)
+    assert process.returncode == 0, process.stdout.read()
+
+
 def test_a_folder_in_which_a_run_works_or_was_killed_is_one_line(project):
     project.configure(methods=["fedavg"], rounds=6)
     process = project.start()

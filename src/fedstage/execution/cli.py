@@ -37,7 +37,7 @@ from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
-    """Run one command; return 0, 1 after an error, or 2 if there is no such stage.
+    """Run one command; return 0, 1 after an error, or 2 if there is none of this name.
 
     `argv` are by default the arguments of this process. `started` is the start of the command on
     the clock of `time.perf_counter`, by default the start of this process.
@@ -187,10 +187,16 @@ def stage_parser(name: str) -> argparse.ArgumentParser:
 
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
+        from fedstage.settings.command_lines import as_typed
         from fedstage.settings.suggestions import suggest
 
-        hint = suggest(command, [*STAGES, *COMMANDS])
-        print(f"fedstage: {command!r}: no such stage{hint}", file=sys.stderr)
+        hint = suggest(command, [*STAGES, *COMMANDS]) or ";"
+        print(
+            f"fedstage: {command!r}: no such command or stage{hint} "
+            f"{as_typed('fedstage', '--help')} lists all",
+            file=sys.stderr,
+        )
+        return 2
     print("usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:")
     rows = [f"  {name:24}{stage.about}" for name, stage in STAGES.items()]
     print(*rows, "", *describe_commands(), sep="\n")

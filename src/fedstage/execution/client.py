@@ -10,6 +10,7 @@ The environment configures the client, and the pool that it starts:
     FEDSTAGE_SOURCE   fingerprint of the source of the plan; a pool of another source retires
     FEDSTAGE_WORKERS          workers that compute without GPU; by default one a core
     FEDSTAGE_WORKERS_PER_GPU  workers on each GPU; by default one
+    FEDSTAGE_IGNORES_CTRL_C   1 where snakemake does, as in background jobs of a shell's script
     FEDSTAGE_TIMEOUT          seconds after which a stage is considered hung; by default a day
     CUDA_VISIBLE_DEVICES      the GPUs that the pool gives to its workers; by default all
 """
@@ -294,7 +295,8 @@ def process_status(pid: str) -> list[str]:
 
 if __name__ == "__main__":
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # see workflow/bin/fedstage
+        if os.environ.get("FEDSTAGE_IGNORES_CTRL_C") != "1":
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # see workflow/bin/fedstage
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

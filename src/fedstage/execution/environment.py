@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import MutableMapping
@@ -24,6 +25,9 @@ def prepare(environment: MutableMapping[str, str], commands: Path, execution: Ex
     environment["FEDSTAGE_PYTHON"] = sys.executable
     environment["FEDSTAGE_CLIENT"] = str(Path(fedstage.__file__).parent / "execution" / "client.py")
     environment["FEDSTAGE_SOURCE"] = fingerprint()
+    # Else Ctrl-C, which a terminal sends to all, would end jobs of a run that goes on.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    environment["FEDSTAGE_IGNORES_CTRL_C"] = "1" if ignored else "0"
     if "SLURM_JOB_ID" in environment:  # the folder is the login node's: this one may not have it
         environment.pop("XDG_RUNTIME_DIR", None)
     job = environment.get("SLURM_JOB_ID")  # all processes of a SLURM job end with it

@@ -67,9 +67,11 @@ for target in filterfalse(workflow.is_rule, NAMED):
 
 
 onstart:
+    note_process()
     lift_rate_limit(workflow.scheduler)
     stop_in_a_thread(workflow.scheduler)
     stop_at_bad_data(workflow.scheduler)
+    stop_without_data()
     show_size()
 
 

@@ -3,13 +3,20 @@
 One thread for all: sums are reproducible, and tests do not compete for the cores.
 """
 
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 torch.set_num_threads(1)
+
+# However pytest was called: commands that messages suggest do without `uv run`.
+os.environ.pop("UV_RUN_RECURSION_DEPTH", None)
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 #: Real runs in the quick selection: references, what runs again after a change, and a kill.
 QUICK_RUNS = (

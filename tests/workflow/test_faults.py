@@ -117,6 +117,9 @@ def test_bad_data_is_told_before_any_training(project):
     experiment["grid"]["data"] = {"good": "digits", "bad": {"parquet": {"folder": "flowers"}}}
     experiment["table"] = {"rows": ["data"], "columns": ["method"]}
     (project.path / "config.yaml").write_text(yaml.safe_dump(config))
+    (project.path / "flowers").mkdir()
+    for part in ("train", "test"):
+        (project.path / f"flowers/{part}.parquet").write_text("no table")
     run = project.call(cores=1, FEDSTAGE_DATA=str(project.path))
     assert run.output.splitlines()[-1].startswith("fedstage dataset: ")
     assert run.trained() == []

@@ -54,6 +54,30 @@ def test_an_interrupted_run_is_no_fault(project, number, group):
     project.make()
 
 
+def test_a_folder_in_which_a_run_works_or_was_killed_is_one_line(project):
+    project.configure(methods=["fedavg"], rounds=6)
+    process = project.start()
+    deadline = time.monotonic() + 120
+    while not project.files("results/training/*/round_0001") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGSTOP)  # so that it does not end before it is looked at
+    refused = project.call(short=True)
+    assert refused.code == 1
+    assert refused.output.splitlines()[-1] == (
+        f"fedstage: another run (process {process.pid}) works in this folder"
+    )
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    refused = project.call(short=True)
+    assert refused.output.splitlines()[-1] == (
+        f"fedstage: this folder is locked by a run that was killed (process {process.pid}); "
+        "unlock it: snakemake --unlock"
+    )
+    project.make("--unlock")
+    project.make()
+    assert not project.files(".snakemake/log/*.process")
+
+
 #: Python runs it at the start of a process, which then interrupts itself as it opens a file.
 AT_A_FILE = """
 import os, signal, sys

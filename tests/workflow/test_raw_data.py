@@ -112,7 +112,9 @@ def test_another_data_folder_counts_by_its_content(mine):
     shutil.copytree(mine.path / "data", mine.path / "elsewhere", copy_function=shutil.copyfile)
     assert NOTHING in plan(mine, "elsewhere").output
     write_part(mine.path / "elsewhere/mine/test.parquet", 20, flipped=True)
-    assert plan(mine, "elsewhere").jobs["dataset"] == 1
+    changed = plan(mine, "elsewhere")
+    assert changed.jobs["dataset"] == 1
+    assert "would stop" not in changed.output
     assert NOTHING in plan(mine).output
     (train,) = mine.files("results/data/*/train.safetensors")
     assert ", was " in why(mine, train, "elsewhere")
@@ -160,12 +162,25 @@ def test_data_that_has_been_put_away_is_not_other_data(mine, folder):
     assert "not there now" in why(mine, train)
 
 
-def test_a_missing_folder_is_one_line_of_the_job_and_no_fault_of_the_plan(project):
-    project.configure(data=DATA, methods=["fedavg"])
-    assert plan(project, "nowhere").jobs["dataset"] == 1
-    run = project.call(FEDSTAGE_DATA="nowhere")
-    assert run.code
-    assert "fedstage dataset: data = parquet: data folder nowhere: no such folder" in run.output
+@pytest.mark.parametrize(
+    ("changes", "folder", "told"),
+    [
+        ({"data": DATA}, "nowhere", "data folder {}: no such folder; set data_folder in config"),
+        ({"data": DATA}, "", "the data folder is not set; set data_folder in config.yaml or FED"),
+        ({"public": DATA, "methods": ["feddf"]}, ".", "{}/mine: no such folder; data.folder is"),
+    ],
+)
+def test_missing_data_is_told_by_a_plan_and_stops_a_run(project, changes, folder, told):
+    project.configure(**{"methods": ["fedavg"]} | changes)
+    planned = plan(project, folder)
+    assert "dataset" in planned.jobs
+    told = told.format(project.path / folder)
+    assert f"fedstage: would stop before the first job: data = parquet: {told}" in planned.output
+    run = project.call(FEDSTAGE_DATA=folder)
+    assert run.code == 1
+    assert run.output.splitlines()[-1].startswith(f"fedstage: data = parquet: {told}")
+    assert not project.files("results/data/**/*.safetensors")
+    assert not project.files(".snakemake/locks/*")
 
 
 def test_results_of_data_without_raw_files_outlive_the_param(copy):

@@ -8,6 +8,8 @@ from snakemake.logging import logger
 from fedstage.execution.faults import count_failed, faults
 from fedstage.execution.internals import lift_rate_limit, note_interrupts
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
+from fedstage.execution.requirements import missing_data
+from fedstage.execution.runs import note_run
 from fedstage.experiments.counted_twice import counted_twice
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
@@ -44,6 +46,34 @@ def tell_doubtful():
     unused = unused_methods(CATALOGUE.sources, CATALOGUE.experiments)
     for line in [*unread, *unused, *counted_twice(CATALOGUE.runs)]:
         print(f"fedstage: {line}", file=sys.stderr)
+
+
+def missing():
+    """Return a line on data sets that jobs of this machine are to read and that are not there."""
+    if not IS_PLAN or workflow.resource_settings.nodes is not None:
+        return None
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    folders = sorted(str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset")
+    place = default_folder()
+    return missing_data([found("folders", one) for one in folders], place and FOLDER / place)
+
+
+def note_process():
+    """Note until the end that this process works here, for calls that find the folder locked."""
+    for log in workflow.logger_manager.get_logfile():
+        atexit.register(note_run(Path(log).absolute()).unlink, missing_ok=True)
+
+
+def stop_without_data():
+    """End the call before the first job if data is missing."""
+    if line := missing():
+        sys.exit(f"fedstage: {line}")
+
+
+def tell_missing_data():
+    """Print what would stop a run that was only planned: experiments are planned without data."""
+    if workflow.scheduler and workflow.dryrun and (line := missing()):
+        print(f"fedstage: would stop before the first job: {line}", file=sys.stderr)
 
 
 def show_size():
@@ -87,6 +117,7 @@ def link_by_method():
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job
     tell_doubtful()
+    atexit.register(tell_missing_data)
     if workflow.modifier.is_main_snakefile():
         atexit.register(show_finished)
 atexit.register(tell_unknown)

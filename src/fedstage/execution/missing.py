@@ -5,7 +5,6 @@ model between the files that are there is not made again, as nothing needs it, u
 """
 
 import csv
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
+from fedstage.settings.command_lines import as_typed
 
 #: Snakemake's words: the file does not exist, nor was it temporary; nothing makes its job run.
 _GONE = {"status": "missing", "plan": "no update"}
@@ -120,6 +120,6 @@ def describe(files: Sequence[str], arguments: Sequence[str]) -> str:
     if not files:
         return "no file of a finished job is missing"
     count = "1 file is" if len(files) == 1 else f"{len(files)} files are"
-    command = shlex.join(["fedstage", "missing", *arguments])
-    made = "xargs -r -d '\\n' snakemake --cores all"
-    return f"{count} gone; to make them again: {command} | {made}"
+    command = as_typed("fedstage", "missing", *arguments)
+    made = as_typed("snakemake", "--cores", "all")
+    return f"{count} gone; to make them again: {command} | xargs -r -d '\\n' {made}"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 from fedstage.errors import FedstageError
 from fedstage.execution.gpus import number_of
 from fedstage.settings.base import Settings
+from fedstage.settings.data_sets import DataSet
 from fedstage.settings.models import Model
 from fedstage.settings.packages import EXTRAS, needed_packages
+from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
 _COUNT = "import torch; print(torch.cuda.device_count() if torch.cuda.is_available() else 0)"
 
@@ -35,6 +38,41 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
         f"model.weights.file = {weights.file!r}: no such file {place}; put it there (it is never "
         "downloaded), or set data_folder in config.yaml or FEDSTAGE_DATA"
     )
+
+
+def check_data(data: DataSet, folder: Path | None) -> None:
+    """Refuse a data set whose files are not there, before its job does; none is opened.
+
+    Raises
+    ------
+    FedstageError
+        If there is no data folder, or the set has no folder or lacks files in it.
+    """
+    if not data.in_folder:
+        return
+    where = f"data = {data.name}"
+    if folder is None or not folder.is_dir():
+        fault = f"data folder {folder}: no such folder" if folder else "the data folder is not set"
+        raise FedstageError(f"{where}: {fault}; set data_folder in config.yaml or FEDSTAGE_DATA")
+    try:
+        if hasattr(data, "folder"):
+            folder_of(data, folder)
+        for part in raw_files(data, folder):
+            find_part(data, folder, part)
+    except FedstageError as error:
+        raise FedstageError(f"{where}: {error}") from None
+
+
+def missing_data(data_sets: Iterable[DataSet], folder: Path | None) -> str | None:
+    """Return a line if any of some data sets is not there: on the first, and how many more."""
+    missing = []
+    for data in data_sets:
+        try:
+            check_data(data, folder)
+        except FedstageError as error:
+            missing.append(str(error))
+    more = f" (and {len(missing) - 1} more data sets)" if len(missing) > 1 else ""
+    return f"{missing[0]}{more}" if missing else None
 
 
 def check_packages(settings: Settings) -> None:

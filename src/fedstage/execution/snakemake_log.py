@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.execution.runs import noted
 
 _TIME = re.compile(r"\[(\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})\]$")
 _COUNT = re.compile(r"(\w+) +(\d+)$")
@@ -49,8 +50,13 @@ class Progress:
 
 
 def latest_log(folder: Path) -> Path:
-    """Return the log of the last run in a working folder; FedstageError if there was none."""
-    logs = list((folder / ".snakemake/log").glob("*.snakemake.log"))
+    """Return the log of the run that works in a folder, or of the last; FedstageError if none is.
+
+    Calls that are refused, while a run works or after it was killed, have later logs.
+    """
+    runs = noted(folder)
+    working = [log for log, process in runs.items() if not process.has_ended()]
+    logs = working or list(runs) or list((folder / ".snakemake/log").glob("*.snakemake.log"))
     if not logs:
         raise FedstageError(f"{folder}: no run of snakemake has a log here (.snakemake/log)")
     return max(logs, key=lambda path: path.name)

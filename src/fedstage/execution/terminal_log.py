@@ -4,6 +4,7 @@ import atexit
 import logging
 import sys
 from logging import LogRecord
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snakemake.logging import ColorizingTextHandler, DefaultFormatter
@@ -11,11 +12,12 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from fedstage.execution.faults import expect_interrupts
+from fedstage.execution.runs import LOCKED, explain_lock
+from fedstage.settings.command_lines import as_typed
 
 if TYPE_CHECKING:
     from fedstage.execution.live import Live
 
-_MORE = "fedstage: snakemake -n -p lists every job, with its reason"
 #: Snakemake's words for what the end of a run explains better.
 _OF_FAILED_JOBS = (
     "returned non-zero exit status",
@@ -60,6 +62,8 @@ class LogHandler(LogHandlerBase):
         """Print a message, unless it is left out."""
         if record.msg == "None":  # the queue before a plugin makes text of a missing message
             record.msg = None
+        if locked := LOCKED.search(str(record.msg)):
+            record.msg = f"fedstage: {explain_lock(Path(locked[1]))}"
         if self._live:
             self._live.follow(record)
         if not self._short or self._is_shown(record):
@@ -101,7 +105,8 @@ class LogHandler(LogHandlerBase):
         if self._live:
             self._live.close()
         elif self._short and self._jobs:
-            self._terminal.stream.write(f"{_MORE}\n")
+            command = as_typed("snakemake", "-n", "-p")
+            self._terminal.stream.write(f"fedstage: {command} lists every job, with its reason\n")
         self._held, self._jobs = [], False
         super().close()
 

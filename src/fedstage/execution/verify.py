@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.missing import finished, gone, options_of, summary, working_folder
 from fedstage.execution.processes import alive
 from fedstage.plan.results import RESULTS
+from fedstage.settings.command_lines import as_typed
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_changes import ADDED, altered, raw_changes
 from fedstage.storage.strays import remove_strays
@@ -68,7 +68,7 @@ def _raw_faults(root: Path, planned: Sequence[str]) -> Iterator[tuple[str, str]]
 
 def _cure_of_raw(count: int, arguments: Sequence[str]) -> str:
     """Return how many raw files differ, and what makes the results of the new ones."""
-    command = shlex.join(["snakemake", "--cores", "all", *arguments])
+    command = as_typed("snakemake", "--cores", "all", *arguments)
     files = "1 raw file differs" if count == 1 else f"{count} raw files differ"
     return f"{files} from what results were made of; to update these: {command}"
 
@@ -79,7 +79,8 @@ def _cure(wrong: Sequence[str], there: Sequence[str], arguments: Sequence[str]) 
     count = f"{len(wrong)} wrong or gone, of {len(there)} files there"
     if not names:
         return f"{count}: records only, which nothing makes again; delete them"
-    command = shlex.join(["snakemake", "--cores", "all", *options_of(arguments), "--force", *names])
+    options = [*options_of(arguments), "--force", *names]
+    command = as_typed("snakemake", "--cores", "all", *options)
     return f"{count}; to make them again: {command}"
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.execution.runs import noted
 from fedstage.execution.snakemake_log import Progress, latest_log, read_progress
 from fedstage.execution.time_left import in_words, seconds_of, time_left
 from fedstage.plan.results import RESULTS
@@ -47,9 +48,12 @@ def watch(folder: Path, every: float, once: bool) -> str:
 
 def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
     """Return the progress of the last run in a folder, and what there is to say of it."""
-    with latest_log(folder).open(encoding="utf-8", errors="replace") as lines:
+    log = latest_log(folder)
+    with log.open(encoding="utf-8", errors="replace") as lines:
         progress = read_progress(lines)
-    progress.ended |= not any((folder / ".snakemake/locks").glob("*"))  # also where it was killed
+    process = noted(folder).get(log)
+    killed = process is not None and process.has_ended()
+    progress.ended |= killed or not any((folder / ".snakemake/locks").glob("*"))
     text = describe(progress, datetime.now(), seconds_of(progress, folder, known))
     started = progress.started.timestamp() if progress.started else time.time()
     return progress, "\n".join([text, *_part("training", last_rounds(folder, started))])

@@ -13,6 +13,7 @@ from fedstage.plan.graph import Job, listed
 from fedstage.plan.source import source_of, stage_fingerprint
 from fedstage.plan.stages import STAGES, configuration_of
 from fedstage.settings.base import Settings
+from fedstage.settings.command_lines import as_typed
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import InitialModel
 from fedstage.settings.participants import PlanSettings
@@ -174,7 +175,8 @@ def _remedy(artefact: Artefact) -> list[str]:
         return []
     elsewhere = artefact.root.resolve() != Path.cwd()
     place = f"cd {shlex.quote(str(artefact.root))} && " if elsewhere else ""
-    return ["to make it again", f"  {place}snakemake --cores all {shlex.quote(artefact.name)}"]
+    command = as_typed("snakemake", "--cores", "all", artefact.name)
+    return ["to make it again", f"  {place}{command}"]
 
 
 def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:

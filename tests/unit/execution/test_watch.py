@@ -1,11 +1,13 @@
 """`fedstage watch`: what a log of snakemake says, and what is made of it."""
 
+import socket
 from datetime import datetime, timedelta
 
 import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
+from fedstage.execution.runs import note_run
 from fedstage.execution.snakemake_log import latest_log, read_progress
 from fedstage.execution.time_left import seconds_left, seconds_of
 from fedstage.execution.watch import describe, look
@@ -144,6 +146,13 @@ def test_a_run_whose_lock_is_gone_has_ended(running, capsys):
     out = capsys.readouterr().out
     assert "2 of 7 jobs, ended" in out
     assert "running" not in out
+
+
+def test_a_run_that_was_killed_has_ended_although_its_lock_is_there(running, capsys):
+    log = latest_log(running)
+    note_run(log).write_text(f"{socket.gethostname()} 1 0")
+    assert main(["watch", str(running)]) == 0  # without --once
+    assert "2 of 7 jobs, ended" in capsys.readouterr().out
 
 
 def test_a_folder_without_a_run_is_one_line(tmp_path, capsys):

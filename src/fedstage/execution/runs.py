@@ -1,0 +1,92 @@
+"""Which runs of snakemake work in a folder: each notes its process next to its log."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from fedstage.execution.client import process_status
+from fedstage.settings.command_lines import as_typed
+
+#: Snakemake's message that others have locked a folder, not who.
+LOCKED = re.compile(r"Directory cannot be locked.*directory:\n([^\n]+)\n", re.DOTALL)
+
+_LOGS = ".snakemake/log"
+_NOTE = ".process"
+
+
+class Process(NamedTuple):
+    """A process of a machine; its start distinguishes it from a later one of the same number."""
+
+    machine: str
+    number: int
+    start: int
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is of this machine, so that its end can be seen."""
+        return self.machine == socket.gethostname()
+
+    @property
+    def shown(self) -> str:
+        """The process for messages, with its machine if that is another one."""
+        return f"process {self.number}" + ("" if self.is_here else f" of {self.machine}")
+
+    def has_ended(self) -> bool:
+        """Whether it is known to have ended."""
+        return self.is_here and _start_of(self.number) != self.start
+
+
+def note_run(log: Path) -> Path:
+    """Note that this process writes a log; return the note, which is to be deleted at the end.
+
+    Notes of runs that were killed are deleted, as snakemake has let this one have the lock.
+    """
+    for path, process in noted(log.parents[2]).items():
+        if process.has_ended():
+            _note_of(path).unlink(missing_ok=True)
+    number = os.getpid()
+    note = _note_of(log)
+    note.write_text(f"{socket.gethostname()} {number} {_start_of(number)}\n")
+    return note
+
+
+def noted(folder: Path) -> dict[Path, Process]:
+    """Return the processes of runs in a working folder that go on or were killed, by their logs."""
+    return dict(_noted(folder))
+
+
+def explain_lock(folder: Path) -> str:
+    """Return who has locked a working folder, or how to unlock it."""
+    processes = noted(folder).values()
+    unlock = as_typed("snakemake", "--unlock")
+    if working := [process for process in processes if not process.has_ended()]:
+        doubt = "" if working[0].is_here else f"; if it was killed, unlock it: {unlock}"
+        return f"another run ({working[0].shown}) works in this folder{doubt}"
+    if processes:
+        killed = ", ".join(process.shown for process in processes)
+        return f"this folder is locked by a run that was killed ({killed}); unlock it: {unlock}"
+    return f"another run works in this folder, or was killed; if it was, unlock it: {unlock}"
+
+
+def _noted(folder: Path) -> Iterator[tuple[Path, Process]]:
+    for note in sorted((folder / _LOGS).glob(f"*{_NOTE}")):
+        with suppress(OSError, ValueError):  # deleted, or being written, at this moment
+            machine, number, start = note.read_text().split()
+            yield note.with_suffix(""), Process(machine, int(number), int(start))
+
+
+def _note_of(log: Path) -> Path:
+    return log.with_name(log.name + _NOTE)
+
+
+def _start_of(number: int) -> int | None:
+    """Return when a process was started, in ticks of this machine; None if there is none."""
+    try:
+        status = process_status(str(number))
+    except OSError:
+        return None
+    return None if status[0] in "ZX" else int(status[19])  # field 22 of proc(5)

@@ -1,0 +1,14 @@
+"""Commands that messages suggest, as a user types them."""
+
+import os
+import shlex
+import shutil
+
+
+def as_typed(*words: str) -> str:
+    """Return a command of this package or snakemake, quoted for the shell.
+
+    It begins with ``uv run`` where the command that prints it did, or where it would not be found.
+    """
+    through_uv = "UV_RUN_RECURSION_DEPTH" in os.environ or shutil.which(words[0]) is None
+    return shlex.join(["uv", "run", *words] if through_uv else words)

@@ -33,16 +33,21 @@ def follow(block, folder):
     return done.stdout
 
 
+def plain(line):
+    """Return a line without its numbers, which may be others, and so may be the best of them."""
+    text = re.sub(r"[-−+]?\d+(?:\.\d+)?", "0", " ".join(line.split()))
+    return re.sub(r"\*\*(0 ± 0)\*\*|(0 ± 0) \*", r"\1\2", text)
+
+
 def pattern(shown):
-    """Return what a line of the page matches: numbers may be others, `...` is what is left out."""
-    text = re.sub(r"[-−+]?\d+(?:\.\d+)?", "0", " ".join(shown.split()))
+    """Return what a line of the page matches: `...` is what is left out."""
+    text = plain(shown)
     return re.compile(re.escape(text.removesuffix("...")) + (".*" if text.endswith("...") else ""))
 
 
 def missing(shown, printed):
     """Return the lines of the page that were not printed, in their order."""
-    numbers = r"[-−+]?\d+(?:\.\d+)?"
-    lines = iter([re.sub(numbers, "0", " ".join(line.split())) for line in printed.splitlines()])
+    lines = iter([plain(line) for line in printed.splitlines()])
     return [
         line
         for line in shown.splitlines()
@@ -72,6 +77,7 @@ def test_lines_that_are_not_printed_are_found():
     printed = "a  1.5 kB\nb -3\nc, in 4 s\n"
     assert missing("a 2.25 kB\n...\nc, in ...\n", printed) == []
     assert missing("a 2.25 MB\n", printed) == ["a 2.25 MB"]
+    assert missing("| a | **1.5 ± 2** |", "| a |  3 ± 1.2 * |\n") == []
     assert missing("b 3\na 1 kB\n", printed) == ["a 1 kB"]
 
 

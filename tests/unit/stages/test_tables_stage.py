@@ -106,7 +106,7 @@ def test_markdown_has_a_line_a_method_and_a_column_an_alpha(runs):
     assert "after round 2" in text
     rows = [line.split() for line in text.splitlines() if line.startswith("| scaffold")]
     assert [" ".join(row) for row in rows] == [
-        "| scaffold | 71.20 ± 1.56 (n = 2) | 59.45 ± 1.77 (n = 2) |"
+        "| scaffold | **71.20 ± 1.56 (n = 2)** | **59.45 ± 1.77 (n = 2)** |"
     ]
 
 
@@ -126,6 +126,9 @@ def test_nothing_is_printed(runs, capsys):
 
 def test_the_page_shows_the_cells_of_the_markdown(runs):
     page = make(runs)["html"].read_text(encoding="utf-8")
+    assert "<b>71.20 ± 1.56 (n = 2)</b>" in page
+    assert "52.70 ± 1.70 (n = 2)<sup>*</sup>" in page
+    page = re.sub("</?b>(?=.*</t[dh]>)", "**", page).replace("<sup>*</sup>", " *")
     shown = [
         [unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
         for row in re.findall(r"<tr>(.*?)</tr>", page)
@@ -135,6 +138,20 @@ def test_the_page_shows_the_cells_of_the_markdown(runs):
     expected = [[cell.strip() for cell in row] for row in (rows[0], *rows[2:])]
     assert shown == expected
     assert "<h2>The title</h2>" in page
+
+
+def test_all_tables_for_people_have_the_same_marks_and_explain_them(runs):
+    paths = make(runs)
+    markdown = paths["markdown"].read_text(encoding="utf-8")
+    assert "| 52.70 ± 1.70 (n = 2) * |" in " ".join(markdown.split())
+    for kind, bold in {
+        "markdown": "**Bold**",
+        "html": "<b>Bold</b>",
+        "latex": r"\textbf{Bold}",
+    }.items():
+        text = unescape(paths[kind].read_text(encoding="utf-8"))
+        assert text.count(f"{bold}: the highest mean of a federated method") == 1
+        assert "A star: not distinguished from it by the paired t-test over seeds" in text
 
 
 def test_titles_and_cells_are_escaped_in_the_page():

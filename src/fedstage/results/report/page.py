@@ -117,10 +117,8 @@ def result_table(layout: Layout, anchor: str) -> str:
 def _cells(column: TextColumn, anchor: str) -> list[str]:
     places = column.places or [None] * len(column.texts)
     return [
-        f"<td>{escape(text)}</td>"
-        if place is None
-        else f'<td><a href="#{anchor}-{place}">{escape(text)}</a></td>'
-        for text, place in zip(column.texts, places, strict=True)
+        f"<td>{cell}</td>" if place is None else f'<td><a href="#{anchor}-{place}">{cell}</a></td>'
+        for cell, place in zip(column.written(html.MARKED), places, strict=True)
     ]
 
 

@@ -1,13 +1,13 @@
 """Documents in HTML, for the report: pages, tables and lists."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fedstage.results.tables.layout import Layout, TextColumn
+    from fedstage.results.tables.layout import Layout, Mark, TextColumn
 
 _STYLE = """
 body { font: 15px/1.5 sans-serif; margin: 2em; color: #222; }
@@ -19,13 +19,25 @@ th[colspan] { text-align: center; border-bottom: 1px solid #444; }
 li { color: #555; }
 """
 
+#: How cells are marked.
+MARKED: dict["Mark", Callable[[str], str]] = {
+    "": escape,
+    "best": lambda text: f"<b>{escape(text)}</b>",
+    "star": lambda text: f"{escape(text)}<sup>*</sup>",
+}
+
 
 def render_html(layout: "Layout", title: str, source: str) -> str:
     """Return a result table as an HTML document; `source` is a sentence about its numbers."""
     left = len(layout.rows)
     heads = [*layout.rows, *(column.head for column in layout.columns)]
-    cells = grid(heads, layout.lines, left, above=groups(layout.columns, left))
-    return page(title, [paragraph(source), cells, items(layout.legend)])
+    columns = [[f"<td>{cell}</td>" for cell in column.written(MARKED)] for column in layout.columns]
+    lines = [
+        _cells("td", key, left) + "".join(cells)
+        for key, *cells in zip(layout.keys, *columns, strict=True)
+    ]
+    shown = table(heads, lines, left, above=groups(layout.columns, left))
+    return page(title, [paragraph(source), shown, items(layout.legend)])
 
 
 def page(title: str, parts: Sequence[str]) -> str:

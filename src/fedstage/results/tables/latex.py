@@ -1,17 +1,13 @@
 r"""The result table in LaTeX, for papers: booktabs rules, the best federated method bold.
 
-Each column is ranked by itself, within a block: the lines that share all row axes but the last,
-such as the methods of one model. A star marks what does not differ from the best by the test of
-`fedstage compare`: paired over seeds, with Holm's correction over the comparisons of the column.
+Between the blocks of `fedstage.results.tables.marks` are rules.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from math import isnan
 
-from fedstage.results.claims.significance import LEVEL, holm, p_of_differences, paired
-from fedstage.results.tables.layout import Layout, TextColumn
+from fedstage.results.tables.layout import Layout, Mark
 
 _ESCAPED = str.maketrans(
     {
@@ -42,15 +38,6 @@ _ESCAPED = str.maketrans(
         "∞": r"$\infty$",
     }
 )
-_NOTE = (
-    "**Bold**: the highest mean of a federated method in its column and block; those trained on "
-    "pooled data, or by each client alone, are not ranked. "
-)
-_TESTED = (
-    "A star: not distinguished from it by the paired t-test over seeds (p > 0.05, with Holm's "
-    "correction over the comparisons in the column); published numbers are not tested."
-)
-_UNTESTED = "With a single seed no test tells others apart from it."
 
 
 def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
@@ -62,7 +49,7 @@ def render_latex(layout: Layout, title: str, source: str, label: str) -> str:
         "l" * len(layout.rows) + "r" * len(layout.columns),
         [*_groups(layout), line(head)],
         list(_body(layout)),
-        [*layout.legend, *_notes(layout)],
+        layout.legend,
     )
 
 
@@ -112,6 +99,14 @@ def inline(text: str) -> str:
     return "".join(map(_mark, re.split(r"(\*\*.+?\*\*|`.+?`)", text)))
 
 
+#: How cells are marked.
+_MARKED: dict[Mark, Callable[[str], str]] = {
+    "": escape,
+    "best": lambda text: rf"\textbf{{{escape(text)}}}",
+    "star": lambda text: f"{escape(text)}$^{{*}}$",
+}
+
+
 def _mark(part: str) -> str:
     if part.startswith("**") and part.endswith("**") and len(part) > 4:
         return rf"\textbf{{{escape(part[2:-2])}}}"
@@ -136,8 +131,8 @@ def _groups(layout: Layout) -> Iterator[str]:
 
 def _body(layout: Layout) -> Iterator[str]:
     """Yield the lines, with rules between blocks; only the first line of a block shows its key."""
-    blocks = _blocks(layout.keys)
-    columns = [_marked(column, blocks) for column in layout.columns]
+    blocks = layout.blocks()
+    columns = [column.written(_MARKED) for column in layout.columns]
     for block in blocks:
         if block is not blocks[0] and len(blocks) < len(layout.keys):
             yield r"    \midrule"
@@ -147,43 +142,6 @@ def _body(layout: Layout) -> Iterator[str]:
             yield line(shown, [cells[place] for cells in columns])
 
 
-def _blocks(keys: Sequence[tuple[str, ...]]) -> list[list[int]]:
-    """Return the lines of each block."""
-    blocks: dict[tuple[str, ...], list[int]] = {}
-    for line, key in enumerate(keys):
-        blocks.setdefault(key[:-1], []).append(line)
-    return list(blocks.values())
-
-
 def line(texts: Sequence[str], cells: Sequence[str] = ()) -> str:
     """Write a line of plain texts, then of cells that are LaTeX."""
     return f"    {' & '.join([*map(escape, texts), *cells])} \\\\"
-
-
-def _marked(column: TextColumn, blocks: Sequence[Sequence[int]]) -> list[str]:
-    """Return the cells of a column: the best of a block bold, a star at what may be as good."""
-    cells = [escape(text) for text in column.texts]
-    others: dict[int, list[float]] = {}
-    for block in blocks if column.means else []:
-        means = {place: column.means[place] for place in block}
-        ranked = {place: mean for place, mean in means.items() if not isnan(mean.value)}
-        if len({mean.value for mean in ranked.values()}) < 2:
-            continue
-        best = max(ranked.values(), key=lambda mean: mean.value)
-        for place, mean in ranked.items():
-            if mean.value == best.value:
-                cells[place] = rf"\textbf{{{cells[place]}}}"
-            else:
-                others[place] = paired(best.by_seed, mean.by_seed)
-    p_values = holm([p_of_differences(differences) for differences in others.values()])
-    for (place, differences), p_value in zip(others.items(), p_values, strict=True):
-        if len(differences) > 1 and p_value > LEVEL:
-            cells[place] += "$^{*}$"
-    return cells
-
-
-def _notes(layout: Layout) -> list[str]:
-    """Return what the marks mean, where there are any."""
-    means = [mean for column in layout.columns for mean in column.means if not isnan(mean.value)]
-    tested = any(len(mean.by_seed) > 1 for mean in means)
-    return [_NOTE + (_TESTED if tested else _UNTESTED)] if means else []

@@ -1,9 +1,9 @@
 """The cells of a result table as texts, which Markdown, HTML and LaTeX draw."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -43,6 +43,8 @@ from fedstage.settings.scores import Axis, Metric
 FEDERATED, BY_SEED = "_federated", "_by_seed"
 #: The values of a line on the row axes.
 Key = tuple[str, ...]
+#: Of a cell: the best of its column, or not distinguished from it.
+Mark = Literal["", "best", "star"]
 
 
 class Mean(NamedTuple):
@@ -64,6 +66,12 @@ class TextColumn:
     group: str = ""  # a second head above, shared with its neighbours
     means: Sequence[Mean] = ()  # what ranks its cells
     places: Sequence[int | None] = ()  # of its cells among the rows of the table, where measured
+    marks: Sequence[Mark] = ()  # of its cells
+
+    def written(self, texts: Mapping[Mark, Callable[[str], str]]) -> list[str]:
+        """Return the cells as a format writes them, by their marks."""
+        marks = self.marks or [""] * len(self.texts)
+        return [texts[mark](text) for mark, text in zip(marks, self.texts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -78,11 +86,12 @@ class Layout:
     columns: list[TextColumn]
     legend: list[str]
 
-    @property
-    def lines(self) -> list[list[str]]:
-        """The texts of each line: its values on the row axes, then its cells."""
-        cells = zip(*(column.texts for column in self.columns), strict=True)
-        return [[*key, *texts] for key, texts in zip(self.keys, cells, strict=True)]
+    def blocks(self) -> list[list[int]]:
+        """Return the lines of each block, which share all row axes but the last."""
+        blocks: dict[Key, list[int]] = {}
+        for line, key in enumerate(self.keys):
+            blocks.setdefault(key[:-1], []).append(line)
+        return list(blocks.values())
 
 
 def lay_out(

@@ -4,19 +4,28 @@ No text of a document is HTML: a `<` that would begin a tag is written as `&lt;`
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
-    from fedstage.results.tables.layout import Layout, TextColumn
+    from fedstage.results.tables.layout import Layout, Mark, TextColumn
+
+#: How cells are marked; a star after a space is no mark of Markdown.
+_MARKED: dict["Mark", Callable[[str], str]] = {
+    "": str,
+    "best": "**{}**".format,
+    "star": "{} *".format,
+}
 
 
 def render(layout: "Layout", title: str, source: str) -> str:
     """Return a result table as a Markdown document; `source` is a sentence about its numbers."""
     heads = [*layout.rows, *_heads(layout.columns)]
-    table = grid(heads, layout.lines, len(layout.rows))
+    columns = [column.written(_MARKED) for column in layout.columns]
+    lines = [[*key, *cells] for key, *cells in zip(layout.keys, *columns, strict=True)]
+    table = grid(heads, lines, len(layout.rows))
     return page(title, [paragraph(source), table, items(layout.legend)])
 
 

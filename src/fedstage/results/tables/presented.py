@@ -9,6 +9,7 @@ from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.dropped import note_dropped
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.layout import BY_SEED, FEDERATED, Layout, describe_source, lay_out
+from fedstage.results.tables.marks import marked
 from fedstage.results.tables.runs import last_rounds
 from fedstage.results.tables.summary import values_by_seed
 
@@ -29,6 +30,6 @@ def present(
     ranking: dict[str, Any] = {FEDERATED: experiment.federated(), BY_SEED: measured}
     shown = shown.assign(**ranking)
     notes = [*note_dropped(experiment, counts), *experiment.notes]
-    layout = lay_out(shown, people.rows, people.columns, experiment.published, notes)
+    layout = marked(lay_out(shown, people.rows, people.columns, experiment.published, notes))
     last = last_rounds(frame)
     return layout, describe_source(experiment.experiment, experiment.scale, last, experiment.metric)

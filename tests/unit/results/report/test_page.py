@@ -77,6 +77,14 @@ def test_the_page_needs_no_other_file(page):
     assert parsed.open == []
 
 
+def test_marks_of_cells_stand_in_their_links():
+    column = TextColumn("c", ["2", "1", "3"], places=[0, 1, 2], marks=["star", "", "best"])
+    text = result_table(Layout(["Method"], [("a",), ("b",), ("c",)], [column], []), "cell")
+    assert '<td><a href="#cell-0">2<sup>*</sup></a></td>' in text
+    assert '<td><a href="#cell-1">1</a></td>' in text
+    assert '<td><a href="#cell-2"><b>3</b></a></td>' in text
+
+
 def test_every_link_leads_to_a_place_on_the_page(page):
     parsed = Parsed(page)
     assert {link.removeprefix("#") for link in parsed.links} <= set(parsed.anchors)

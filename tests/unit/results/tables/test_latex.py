@@ -7,6 +7,7 @@ from scipy.stats import ttest_rel
 
 from fedstage.results.tables.latex import escape, inline, render_latex
 from fedstage.results.tables.layout import Layout, Mean, TextColumn
+from fedstage.results.tables.marks import marked
 
 NAN = math.nan
 NASTY = r"a_b & 50% {x} #1 $y$ ~ ^ \par [z] <q> | \"w\""
@@ -17,7 +18,7 @@ def layout(keys, columns, rows=("method",), legend=("All.",)):
 
 
 def drawn(given, title="Title", source="Source.", label="e-mini"):
-    return render_latex(given, title, source, label)
+    return render_latex(marked(given), title, source, label)
 
 
 def body(text):

@@ -129,12 +129,9 @@ def receive(connection: socket.socket) -> bytes | None:
 def receive_exactly(connection: socket.socket, count: int) -> bytes | None:
     """Return `count` bytes, or None at the end of the stream."""
     data = b""
-    while len(data) < count:
-        part = connection.recv(count - len(data))
-        if not part:
-            return None
+    while len(data) < count and (part := connection.recv(count - len(data))):
         data += part
-    return data
+    return data if len(data) == count else None
 
 
 def connect(path: str) -> socket.socket:

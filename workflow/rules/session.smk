@@ -53,9 +53,11 @@ def missing():
     if not IS_PLAN or workflow.resource_settings.nodes is not None:
         return None
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
-    folders = sorted(str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset")
+    # Another workflow, of which this one is a module, may have a rule of this name.
+    folders = {str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset"}
+    data_sets = [CATALOGUE.folders[one] for one in sorted(folders & CATALOGUE.folders.keys())]
     place = default_folder()
-    return missing_data([found("folders", one) for one in folders], place and FOLDER / place)
+    return missing_data(data_sets, place and FOLDER / place)
 
 
 def note_process():

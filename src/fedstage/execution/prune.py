@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.execution.runs import explain_lock
 from fedstage.experiments.catalogue import Catalogue, choice_id, expand, resolve_sound
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.folders import settings_of_folders
@@ -46,7 +47,7 @@ def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> st
         If an experiment that has results is broken, or a run works in this folder.
     """
     if next(Path(".snakemake/locks").glob("*"), None) is not None:
-        raise FedstageError(".snakemake/locks: a run works in this folder, or was killed")
+        raise FedstageError(explain_lock(Path()))
     catalogue = _catalogue(config, workflow)
     patterns = keep or ["*/*"]
     targets = {split_target(t) for pattern in patterns for t in expand(pattern, catalogue.runs)}

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 #: Rules that read users' data, and come before any training.
-_OF_DATA = {"dataset", "partition", "core", "initial_model"}
+_OF_DATA = {"dataset", "partition", "core"}
 
 
 def lift_rate_limit(scheduler: Any) -> None:

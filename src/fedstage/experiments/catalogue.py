@@ -121,7 +121,10 @@ def resolve_sound(
         if not faults or not faults.keys().isdisjoint(needed):
             raise
     for fault in dict.fromkeys(faults.values()):
-        print(f"fedstage: left out, as nothing needs it: {fault}", file=sys.stderr)
+        print(
+            f"fedstage: a broken experiment is left out, as nothing here needs it: {fault}",
+            file=sys.stderr,
+        )
     return resolve_all(config, folder, [name for name in every if name not in faults])
 
 

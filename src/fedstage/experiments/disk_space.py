@@ -40,7 +40,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
     if unknown := sorted({run.recipe.data.name for run in runs if not _is_known(run.recipe.data)}):
         note += f"; size unknown for shapes that only the data determine ({', '.join(unknown)})"
     if models := sorted(_models_without_size(runs)):
-        note += f"; {', '.join(models)} not counted, models/size.py has no case for it"
+        note += f", without models whose size is not known ({', '.join(models)})"
     return f"{len(sizes)} models, {kept} participants' updates{note}"
 
 

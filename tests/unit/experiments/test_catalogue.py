@@ -431,7 +431,7 @@ def test_a_broken_experiment_blocks_only_what_needs_it(tmp_path, capsys):
     found = loaded(tmp_path, "results/training/nonsuch/round_0001/group_0/aggregated.safetensors")
     assert list(found.experiments) == ["a", "b", "like_b"]
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("fedstage: left out, as nothing needs it: ")
+    assert line.startswith("fedstage: a broken experiment is left out, as nothing here needs it: ")
     assert "broken.yaml: title = 1: " in line
     with pytest.raises(FedstageError, match="unknown; use one of a"):
         loaded(tmp_path, "", ["nonsuch"])

@@ -106,7 +106,7 @@ def test_models_of_unknown_size_are_named(monkeypatch):
     monkeypatch.setattr(size, "LogisticRegression", type("Other", (), {}))
     told = size_of(catalogue())
     assert "9 models" in told
-    assert "updates; logistic_regression not counted, models/size.py has no case" in told
+    assert "updates, without models whose size is not known (logistic_regression)" in told
 
 
 def test_runs_of_targets_and_arguments_are_asked():

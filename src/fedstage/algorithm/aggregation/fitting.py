@@ -10,7 +10,7 @@ from fedstage.weights import Tensors, Weights, shapes_of
 
 
 def fitting(made: object, like: Tensors, named: str) -> Weights:
-    """Return what a function has made, tensors of the names, shapes and types of `like`.
+    """Return what a function has made: finite tensors of the names, shapes and types of `like`.
 
     Raises
     ------
@@ -32,6 +32,8 @@ def _faults(made: dict[str, object], like: Weights) -> Iterator[str]:
         told, must = _described(made[name]), _described(expected)
         if told != must:
             yield f"{name!r} of {told}: must be of {must}"
+        elif not bool(cast(torch.Tensor, made[name]).isfinite().all()):
+            yield f"{name!r} that is not finite"
     for name in [name for name in made if name not in like]:
         yield f"{name!r}: must return only tensors of the model"
 

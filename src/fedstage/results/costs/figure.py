@@ -61,7 +61,7 @@ def draw_costs(
         if silent:
             axes.axvline(low, **_RULE)
         for name, (place, spread) in points.items():
-            draw_dot(axes, place, spread, looks[name])
+            draw_dot(axes, place, spread, looks[name], beside=0)
     for axes, points in zip(figure.grid, placed, strict=True):  # of which all share their limits
         _name(axes, points, looks, height)
     figure.label_axes("Bytes to and from a client", head_of(metric))

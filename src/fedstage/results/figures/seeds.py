@@ -77,11 +77,19 @@ def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
 
 
 def draw_dot(
-    axes: Axes, at: float, spread: Spread, look: Look, *, across: bool = False, hollow: bool = False
+    axes: Axes,
+    at: float,
+    spread: Spread,
+    look: Look,
+    *,
+    across: bool = False,
+    hollow: bool = False,
+    beside: float = _BESIDE,
 ) -> None:
     """Draw the mean with its bar, or two seeds as small points next to it.
 
-    `at` is x, or y where the values lie `across`.
+    `at` is x, or y where the values lie `across`; `beside` is how many points (1/72 inch) the small
+    ones are away.
     """
 
     def place(value: float) -> tuple[float, float]:
@@ -97,7 +105,7 @@ def draw_dot(
     options = look.hollow if hollow else look.point
     axes.plot(*place(spread.mean), **options, zorder=3, clip_on=False)
     if spread.singles:
-        x, y = (0, -_BESIDE) if across else (_BESIDE, 0)
+        x, y = (0, -beside) if across else (beside, 0)
         moved = offset_copy(axes.transData, axes.get_figure(root=True), x, y, units="points")
         for single in spread.singles:
             small = Line2D(*([value] for value in place(single)), **(look.point | _SMALL))

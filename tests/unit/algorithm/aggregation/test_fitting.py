@@ -44,6 +44,7 @@ LIKE = {"w": torch.ones(2), "count": torch.tensor(3)}
         ("model | {'v': model['w']}", "'v': must return only tensors of the model"),
         ("model | {'w': torch.ones(3)}", "'w' of float32 [3]: must be of float32 [2]"),
         ("model | {'count': torch.tensor(1.5)}", "'count' of float32 []: must be of int64 []"),
+        ("model | {'w': model['w'] / 0}", "'w' that is not finite"),
         ("model | {'w': 1.0}", "'w' of type float: must be of float32 [2]"),
         ("[model['w']]", "list: must be tensors by name"),
     ],

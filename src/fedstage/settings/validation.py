@@ -172,6 +172,8 @@ def _allowed(settings: Any, fault: Any) -> str:
     if fault["type"] == "string_pattern_mismatch":
         return IN_WORDS[fault["ctx"]["pattern"]]
     message = str(fault["msg"]).replace("Input should", "must")
+    if fault["type"] == "string_type" and isinstance(fault["input"], bool):
+        return f"{message}, but YAML reads no, off, yes and on as truth values: quote them"
     if fault["type"] in _LISTS:
         return _A_VALID_LIST.sub("a list", message) + _as_list(fault["input"])
     if fault["type"] in _PLAIN:

@@ -244,3 +244,9 @@ def test_a_value_of_none_of_several_types_has_one_line():
     bounds = "at least 1 and at most 1000000000"
     told = f"must be a valid integer, {bounds}, or 'all'"
     assert recipe == f"here: execution.clients_per_job = 'many': {told}"
+
+
+def test_words_that_yaml_reads_as_truth_values_are_to_be_quoted():
+    (told,) = recipes_of(Config, {"targets": [True]})
+    assert told.startswith("here: targets.0 = True: must be a valid string")
+    assert told.endswith("but YAML reads no, off, yes and on as truth values: quote them")

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.runs import explain_lock
+from fedstage.execution.runs import explain_lock, is_locked
 from fedstage.experiments.catalogue import Catalogue, choice_id, expand, resolve_sound
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.folders import settings_of_folders
@@ -46,7 +46,7 @@ def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> st
     FedstageError
         If an experiment that has results is broken, or a run works in this folder.
     """
-    if next(Path(".snakemake/locks").glob("*"), None) is not None:
+    if is_locked(Path()):
         raise FedstageError(explain_lock(Path()))
     catalogue = _catalogue(config, workflow)
     patterns = keep or ["*/*"]

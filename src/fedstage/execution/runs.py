@@ -59,6 +59,11 @@ def noted(folder: Path) -> dict[Path, Process]:
     return dict(_noted(folder))
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a run works in a working folder, or was killed there."""
+    return any((folder / ".snakemake/locks").glob("*"))
+
+
 def explain_lock(folder: Path) -> str:
     """Return who has locked a working folder, or how to unlock it."""
     processes = noted(folder).values()

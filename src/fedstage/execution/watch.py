@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.runs import noted
+from fedstage.execution.runs import is_locked, noted
 from fedstage.execution.snakemake_log import Progress, latest_log, read_progress
 from fedstage.execution.time_left import in_words, seconds_of, time_left
 from fedstage.plan.results import RESULTS
@@ -53,7 +53,7 @@ def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
         progress = read_progress(lines)
     process = noted(folder).get(log)
     killed = process is not None and process.has_ended()
-    progress.ended |= killed or not any((folder / ".snakemake/locks").glob("*"))
+    progress.ended |= killed or not is_locked(folder)
     text = describe(progress, datetime.now(), seconds_of(progress, folder, known))
     started = progress.started.timestamp() if progress.started else time.time()
     return progress, "\n".join([text, *_part("training", last_rounds(folder, started))])

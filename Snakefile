@@ -1,8 +1,8 @@
 """fedstage: federated-learning research as a DAG of cached stages.
 
-snakemake --cores all                                     what config.yaml names as targets
-snakemake --cores all EXPERIMENT/SCALE                    any experiment
-snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
+uv run snakemake --cores all                                     what config.yaml names as targets
+uv run snakemake --cores all EXPERIMENT/SCALE                    any experiment
+uv run snakemake --cores all results/tables/EXPERIMENT/SCALE.md  or one of its files
 """
 
 import sys

@@ -47,7 +47,7 @@ def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
     found = with_traces(root, traces, records, clients)
     if not delete:
         rows = [f"{path}: {contains}" for path, contains in found.items()]
-        return "\n".join([*rows, f"{len(rows)} files; fedstage forget --delete deletes them"])
+        return "\n".join([*rows, f"{len(rows)} files; --delete deletes them"])
     report = root / RESULTS / "forgetting" / f"{'/'.join(place)}.deleted.json"
     return _delete(root, report, traces, found, records, clients)
 

@@ -37,6 +37,7 @@ from fedstage.results.claims.library import (
 )
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
+from fedstage.settings.command_lines import as_typed
 from fedstage.settings.config_file import Config
 from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
@@ -292,7 +293,8 @@ def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
 def _unknown(target: str, known: Collection[str], nearest: str) -> FedstageError:
     """Return the fault of a target, with what it may be, or where that stands if it is much."""
     few = len(known) <= _FEW
-    listed = f"use one of {', '.join(sorted(known))}" if few else "see `fedstage list experiments`"
+    see = f"see `{as_typed('fedstage', 'list', 'experiments')}`"
+    listed = f"use one of {', '.join(sorted(known))}" if few else see
     return FedstageError(
         f"config.yaml: targets = {target!r}: unknown; {listed}{suggest(nearest, known)}"
     )

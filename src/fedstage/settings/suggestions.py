@@ -34,17 +34,31 @@ def keys_at(settings: Any, place: Sequence[int | str]) -> list[str]:
 
 def bounds_at(settings: Any, place: Sequence[int | str]) -> str:
     """Return the bounds of numbers at a place: ``, at least 1 and at most 100``, or nothing."""
+    fields = _fields_at(settings, place)
+    found = dict.fromkeys(bound for field in fields for bound in _bounds(field))
+    return f", {' and '.join(found)}" if found else ""
+
+
+def default_at(settings: Any, place: Sequence[int | str]) -> str:
+    """Return the value of a key that is left out: ``; its default is held_out``, or nothing."""
+    fields = [field for field in _fields_at(settings, place) if not field.is_required()]
+    for default in (field.get_default(call_default_factory=False) for field in fields):
+        if default is not None:
+            return f"; its default is {getattr(default, 'name', default)}"
+    return ""
+
+
+def _fields_at(settings: Any, place: Sequence[int | str]) -> list[FieldInfo]:
+    """Return the declarations of a key at a place, or of the list that an item is in."""
     *above, name = place or [""]
     while isinstance(name, int) and above:  # an item of a list
         name = above.pop()
-    fields = [
+    return [
         field
         for kind in _kinds(settings, above)
         for key, field in kind.model_fields.items()
         if name == (field.alias or key)
     ]
-    found = dict.fromkeys(bound for field in fields for bound in _bounds(field))
-    return f", {' and '.join(found)}" if found else ""
 
 
 def _bounds(declared: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
 from fedstage.settings.patterns import IN_WORDS
-from fedstage.settings.suggestions import bounds_at, keys_at, nearest, suggest
+from fedstage.settings.suggestions import bounds_at, default_at, keys_at, nearest, suggest
 
 #: What settings of these types look like where they are text.
 _PLAIN = {
@@ -117,12 +117,18 @@ def _describe(settings: Any, fault: Any, where: str) -> str:
     if fault["type"] == "missing":
         return f"{where}: {key}: missing, a value is required"
     if fault["type"] == "extra_forbidden":
-        return f"{where}: {key} = {fault['input']!r}: unknown key"
+        return f"{where}: {key} = {_shown(fault['input'])}: unknown key"
     if fault["type"] == "union_tag_invalid":
         context = fault["ctx"]
         return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
-    subject = f"{key} = {fault['input']!r}" if key else repr(fault["input"])
-    return f"{where}: {subject}: {_allowed(settings, fault)}"
+    default = default_at(settings, fault["loc"]) if fault["input"] is None else ""
+    subject = f"{key} = {_shown(fault['input'])}" if key else _shown(fault["input"])
+    return f"{where}: {subject}: {_allowed(settings, fault)}{default}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as messages show it: null as YAML writes it, all else as Python does."""
+    return "null" if value is None else repr(value)
 
 
 def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:

@@ -169,7 +169,8 @@ JARGON = (
 @pytest.mark.parametrize("value", [None, {}, [1], 3, {"alpha": 1}, {"iid": {}, "natural": {}}])
 def test_choice_that_is_none_says_how_to_write_one(value):
     message = fault(partition=value)
-    assert message.startswith(f"here: partition = {value!r}: ")
+    shown = "null" if value is None else repr(value)
+    assert message.startswith(f"here: partition = {shown}: ")
     assert "name" in message.partition(": ")[2]
     assert not [word for word in JARGON if word in message]
 
@@ -177,7 +178,14 @@ def test_choice_that_is_none_says_how_to_write_one(value):
 @pytest.mark.parametrize("value", [None, 3, "text", [1]])
 def test_part_that_is_no_mapping_says_so(value):
     message = fault(client=value)
-    assert message == f"here: client = {value!r}: must be a mapping of keys to values"
+    shown = "null" if value is None else repr(value)
+    assert message == f"here: client = {shown}: must be a mapping of keys to values"
+
+
+def test_null_where_none_is_allowed_tells_the_default():
+    assert fault(public=None).endswith("; its default is held_out")
+    assert fault(clients=None).endswith("at most 1000000")
+    assert fault(unheard_of=None).startswith("here: unheard_of = null: unknown key")
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "CPU", ""])

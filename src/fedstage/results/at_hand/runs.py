@@ -8,6 +8,7 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.results.cells import check_cells, selects, show_point
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
+from fedstage.settings.command_lines import as_typed
 from fedstage.settings.scores import Axis
 from fedstage.storage.project_plugins import load_project_plugins
 
@@ -53,9 +54,10 @@ def read_finished(target: str, folder: Path) -> ExperimentRuns:
     experiment = read_target(target, folder)
     missing = [run.metrics for run in experiment.runs if not Path(run.metrics).is_file()]
     if missing:
+        command = as_typed("snakemake", "--cores", "all", target)
         raise FedstageError(
             f"{target}: {len(missing)} of {len(experiment.runs)} runs are not finished "
-            f"({missing[0]} has not been made yet); snakemake --cores all {target} finishes them"
+            f"({missing[0]} has not been made yet); {command} finishes them"
         )
     return experiment
 

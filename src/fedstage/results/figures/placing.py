@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from fedstage.results.tables.labels import (
     METHOD,
@@ -56,15 +56,29 @@ def scale_bytes(
     """
     axes.set_xscale("log")
     axes.set_xlim(start, high)
-    locator = LogLocator(subs=(1.0,) if high > wide * low else (1.0, 2.0, 5.0))
-    every = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-    ticks = _apart(every, (high / low) ** (1 / _LABELS))
+    apart = (high / start) ** (1 / _LABELS)
+    ticks = _ticks(low, high, apart, powers=high > wide * low)
     names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
     if silent is not None:
         ticks, names = [silent, *ticks], ["none", *names]
     axes.set_xticks(ticks, names)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
+
+
+def _ticks(low: float, high: float, apart: float, powers: bool) -> list[float]:
+    """Return round numbers from `low` to `high`, each at least a factor `apart` above another.
+
+    The narrower the scale, the finer the numbers, so that there are three of them if they fit.
+    """
+    digits: list[tuple[float, ...]] = [(1.0,)] if powers else []
+    digits += [(1.0, 2.0, 5.0), tuple(map(float, range(1, 10)))]
+    for locator in (*(LogLocator(subs=leading) for leading in digits), MaxNLocator(_LABELS)):
+        every = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+        ticks = _apart(every, apart)
+        if len(ticks) > 2:
+            break
+    return ticks
 
 
 def _apart(ticks: Sequence[float], step: float) -> list[float]:

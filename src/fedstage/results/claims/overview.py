@@ -10,6 +10,7 @@ from fedstage.results.claims.report import (
     bound_text,
     number_text,
     reported,
+    seeds_text,
     verdict_text,
 )
 from fedstage.results.claims.verdicts import Judgement
@@ -114,7 +115,7 @@ def _measured(judgement: Judgement) -> str:
     if isnan(interval.mean):
         return NOTHING
     text = number_text(judgement, interval.mean) + between(judgement, interval)
-    return f"{_of_cells(judgement, text)}; {interval.n} seeds"
+    return f"{_of_cells(judgement, text)}; {seeds_text(interval.n)}"
 
 
 def _verdict(finding: Finding) -> str:

@@ -106,7 +106,7 @@ def verdict_text(judgement: Judgement) -> str:
     """Write a verdict: ``undecided after 3 seeds, would need 12``."""
     if judgement.verdict != UNDECIDED:
         return judgement.verdict
-    text = f"undecided after {_seeds(judgement.seeds)}"
+    text = f"undecided after {seeds_text(judgement.seeds)}"
     looks = judgement.looks
     if looks and judgement.seeds < looks[0]:
         text += f", first look at {looks[0]}"
@@ -115,7 +115,8 @@ def verdict_text(judgement: Judgement) -> str:
     return f"{text}, would need {judgement.needed}"
 
 
-def _seeds(number: int) -> str:
+def seeds_text(number: int) -> str:
+    """Write a number of seeds: ``1 seed``."""
     return f"{number} seed" if number == 1 else f"{number} seeds"
 
 

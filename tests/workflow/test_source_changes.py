@@ -146,7 +146,7 @@ def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, 
     (metrics,) = copy.recipe().glob("metrics/*/*.parquet")
     before = metrics.read_bytes()
     metrics.unlink()
-    advice = "or keep such files with execution: {other_source: accept} in config.yaml"
+    advice = "or keep them with execution: {other_source: accept} in config.yaml"
     for options in ([], ["--rerun-triggers", "mtime"]):
         run = copy.call(name(copy, metrics), *options)
         assert run.code != 0
@@ -156,6 +156,27 @@ def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, 
     path.write_text(yaml.safe_dump(config))
     copy.make(name(copy, metrics))
     assert metrics.read_bytes() == before
+
+
+def test_files_of_another_source_are_found_without_notes_of_snakemake(copy, edit):
+    edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
+    shutil.rmtree(copy.path / ".snakemake/metadata")
+    assert copy.plan().jobs == {}
+    averages = {name(copy, path) for path in copy.path.glob("results/training/*/*/*/aggregated.*")}
+    code, wrong, cure = verify(copy)
+    assert code == 1
+    assert averages
+    assert averages <= wrong.keys()
+    assert all(reason.startswith("was made by source ") for reason in wrong.values())
+    assert f"{len(wrong)} wrong or gone" in cure
+    path = copy.path / "config.yaml"
+    config = path.read_text()
+    path.write_text(f"{config}\nexecution: {{other_source: accept}}\n")
+    assert verify(copy)[:2] == (0, {})
+    path.write_text(config)
+    copy.make("--force", *wrong)
+    copy.make()
+    assert verify(copy)[:2] == (0, {})
 
 
 @pytest.mark.parametrize("warm", ["1", "0"])

@@ -17,6 +17,7 @@ from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_changes import ADDED, altered, raw_changes
 from fedstage.storage.strays import remove_strays
 from fedstage.storage.verification import faults
+from fedstage.storage.yaml_files import load_yaml
 
 #: Where sockets are if the environment names no other place.
 _SHARED = "/tmp"
@@ -43,7 +44,8 @@ def list_faults(arguments: Sequence[str]) -> str:
     files = dict.fromkeys(row["output_file"] for row in rows)
     there = [name for name in files if (root / name).is_file()]
     done = finished(rows)
-    wrong = dict.fromkeys(gone(rows), "is gone") | dict(faults(root, there, done))
+    wrong = dict.fromkeys(gone(rows), "is gone")
+    wrong |= dict(faults(root, there, done, _accepts_other_source(root)))
     raw = dict(_raw_faults(root, [name for name in there if name not in done]))
     for name, reason in {**wrong, **raw}.items():
         print(f"{name}: {reason}", flush=True)
@@ -52,6 +54,13 @@ def list_faults(arguments: Sequence[str]) -> str:
     if cures:
         raise FedstageError("; ".join(cures))
     return f"{len(there)} files match their records and inputs"
+
+
+def _accepts_other_source(root: Path) -> bool:
+    """Return whether the configuration of a working folder accepts files of another source."""
+    path = root / "config.yaml"
+    raw = load_yaml(path) if path.is_file() else {}
+    return (raw.get("execution") or {}).get("other_source") == "accept"
 
 
 def _raw_faults(root: Path, planned: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
+from fedstage.settings.command_lines import as_typed
 
 #: The key of an artefact's own statements: in the metadata of Parquet, at the top of JSON and YAML.
 SEAL = "fedstage"
@@ -84,7 +85,8 @@ def check_statement(path: str | Path, stated: Mapping[str, Any]) -> None:
         raise FedstageError(
             f"{path}: made by {which}, not by that of the plan "
             f"({', '.join(sorted(filter(None, allowed)))}): an older version; delete it to make it "
-            "again, or keep such files with execution: {other_source: accept} in config.yaml"
+            f"again ({as_typed('fedstage', 'verify')} lists all such files), or keep them with "
+            "execution: {other_source: accept} in config.yaml"
         )
 
 

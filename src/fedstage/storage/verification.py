@@ -12,6 +12,7 @@ from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
 from fedstage.storage.records import by_path, made_by_segment, readable
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import verified_spans
+from fedstage.storage.why import fingerprint_now
 from fedstage.storage.yaml_files import load_sealed_yaml
 
 Faults = Iterator[tuple[str, str]]
@@ -27,14 +28,17 @@ _READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults:
+def faults(
+    root: Path, names: Iterable[str], finished: Container[str], other_source: bool = False
+) -> Faults:
     """Yield each file below a working folder that is not what a stage wrote, and what is wrong.
 
     Content and identity are compared with what a file states in itself. The records of jobs have
     what was written, and from which content of which files; only files that are `finished` are
-    compared with them, since what is made again may have other inputs by now. Segments of an
-    earlier version recorded no digests. No input that is gone is compared: it may have been
-    temporary.
+    compared with them, since what is made again may have other inputs by now. Nor may their jobs
+    have had another source than they would have now, unless `other_source` is accepted: Snakemake
+    knows of that only from notes of its own, which a killed run may lack. Segments of an earlier
+    version recorded no digests. No input that is gone is compared: it may have been temporary.
     """
     read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
     for path, fault in damaged.items():
@@ -46,6 +50,8 @@ def faults(root: Path, names: Iterable[str], finished: Container[str]) -> Faults
         wrong = _content(root, name)
         if wrong is None and name in finished:
             wrong = _edges(root, name, made, records, digest)
+            if wrong is None and name in made and not other_source:
+                wrong = _source(root, made[name][0])
         if wrong is not None:
             yield name, wrong
 
@@ -85,6 +91,15 @@ def _edges(
         if now is not None and read is not None and now != read:
             return f"was made from another {path}: {read}, is {now} now"
     return None
+
+
+def _source(root: Path, job: Mapping[str, Any]) -> str | None:
+    """Return that a file's job had another source than it would have now, if so."""
+    then = job["source"]
+    if then is None:  # a stage that was run by hand
+        return None
+    now = fingerprint_now(root, job)
+    return None if now == then else f"was made by source {then}, not by that of now ({now})"
 
 
 def _latest(records: Iterable[dict[str, Any]]) -> dict[str, Record]:

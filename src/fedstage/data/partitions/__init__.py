@@ -1,10 +1,10 @@
 """Partitions: which training samples belong to which client.
 
 Each scheme is a module with a function ``assign(settings, labels, clients, generator, natural)``,
-which returns the sample indices of every client, disjoint and together all samples.
+which returns the sample indices of every client. None is empty and none share a sample, which is checked.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +41,35 @@ def divide(
     Raises
     ------
     FedstageError
-        If there are more clients than samples, a client gets none, or the scheme's settings cannot
-        be met.
+        If there are more clients than samples, a client gets none, a sample has two clients, or the
+        scheme's settings cannot be met.
     """
     if not 1 <= clients <= len(labels):
         raise FedstageError(f"clients = {clients}: from 1 to the {len(labels)} training samples")
     assign: Assign = implementation(settings).assign
-    assigned = assign(settings, labels, clients, generator, natural)
-    empty = [client for client, samples in enumerate(assigned) if not len(samples)]
-    if empty:
-        raise FedstageError(
-            f"partition = {settings.name}: client {empty[0]} of {clients} has no samples, "
-            "every client needs at least 1; use fewer clients"
-        )
+    shares = assign(settings, labels, clients, generator, natural)
+    assigned = [np.asarray(share) for share in shares]
+    for fault in _faults(assigned, len(labels), clients):
+        raise FedstageError(f"partition = {settings.name}: {fault}")
     return assigned
+
+
+def _faults(assigned: Sequence[Indices], samples: int, clients: int) -> Iterator[str]:
+    """Yield why some shares are no partition: they may leave out samples, but not share any."""
+    if len(assigned) != clients:
+        yield f"{len(assigned)} shares, not one for each of {clients} clients"
+    for client, share in enumerate(assigned):
+        if not share.size:
+            yield (
+                f"client {client} of {clients} has no samples, every client needs at least 1; use "
+                "fewer clients"
+            )
+        elif share.dtype.kind not in "iu" or share.ndim != 1:
+            yield f"the share of client {client}: must be indices of samples, not {share.dtype}"
+        elif share.min() < 0 or share.max() >= samples:
+            yield f"the share of client {client}: indices must be from 0 to {samples - 1}"
+    owned, counts = np.unique(np.concatenate(assigned), return_counts=True)
+    if counts.max() > 1:
+        twice = owned[counts.argmax()]
+        owners = [client for client, share in enumerate(assigned) if twice in share]
+        yield f"sample {twice} is {counts.max()} times in the shares of clients {owners}, not once"

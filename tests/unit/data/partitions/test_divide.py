@@ -122,3 +122,31 @@ def test_a_client_without_samples_is_refused(monkeypatch):
     monkeypatch.setattr(partitions, "implementation", lambda settings: scheme)
     with pytest.raises(FedstageError, match="partition = iid: client 1 of 2 has no samples"):
         divide(Iid(name="iid"), LABELS, 2, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("shares", "fault"),
+    [
+        ([[0, 1], [2]], "2 shares, not one for each of 3 clients"),
+        ([[0, 1], [], [2]], "client 1 of 3 has no samples, every client needs at least 1"),
+        ([[0], [1.5], [2]], "the share of client 1: must be indices of samples, not float64"),
+        ([[[0]], [1], [2]], "the share of client 0: must be indices of samples"),
+        ([[0], [1], [2, 1000]], "the share of client 2: indices must be from 0 to 999"),
+        ([[-1], [1], [2]], "the share of client 0: indices must be from 0 to 999"),
+        ([[0, 5], [1], [5]], "sample 5 is 2 times in the shares of clients [0, 2], not once"),
+        ([[0, 0], [1], [5]], "sample 0 is 2 times in the shares of clients [0], not once"),
+    ],
+)
+def test_a_scheme_that_returns_no_partition_is_refused(monkeypatch, shares, fault):
+    scheme = types.SimpleNamespace(assign=lambda *given: shares)
+    monkeypatch.setattr(partitions, "implementation", lambda settings: scheme)
+    with pytest.raises(FedstageError) as error:
+        divide(Iid(name="iid"), LABELS, 3, np.random.default_rng(0))
+    assert str(error.value).startswith(f"partition = iid: {fault}")
+
+
+def test_a_scheme_may_leave_out_samples_and_return_lists(monkeypatch):
+    scheme = types.SimpleNamespace(assign=lambda *given: [[3], [1, 2]])
+    monkeypatch.setattr(partitions, "implementation", lambda settings: scheme)
+    divided = divide(Iid(name="iid"), LABELS, 2, np.random.default_rng(0))
+    assert lists_of(divided) == [[3], [1, 2]]

@@ -19,6 +19,8 @@ OF_ALL_STAGES = [
     "benchmark_privacy/smoke",
 ]  # fmt: skip
 
+SEEDS = (0,)
+
 #: The library of methods, and a base for experiments that are resolved beside it.
 METHODS = (WORKFLOW / "methods.yaml").read_text("utf-8")
 BASE = {
@@ -41,17 +43,18 @@ BASE_WITH_SERVER = BASE | {
 def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:
     """Return the catalogue of all experiments whose clients can be counted, and why others' cannot.
 
-    The configuration is the repository's, if given with a single target.
+    All runs have one seed: nothing in them but their draws depends on it. The configuration is the
+    repository's, if given with a single target.
     """
     raw = load_yaml(WORKFLOW.parent / "config.yaml")
     config = validate(Config, raw | ({"targets": [target]} if target else {}), "config.yaml")
     try:
-        found: tuple[Catalogue, dict[str, str]] = resolve_all(config, WORKFLOW), {}
+        found: tuple[Catalogue, dict[str, str]] = resolve_all(config, WORKFLOW, seeds=SEEDS), {}
     except UncountedClients:
         names = experiment_names(config, WORKFLOW)
         uncounted = {name: reason for name in names if (reason := _uncounted(config, name))}
         kept = [name for name in names if name not in uncounted]
-        found = resolve_all(config, WORKFLOW, kept), uncounted
+        found = resolve_all(config, WORKFLOW, kept, SEEDS), uncounted
     return found
 
 

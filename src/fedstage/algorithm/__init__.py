@@ -14,6 +14,8 @@ trained once, to the end; a student may learn from it. A folder imports only fro
 
 Where an equation is (all files name their sources):
 
+    FedDF    average of the teachers               `ensemble_trainers.teacher_logits`
+             loss of the student                   `global_trainers.transfers.kl`
     FedSDD   average of a group, Eq. 2             `aggregation.averages`
              temporal ensemble, Eq. 5              `ensemble_trainers.aggregated`
              loss of the student, Eq. 4            `global_trainers.distillation`

@@ -84,8 +84,8 @@ def in_turn(clients: int, participants: int, round_: int) -> npt.NDArray[np.int6
 def draw_independently(clients: int, expected: int, seed: int, round_: int) -> list[int | None]:
     """Draw the clients of a round, each by itself with probability `expected` / `clients`.
 
-    They come first, in random order, and then None, so that there are `clients` of them. Given how
-    many they are, each set of clients is as likely, and is the first of `draw`.
+    They come first, in random order, and then None, so that there are `clients` of them. Every set
+    of the same size is equally likely, and consists of the first clients of `draw`.
     """
     generator = numpy_generator(seed, "participation", round_)
     order: list[int | None] = generator.permutation(clients).tolist()

@@ -1,4 +1,6 @@
-"""Warm workers: stage commands run in processes that have torch and the data already.
+"""The command line, and the processes that run stages.
+
+Stage commands run in warm workers, which have torch and the data already:
 
     client       what a rule's command starts: standard library only, 25 ms instead of 3 s
     pool         the process that has imported everything, and hands commands to workers

@@ -1,4 +1,4 @@
-"""The folders that a run's files lie in, and the settings that each is named after."""
+"""Which folders a run has; `graph.folder_of` and `training_folder` make their names."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The folder of a run in rounds, and the settings that reach its files."""
+"""The folder of a recipe that trains in rounds: its name, and the settings that reach its files."""
 
 from collections.abc import Iterable
 from functools import cache

@@ -27,11 +27,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A workflow with one paper."""
+    """A workflow with one paper, of which a table lacks the scale `study`."""
     folder = tmp_path_factory.mktemp("project")
     workflow = folder / "workflow"
     shutil.copytree(WORKFLOW / "papers/fedsdd", workflow / "papers/fedsdd")
     shutil.copy(WORKFLOW / "methods.yaml", workflow / "methods.yaml")
+    table3 = workflow / "papers/fedsdd/experiments/fedsdd_table3.yaml"
+    lines = table3.read_text().splitlines(keepends=True)
+    table3.write_text("".join(line for line in lines if not line.startswith("  study:")))
     (folder / "config.yaml").write_text("targets: [fedsdd_table2/study]\n")
     return folder
 

@@ -1,14 +1,12 @@
 """Averages that weigh clients by their samples twice are told, in one line."""
 
-from pathlib import Path
-
 import pytest
 import yaml
+from tests.shared.experiments import WORKFLOW, experiments
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.counted_twice import counted_twice
 
-WORKFLOW = Path(__file__).parents[3] / "workflow"
 BASE = {
     "data": {"digits": {"held_out": 50}},
     "clients": 4,
@@ -45,7 +43,6 @@ def test_methods_whose_average_counts_samples_twice_are_told_in_one_line(tmp_pat
 
 @pytest.mark.slow
 def test_no_shipped_experiment_counts_samples_twice():
-    config = yaml.safe_load((WORKFLOW.parent / "config.yaml").read_text())
-    every = load_catalogue(config | {"targets": ["*/*"]}, WORKFLOW).runs
+    every = experiments()[0].runs
     assert ("fedet_table2", "paper") in every
     assert list(counted_twice(every)) == []

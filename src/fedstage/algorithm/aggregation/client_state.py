@@ -1,4 +1,4 @@
-"""What clients keep from round to round without the server, which knows sums alone."""
+"""What clients keep from round to round where the server gets sums only (secure aggregation)."""
 
 from collections.abc import Sequence
 

@@ -83,7 +83,7 @@ class GroupRound:
 
 
 def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
-    """Return w_{t,k} and the server's part of the next round state.
+    """Return w_{t,k}, and moments and residuals that the server keeps for the next round.
 
     Of the updates, the start and the state one tensor at a time is read.
 
@@ -207,7 +207,7 @@ def next_model_by(group: GroupRound, change: Tensors) -> tuple[Tensors, Tensors]
 
 
 def next_client_state(group: GroupRound) -> Tensors:
-    """Return the clients' part of the next round state."""
+    """Return the next state of local trainers, such as SCAFFOLD's c and c_i, and of clients."""
     settings, state, updates = group.settings, group.state, group.answered
     clients = possible_clients(settings, group.number)
     variates = round_state.variates(state)

@@ -1,7 +1,7 @@
 """Temporal ensembling (FedSDD, Eq. 5): the K averaged models of the last R rounds.
 
-y(x) = sigma( sum_k sum_r 1/(K R) f(x; w_{t-r,k}) ), over the checkpoints before distillation. In
-the first rounds fewer exist, and the divisor is their number.
+y(x) = sigma( sum_k sum_r 1/(K R) f(x; w_{t-r,k}) ), r = 0, ..., R - 1, over the models before
+distillation. In the first rounds fewer exist, and the divisor is their number.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a round's ensemble teaches: public samples, and what a student is to learn about them."""
+"""A round's public samples, with the targets of a student for each."""
 
 from collections.abc import Sequence
 from dataclasses import replace

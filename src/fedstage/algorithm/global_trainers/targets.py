@@ -1,4 +1,4 @@
-"""What there is to learn of public samples, from the logits of an ensemble's members."""
+"""From members' logits to a student's targets: the ensemble's average, then the transfer's own."""
 
 from collections.abc import Sequence
 

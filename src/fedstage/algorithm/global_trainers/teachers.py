@@ -1,4 +1,4 @@
-"""The members of an ensemble as models, which predict the images that a student sees."""
+"""Members of an ensemble as models, for students whose teachers predict augmented images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

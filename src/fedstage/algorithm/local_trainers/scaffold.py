@@ -16,7 +16,8 @@ stay 0.
 There is a set of variates for each global model (`control` = ``per_model``), as if each group were
 a run of its own, or one for all (``shared``): a client's c_i is then from its last round, whatever
 model it trained. FedEED and FedSDD leave this open. `exchange.round_state` describes the files. The
-server's step w <- w_start + eta_g mean(w_end - w_start) is part of the aggregation.
+server's variate c moves in `next_state`, with secure aggregation in `server_state`; its step
+w <- w_start + eta_g mean(w_end - w_start) is part of `aggregation`.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """Partitions: which training samples belong to which client.
 
 Each scheme is a module with a function ``assign(settings, labels, clients, generator, natural)``,
-which returns the sample indices of every client. None is empty and none share a sample, which is checked.
+which returns the sample indices of every client. That none is empty and none share a sample is
+checked.
 """
 
 from collections.abc import Callable, Iterator, Sequence

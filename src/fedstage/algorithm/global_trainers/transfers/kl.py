@@ -1,4 +1,4 @@
-"""Distillation of FedDF (Lin et al. 2020): KL of the student's probabilities from the teacher's.
+"""The default loss of students (FedDF, Lin et al. 2020; FedSDD, FedEED): KL(teacher || student).
 
 `server` has the temperature, its square and sharpening; FENS leaves them open.
 """

@@ -26,7 +26,7 @@ from fedstage.training.inference import compute_logits
 from fedstage.training.loop import AfterStep
 from fedstage.training.passes import PLAIN, forward
 
-#: Makes F_0 the model as it is now.
+#: Copies the current model to F_0.
 Refresh = Callable[[], None]
 
 
@@ -38,7 +38,7 @@ def cached_buffer(
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> tuple[Term, Refresh]:
-    """Return the term with logits of F_0 of all `images`, looked up by index."""
+    """Return the term, with F_0's logits of all `images` looked up by index, and its refresh."""
     loss = distillation_loss(server)
 
     def current() -> torch.Tensor:
@@ -60,7 +60,7 @@ def cached_buffer(
 def live_buffer(
     model: nn.Module, settings: Buffer, server: Server, numerics: Numerics = PLAIN
 ) -> tuple[Term, Refresh]:
-    """Return the term with logits of F_0 of the images that the student sees."""
+    """Return the term, with F_0's logits of the images that the student sees, and its refresh."""
     loss = distillation_loss(server)
     frozen = copy.deepcopy(model).eval().requires_grad_(False)
 

@@ -1,6 +1,6 @@
 """The coordinate-wise median (Yin et al. 2018, Definition 1).
 
-Of an even number of values it is the mean of the two in the middle. Running statistics are treated
+For an even number of values it is the mean of the two in the middle. Running statistics are treated
 like parameters. Every participant counts once, whatever `aggregation.weights` is.
 """
 

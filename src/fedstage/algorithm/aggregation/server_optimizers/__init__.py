@@ -24,7 +24,7 @@ def server_step(
 
     Computed in float64; weights and state are returned in the types of `weights`. The arguments
     stay unchanged. The state is empty before the first step. A round in which all participants
-    diverged takes none: do not call it then.
+    diverged takes no step: do not call this function then.
 
     Raises
     ------

@@ -108,7 +108,7 @@ def _before(
     fetched = recipe.aggregator.trained and training is not None and training.fetches
     if recipe.aggregator.fitted and not (alone(training) or fetched):
         sent = of_chosen(models if quantised is None else quantised.models)
-        own = min(sent) if members == len(models) else 0  # all clients have their own
+        own = min(sent) if members == len(models) else 0  # members have their own
         yield once("ensemble", 0, sum(sent) - own)
     if recipe.aggregator.name == "voting":
         yield once("votes", COUNT * members * classes**2, 0)

@@ -21,7 +21,7 @@ def choice(
         The settings of each candidate, a JSON list.
     validation : list of Path
         Metrics of each candidate on validation samples: the accuracy of the last round decides, and
-        the first of equals is taken.
+        ties go to the first.
     metrics : list of Path
         Metrics of each candidate, of which the best candidate's are written.
     """

@@ -1,4 +1,4 @@
-"""Stage `local_model`: a client, all their data pooled, or the server's core, to the end."""
+"""Stage `local_model`: full training on a client's data, all data pooled, or the server's core."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def local_model(
     Raises
     ------
     FedstageError
-        If training diverges: names the client and the step.
+        If training diverges; the message names the client and the step.
     """
     device, info = begin(recipe, read.info)
     client = client_of(who)

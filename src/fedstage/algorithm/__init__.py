@@ -2,7 +2,7 @@
 
 Group k in round t starts from w*_{t-1,k}, its model after the previous round:
 
-1. `exchange`: what travels between clients and server, and what both keep from round to round.
+1. `exchange`: what clients and server send each other, and what both keep from round to round.
 2. `local_trainers`: each participant trains from w*_{t-1,k} on its own samples and sends an update.
 3. `aggregation`: the server averages the group's updates, or takes an optimiser's step: w_{t,k}.
    With `secure` aggregation it gets only their sum.

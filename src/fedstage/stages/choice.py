@@ -23,7 +23,7 @@ def choice(
         Metrics of each candidate on validation samples: the accuracy of the last round decides, and
         ties go to the first.
     metrics : list of Path
-        Metrics of each candidate, of which the best candidate's are written.
+        Metrics of each candidate; the best candidate's are written.
     """
     accuracies = [_accuracy(path) for path in validation]
     best = accuracies.index(max(accuracies))

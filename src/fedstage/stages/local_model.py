@@ -22,7 +22,7 @@ from fedstage.training.losses import client_loss
 def local_model(
     recipe: LocalRecipe, read: LocalModelInputs[Path], *, who: str, output: Path
 ) -> None:
-    """Train a model on the training samples of a client, or of all, or on all of the server's.
+    """Train a model on the training samples of one client, of all clients, or of the server.
 
     Parameters
     ----------

@@ -68,6 +68,6 @@ def clip_factor(model: Tensors, start: Tensors, clip: float | None) -> float:
 
 
 def _squares(value: torch.Tensor, before: torch.Tensor) -> float:
-    """Return the sum of squared differences, in float64 a part at a time."""
+    """Return the sum of squared differences, in float64, one part at a time."""
     pairs = zip(value.reshape(-1).split(PART), before.reshape(-1).split(PART), strict=True)
     return sum(float((one.double() - other.double()).square().sum()) for one, other in pairs)

@@ -2,7 +2,7 @@
 
     updates -> average, or a step of the server's optimiser -> compressed change -> w_{t,k}
 
-and with it the next round state and the bytes that travelled.
+together with the next round state and the bytes sent.
 """
 
 from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@
 
 Client k has trained D_k to tell its images from the images of a generator that all clients have.
 The optimal D_k is p_k / (p_k + p_g), so that o_k is in proportion to the density p_k of its images,
-whatever the generator's p_g is, and a_k(x) is the share of client k in the mixture of all data at
+regardless of the generator's p_g, and a_k(x) is the share of client k in the mixture of all data at
 x. n_k is client k's number of training samples, and sums are over the round's participants.
 """
 

@@ -7,7 +7,7 @@ BKD is "Edge Bias in Federated Learning and its Solution by Buffered Knowledge D
 F_0 is the student as its distillation starts; a melting buffer is copied again at the start of each
 epoch over the public samples. F_0 uses its running statistics and sees the student's images: where
 nothing is augmented, its logits are computed once after each copy. Temperature, its square and
-sharpening are the server's, whatever the loss to the teacher is.
+sharpening are the server's, regardless of the loss to the teacher.
 """
 
 import copy

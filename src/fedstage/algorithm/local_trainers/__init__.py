@@ -110,9 +110,9 @@ class LocalTrainer(Generic[S]):
         return {}
 
     def summed(self, start: Tensors) -> Tensors:
-        """Return tensors shaped like the payloads of which the server needs only the sum.
+        """Return tensors shaped like the payloads whose sum is all that the server needs.
 
-        With secure aggregation, the sum is all that it gets of payloads.
+        With secure aggregation, the server gets nothing else of payloads.
         """
         return {}
 

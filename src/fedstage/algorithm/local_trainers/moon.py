@@ -7,9 +7,9 @@ starts from, and z_prev by the client's own model from when it last took part (s
     L     = CE + mu mean L_con                                gradient only through z
 
 The other two models are frozen and use their running statistics, as released. In its first
-participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2
-whatever z is, and the client minimises CE. (The released code takes the client's initial model.)
-The round state holds each client's last trained model, which is not sent.
+participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2 for any
+z, and the client minimises CE. (The released code takes the client's initial model.) The round
+state holds each client's last trained model, which is not sent.
 """
 
 from collections.abc import Sequence

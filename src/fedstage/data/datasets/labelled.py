@@ -47,7 +47,7 @@ def named(values: Sequence[Any]) -> Named:
 
 @dataclass(frozen=True)
 class Labelled:
-    """All rows, those for training first."""
+    """All rows, with the training rows first."""
 
     labels: Named
     clients: Named | None  #: of all rows, or of the training rows if the others have none

@@ -1,7 +1,7 @@
 """The coordinate-wise trimmed mean (Yin et al. 2018, Definition 2).
 
 For each number, the b = `trimmed` largest and the b smallest of n values are left out; the paper's
-beta is b / n. Every participant counts once, whatever `aggregation.weights` is.
+beta is b / n. Every participant counts once, regardless of `aggregation.weights`.
 """
 
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ def server_step(
     Raises
     ------
     FedstageError
-        If the optimiser returns anything else.
+        If the optimiser returns anything but such weights and state.
     """
     named = f"{called(settings, 'aggregation.server_optimizer')}: step"
     made = implementation(settings).step(settings, weights, change, state)

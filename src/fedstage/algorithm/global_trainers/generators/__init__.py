@@ -1,4 +1,4 @@
-"""Generators that the server trains in the rounds, in turn with the student that learns from them.
+"""Generators that the server trains in turn with the student that learns from them.
 
 A generator is a module with the two functions below, found by the name of its settings.
 """

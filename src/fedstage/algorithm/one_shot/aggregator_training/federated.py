@@ -4,8 +4,8 @@
     server      Delta = sum_i p_i (lambda_i - lambda_t);   lambda_{t+1} by the server optimiser
 
 with equal p_i, or p_i by the clients' samples. With secure aggregation the server gets only the
-sum. Batches are drawn without replacement until a client's samples are used up, and go on from
-round to round. The loop in the paper's Algorithm 2 takes one step more than K; here it takes K.
+sum. Batches are drawn without replacement until a client's samples are used up, and continue across
+rounds. The loop in the paper's Algorithm 2 takes one step more than K; here it takes K.
 """
 
 from collections.abc import Iterator

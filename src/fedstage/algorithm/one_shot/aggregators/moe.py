@@ -3,8 +3,8 @@
 The gate is a small network on the image: two blocks of convolution, ReLU and 2x2 max-pooling, two
 linear layers with ReLU, and one output per client. The paper gives no widths, and only states that
 G(x) is in [0, 1]^M: a softmax is the natural reading, and the one of the released code. The
-released code's widths are those in LeNet-5 (62,856 numbers for 20 clients and colour images of
-32x32 pixels).
+released code's widths are as in LeNet-5 (62,856 numbers for 20 clients and colour images of 32x32
+pixels).
 """
 
 from math import prod, sqrt

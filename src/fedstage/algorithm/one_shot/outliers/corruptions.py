@@ -61,7 +61,7 @@ def cut(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return an image with one half copied over another, or with its halves exchanged."""
     axis = 1 + _below(2, generator)
     half = image.shape[axis] // 2
-    least = (half + 1) // 2  # distance in pixels between the half and its new place
+    least = (half + 1) // 2  # the least distance, in pixels, of the half from its new place
     if half < 2 or _below(3, generator) == 0:
         return image.roll(half, axis)
     apart = least + _below(half - least, generator)

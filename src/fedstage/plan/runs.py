@@ -13,9 +13,9 @@ from fedstage.settings.scores import Axis, Role
 class Run:
     """One point of an experiment's grid.
 
-    A run that chooses has `candidates`, whose axes are the values to choose among; the first lends
-    it its recipe. They are `compared` on validation samples, perhaps with other settings. The
-    recipe starts from the final model of the run `before`, which is not evaluated.
+    A run that chooses has `candidates`, whose axes are the values to choose among; its recipe is
+    the first candidate's. They are `compared` on validation samples, perhaps with other settings.
+    The recipe starts from the final model of the run `before`, which is not evaluated.
     """
 
     axes: dict[str, Axis]  # of the grid, and always `method` and `seed`

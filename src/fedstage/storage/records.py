@@ -107,7 +107,7 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
 
 
 def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
-    """Return the records of all identities, as `records_of` finds them, in the order of jobs."""
+    """Return the records of all identities, as `records_of` finds them, oldest first."""
     records = [
         record for identity in dict.fromkeys(identities) for _, record in records_of(root, identity)
     ]

@@ -54,7 +54,7 @@ class Segment:
         return f"rounds {self.first} to {self.last} of group {', '.join(map(str, self.groups))}"
 
     def options(self, kept: Kept) -> str:
-        """Return the rounds and groups, and whose files stay, as options of a command."""
+        """Return the rounds, the groups, and what stays of the rounds, as options of a command."""
         stay = (_written(f"kept-{kind}", rounds) for kind, rounds in kept.items())
         span = f"--first {self.first} --last {self.last}"
         return " ".join([span, _written("groups", self.groups), *stay])

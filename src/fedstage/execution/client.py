@@ -135,7 +135,7 @@ def receive_exactly(connection: socket.socket, count: int) -> bytes | None:
 
 
 def connect(path: str) -> socket.socket:
-    """Return a connection to the pool at `path`; the client with the lock starts a missing pool."""
+    """Return a connection to the pool at `path`; a missing pool is started by one locked client."""
     if connection := try_connect(path):
         return connection
     with open(path + ".lock", "w") as lock:

@@ -1,18 +1,19 @@
-"""A round of federated learning, in the order in which the folders follow one another.
+"""The steps of a round of federated learning, and the folder of each.
 
-Group k of round t, from w*_{t-1,k}, the model that the round before left:
+Group k in round t starts from w*_{t-1,k}, its model after the previous round:
 
-1. `exchange`: what travels between clients and server, and what both keep from round to round.
+1. `exchange`: what clients and server send each other, and what both keep from round to round.
 2. `local_trainers`: each participant trains from w*_{t-1,k} on its own samples and sends an update.
 3. `aggregation`: the server averages the group's updates, or takes an optimiser's step: w_{t,k}.
-   With `secure` aggregation it gets their sum alone.
+   With `secure` aggregation it gets only their sum.
 4. `ensemble_trainers`: models of clients, groups and rounds form the ensemble that is the teacher.
 5. `global_trainers`: chosen models learn from the teacher on public images: w*_{t,k}.
 
-In place of 2 to 5, `one_shot` fits an aggregator to the logits of clients' models that were each
-trained once, to the end; a student may learn from it. A folder imports only from folders before it.
+In place of 2 to 5, `one_shot` fits an aggregator to the logits of clients' models, each of which is
+fully trained once; a student may learn from the aggregator. A folder imports only from folders
+before it.
 
-Where an equation is (all files name their sources):
+Where to find each equation (all files name their sources):
 
     FedDF    average of the teachers               `ensemble_trainers.teacher_logits`
              loss of the student                   `global_trainers.transfers.kl`
@@ -29,5 +30,5 @@ Where an equation is (all files name their sources):
     FENS     rules, Eq. 1                          `one_shot.aggregators`
              training, Algorithm 2                 `one_shot.aggregator_training.federated`
 
-A paper that is one local trainer, rule or generator is the file of its name.
+A paper that consists of one local trainer, rule or generator has a file of its name.
 """

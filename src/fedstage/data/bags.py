@@ -13,8 +13,8 @@ import torch
 class Bags:
     """Bags that can be indexed, split and moved like a tensor of samples.
 
-    `instances` are features, float32 [N, F]; bag i has the rows from `starts[i]` to before
-    `starts[i + 1]`, int64 [n + 1].
+    `instances` are features, float32 [N, F]; bag i has the rows from `starts[i]` up to, but not
+    including, `starts[i + 1]`; `starts` is int64 [n + 1].
     """
 
     instances: torch.Tensor
@@ -55,7 +55,7 @@ class Bags:
         return Bags(self.instances.to(device), self.starts.to(device))
 
     def padded(self) -> torch.Tensor:
-        """Return the bags as float32 [n, L, 1 + F], L the instances of the largest.
+        """Return the bags as float32 [n, L, 1 + F], where the largest has L instances.
 
         The first column is 1 for instances and 0 for padding.
         """

@@ -1,10 +1,11 @@
 """Participation of clients that are bound to architectures.
 
 All assignments of different clients to the participants of a round that respect the bindings are
-equally likely: it is the draw without bound clients, on condition that every binding is respected.
-So clients bound to the same architecture participate equally often, as each participant of
-this architecture. Unbound clients participate equally often, too, and at least as often as others:
-wherever a bound client participates without an unbound one, the two may be exchanged.
+equally likely: this is the draw without bound clients, conditional on every binding being
+respected. Clients bound to the same architecture therefore participate equally often, as each
+participant of this architecture. Unbound clients participate equally often, too, and at least as
+often as others: wherever a bound client participates without an unbound one, the two may be
+exchanged.
 
 The draw has three steps: how many participants of each architecture have unbound clients, with
 probabilities in proportion to the number of ways left; which clients of either kind; and their
@@ -22,7 +23,7 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.participants import Binding
 
-#: Participants of an architecture, and clients that are bound to it.
+#: Numbers of participants of an architecture, and of clients that are bound to it.
 Demand = tuple[int, int]
 
 _RESOLUTION = 2**53

@@ -17,9 +17,9 @@ def draw_groups(clients: int, groups: int, seed: int) -> npt.NDArray[np.int64]:
 def by_group(
     participants: Mapping[str, npt.NDArray[np.int64]], group_of: npt.NDArray[np.int64], groups: int
 ) -> dict[str, list[Any]]:
-    """Return a table of participants in which each group has as many participants as there were.
+    """Return a table in which each group has as many participants as each round had before.
 
-    The i-th of m participants of a round is in participant m g + i of its group g; the other
+    The i-th of m participants of a round becomes participant m g + i, for its group g; the other
     groups' i-th participants are absent (None).
 
     Parameters

@@ -7,6 +7,6 @@ VARIABLE = "FEDSTAGE_DATA"
 
 
 def default_folder() -> Path | None:
-    """Return the folder in the environment, which the Snakefile sets from `data_folder`."""
+    """Return the data folder from the environment, which the Snakefile sets from `data_folder`."""
     folder = os.environ.get(VARIABLE)
     return Path(folder) if folder else None

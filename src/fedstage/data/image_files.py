@@ -1,4 +1,4 @@
-"""Images in folders that are named after classes: which there are, of which class and client.
+"""Images in folders named after classes: finding them, with the class and client of each.
 
 Standard library only, because clients are counted while the graph is built.
 """
@@ -40,7 +40,7 @@ def find_images(settings: ImageFolder, folder: Path) -> Pictures:
     ------
     FedstageError
         If there are none, or one is not in a folder of a class, or of a client and a class; or if
-        folders `train` and `test` and the share for testing do not go together.
+        folders `train` and `test` conflict with the share for testing.
     """
     place = folder_of(settings, folder)
     found = _below(settings, folder, place)
@@ -59,7 +59,7 @@ def find_images(settings: ImageFolder, folder: Path) -> Pictures:
 
 
 def empty_folders(settings: ImageFolder, folder: Path) -> list[str]:
-    """Return the folders without images, by their paths, without the folders in these."""
+    """Return the outermost folders without images, by their paths."""
     place = folder_of(settings, folder)
     return sorted(path.relative_to(place).as_posix() for path in _without_images(place))
 
@@ -117,8 +117,8 @@ def _check(settings: ImageFolder, place: Path, train: list[Picture], test: list[
 def count_clients(settings: ImageFolder, folder: Path) -> int:
     """Return the number of folders of clients with images that these may train on.
 
-    A folder counts from its first image: the number is needed for each run of a grid, and listing
-    100,000 files takes seconds.
+    A folder is searched only up to its first image: the number is needed for each run of a grid,
+    and listing 100,000 files takes seconds.
     """
     place = folder_of(settings, folder)
     found = _owners(place)
@@ -129,7 +129,7 @@ def count_clients(settings: ImageFolder, folder: Path) -> int:
 
 
 def _owners(place: Path) -> set[str]:
-    """Return the names of the folders that have images somewhere, none where there is no place."""
+    """Return the names of the folders with images at any depth; none if `place` is missing."""
     if not place.is_dir():
         return set()
     return {entry.name for entry in _visible(place) if _is_folder(entry) and _has_image(entry)}

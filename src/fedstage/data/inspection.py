@@ -1,4 +1,4 @@
-"""Whether a folder of one's own is a data set, and what is in it: for ``fedstage check-data``.
+"""Check and describe a user's own data folder, for ``fedstage check-data``.
 
 The loaders read it as a run does, so what they refuse is what a run would refuse.
 """
@@ -29,13 +29,13 @@ _SHOWN = 10  # names in a line
 _FEW = 10  # fewer samples of a client than this are worth a notice
 _CODES = range(3, 11)  # different integers of a column that may be codes of categories
 _OFTEN = 5  # times that each of them occurs, on average
-_ROWS = 10  # from so many rows on, different integers are no accident
-_SIMILAR = 0.8  # share of the letters that two names have in common, from which one is a typo
+_ROWS = 10  # from this many rows on, different integers are not a coincidence
+_SIMILAR = 0.8  # share of common letters from which one of two names is a typo
 _MANY = 1000  # classes that are not compared with one another
 
 
 def settings_of(place: Path, given: Mapping[str, Any]) -> Data:
-    """Return the settings of the data set in a folder, with those that are given.
+    """Return the settings of the data set in a folder, including the `given` ones.
 
     Raises
     ------
@@ -71,12 +71,12 @@ def _has_images(path: Path) -> bool:
 
 
 def inspect_data(settings: Data, folder: Path | None) -> list[str]:
-    """Return what is in a data set, a line each; what may be amiss stands last.
+    """Return the contents of a data set, line by line, with possible problems last.
 
     Raises
     ------
     FedstageError
-        If it cannot be used.
+        If the data set cannot be used.
     """
     data = load(settings, folder)
     check_classes(settings.name, data)
@@ -98,7 +98,7 @@ def _found(data: Dataset) -> Iterator[str]:
 
 
 def _counted(names: Sequence[str], numbers: torch.Tensor) -> str:
-    """Write names with how many samples each has."""
+    """Return names, each with its number of samples."""
     counts = torch.bincount(numbers, minlength=len(names)).tolist()
     told = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
     return f"{len(names)}: {_listed(told)}"
@@ -116,7 +116,7 @@ def _client_names(data: Dataset) -> Sequence[str]:
 
 
 def _odd(data: Dataset) -> Iterator[str]:
-    """Yield what a run takes, but may not be meant."""
+    """Yield what a run accepts, but may be unintended."""
     names = data.class_names
     parts = (data.train, data.test, data.server_validation)
     counted = [torch.bincount(part.labels, minlength=len(names)) for part in parts]
@@ -152,7 +152,7 @@ def _alike(what: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _single(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
-    """Yield classes of a single labelled sample, first those spelled nearly like others."""
+    """Yield classes of a single labelled sample, first the ones spelled nearly like others."""
     single = [name for name, count in zip(names, counts, strict=True) if count == 1]
     typos = {name: near for name in single if (near := _similar(name, names))}
     for name, near in typos.items():
@@ -172,12 +172,12 @@ def _similar(name: str, names: Sequence[str]) -> str | None:
 
 
 def _letters(name: str) -> str:
-    """Return what two names differ in if not in numbers, case or spaces."""
+    """Return a name for comparison, regardless of numbers, case and spaces."""
     return re.sub(r"\d+", "0", _plain(name))
 
 
 def _columns(settings: Data, folder: Path | None) -> Iterator[str]:
-    """Yield columns of features whose integers may be something else than quantities."""
+    """Yield columns of features whose integers may be something other than quantities."""
     if not isinstance(settings, TableData) or folder is None:
         return
     tables = [table for _, table in read_files(settings, folder)[0]]
@@ -210,7 +210,7 @@ def _integers(name: str, different: Sequence[float], rows: int) -> Iterator[str]
 
 
 def _empty(settings: Data, folder: Path | None) -> Iterator[str]:
-    """Yield the folders of a folder of images that have none."""
+    """Yield the folders without images in a folder of images."""
     if not isinstance(settings, ImageFolder) or folder is None:
         return
     empty = empty_folders(settings, folder)

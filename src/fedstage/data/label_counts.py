@@ -1,4 +1,4 @@
-"""How many training samples of each class each client has, as stages read it, without torch."""
+"""Each client's number of training samples of each class, read by stages without torch."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -29,13 +29,13 @@ def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray
     """Draw the clients of a round, [participants], uniformly and without replacement.
 
     The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
-    fewer participants are the first ones of more. The order is random even if all clients
+    fewer participants are the first ones of a larger draw. The order is random even if all clients
     participate, because a participant's index decides its group.
 
     Raises
     ------
     FedstageError
-        If there are more participants than clients, none, or `round_` is below 1.
+        If there are more participants than clients, if there are none, or if `round_` is below 1.
     """
     if not 1 <= participants <= clients:
         raise FedstageError(f"participants = {participants}: from 1 to clients = {clients}")
@@ -52,7 +52,7 @@ def draw_by_samples(
     A client is drawn at most once (Fed-ET, section 3.2). If each client k has an exponentially
     distributed number of rate n_k, client k has the smallest with probability n_k / n, and likewise
     among the clients that are left (Efraimidis and Spirakis 2006). Fewer participants are the first
-    of more.
+    ones of a larger draw.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def draw_by_samples(
 
 
 def in_turn(clients: int, participants: int, round_: int) -> npt.NDArray[np.int64]:
-    """Return the clients of a round, taken in the order of their numbers, again and again.
+    """Return the clients of a round, taken in the order of their numbers, cyclically.
 
     The client of participant i of round t is ((t - 1) R + i) mod `clients`.
     """
@@ -82,10 +82,10 @@ def in_turn(clients: int, participants: int, round_: int) -> npt.NDArray[np.int6
 
 
 def draw_independently(clients: int, expected: int, seed: int, round_: int) -> list[int | None]:
-    """Draw the clients of a round, each by itself with probability `expected` / `clients`.
+    """Draw the clients of a round, each independently with probability `expected` / `clients`.
 
-    They come first, in random order, and then None, so that there are `clients` of them. Every set
-    of the same size is equally likely, and consists of the first clients of `draw`.
+    The drawn clients come first, in random order, followed by None up to a length of `clients`.
+    Every set of the same size is equally likely, and consists of the first clients of `draw`.
     """
     generator = numpy_generator(seed, "participation", round_)
     order: list[int | None] = generator.permutation(clients).tolist()
@@ -106,7 +106,8 @@ def participants_of(
     Raises
     ------
     FedstageError
-        As `draw`, or if the binding has other numbers of participants and clients or is impossible.
+        As in `draw`, or if the binding has other numbers of participants and clients or is
+        impossible.
     """
     if turns:
         return in_turn(clients, participants, round_)
@@ -140,7 +141,7 @@ def table(
     Raises
     ------
     FedstageError
-        If `last` is below `first`, or as for `participants_of` and `draw_by_samples`.
+        If `last` is below `first`, or as in `participants_of` and `draw_by_samples`.
     """
     if last < first:
         raise FedstageError(f"last = {last}: at least first = {first}")

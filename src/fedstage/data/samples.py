@@ -54,7 +54,7 @@ def read_owned(
 
 
 def version_of(path: Path) -> Version:
-    """Return what changes whenever a file does; raise FedstageError if there is none."""
+    """Return a version that changes with the file; raise FedstageError if there is no file."""
     if not path.exists():
         raise FedstageError(f"{path}: no such file")
     status = path.stat()
@@ -67,7 +67,7 @@ def _partition(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[str]]:
     """Read clients, samples and roles of a partition once in the life of a warm worker.
 
-    Roles are numbers, which the last list names. Of a million samples it takes 24 MB.
+    Roles are positions in the last list, which has their names. A million samples take 24 MB.
     """
     table = load_table(path, ["client", "sample", "role"])
     owners, samples = _column(table["client"]), _column(table["sample"])
@@ -85,7 +85,7 @@ def _column(values: pa.Array | pa.ChunkedArray) -> torch.Tensor:
 def _resident(path: Path, version: Version) -> Weights:
     """Read a data set's arrays once in the life of a warm worker; nothing writes to them.
 
-    They are mapped: workers share them, and hold no more of their own than the samples they take.
+    Files are memory-mapped: workers share them, and copy only the samples that they take.
     """
     return map_tensors(path)[0]
 
@@ -93,7 +93,7 @@ def _resident(path: Path, version: Version) -> Weights:
 def read_images(
     path: Path, samples: torch.Tensor | None, device: torch.device
 ) -> tuple[Samples, torch.Tensor | None]:
-    """Return images and labels (None if there are none), all or of the indices `samples`."""
+    """Return images and labels (None if there are none), all or at the indices `samples`."""
     tensors = _resident(path.absolute(), version_of(path))
     if "images" not in tensors:
         raise FedstageError(f"{path}: has no tensor 'images', only {sorted(tensors)}")
@@ -113,7 +113,7 @@ def read_images(
 
 
 def read_clients(path: Path) -> torch.Tensor | None:
-    """Return the client of each sample, int64 [n], -1 for one of no client; None if unknown."""
+    """Return each sample's client, int64 [n], -1 for a sample of no client; None if unknown."""
     return _resident(path.absolute(), version_of(path)).get("clients")
 
 
@@ -132,7 +132,7 @@ def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Sampl
     Raises
     ------
     FedstageError
-        If they have another shape.
+        If they have a different shape.
     """
     images, _ = read_images(path, None, device)
     shape = list(images.shape[1:])
@@ -150,7 +150,7 @@ def read_labelled(
     device: torch.device,
     info: Mapping[str, Any] | None = None,
 ) -> tuple[Samples, torch.Tensor]:
-    """Return images and labels as `read_images`.
+    """Return images and labels, as in `read_images`.
 
     Raises
     ------

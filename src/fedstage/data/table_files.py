@@ -1,4 +1,4 @@
-"""Tables as files, CSV with a header or Parquet: which there are, and their columns.
+"""Table files, CSV with a header or Parquet: finding them, and reading their columns.
 
 In messages the rows of a CSV file are counted as spreadsheets do, the header as row 1, and the rows
 of a Parquet file from 0.
@@ -24,15 +24,15 @@ Files: TypeAlias = Sequence[tuple[Path, pa.Table]]
 
 SUFFIXES = (".csv", ".parquet")
 _OTHER_SEPARATORS = ";\t|"
-#: What stands for no value in a CSV file, unless it is quoted.
+#: Marks of a missing value in a CSV file, unless quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 
 
 def train_and_test(settings: OwnTables, folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the files for training and for testing, by name.
 
-    With a `test_fraction` all tables are for training, and so they are with a `division` if none
-    is named ``train``: rows are divided later.
+    With a `test_fraction`, or with a `division` and no table named ``train``, all tables are for
+    training: rows are divided later.
 
     Raises
     ------
@@ -55,9 +55,9 @@ def train_and_test(settings: OwnTables, folder: Path) -> tuple[list[Path], list[
 
 
 def read_files(settings: OwnTables, folder: Path, texts: Sequence[str] = ()) -> tuple[Files, Files]:
-    """Return the tables for training, and all of them, these first, each with its path.
+    """Return the training tables, and all tables with the training ones first, each with its path.
 
-    The columns `texts` of CSV files are texts, even where they look like numbers.
+    The columns `texts` of CSV files are read as texts, even where they look like numbers.
     """
     paths, test_paths = train_and_test(settings, folder)
     train = [(path, read_table(path, texts=texts)) for path in paths]
@@ -78,12 +78,12 @@ def _some(place: Path, prefix: str, found: list[Path], hint: str = "") -> list[P
 def read_table(
     path: Path, columns: Sequence[str] | None = None, *, texts: Sequence[str] = ()
 ) -> pa.Table:
-    """Read the columns of a file, by default all, in CSV the columns `texts` as such.
+    """Read the columns of a file, by default all; in CSV, the columns `texts` become texts.
 
     Raises
     ------
     FedstageError
-        If the file is damaged or has no rows, or a name of a column twice.
+        If the file is damaged or has no rows, or has the name of a column twice.
     """
     names = _csv_names(path) if path.suffix == ".csv" else read_schema(path).names
     for name in columns or ():
@@ -104,7 +104,7 @@ def _require_once(path: Path, names: Iterable[str]) -> None:
 
 
 def row_at(path: Path, position: int) -> str:
-    """Return the file and the row of a sample, which is at a position from 0, for messages."""
+    """Return the file and row of the sample at a position, counted from 0, for messages."""
     return f"{path}: row {position + 2 if path.suffix == '.csv' else position}"
 
 
@@ -121,7 +121,7 @@ def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:
 
 
 def _csv_names(path: Path) -> list[str]:
-    """Return the header; pyarrow reads it again, but not what stands in it twice."""
+    """Return the header and refuse duplicate names, which pyarrow would not notice."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
@@ -133,7 +133,7 @@ def _csv_names(path: Path) -> list[str]:
 
 
 def _refuse_other_encodings(path: Path) -> None:
-    """Raise FedstageError with the first line of a file that is not in UTF-8, if there is any."""
+    """Raise FedstageError with a file's first line that is not in UTF-8, if there is one."""
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -168,7 +168,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """Return the columns of a Parquet file, each of which is there once.
+    """Return the columns of a Parquet file, each of which occurs once.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def read_schema(path: Path) -> pa.Schema:
 
 
 def owned_files(settings: OwnTables | ParquetData, folder: Path) -> list[Path]:
-    """Return the files whose rows clients may have: those for training, with a `division` all."""
+    """Return the files whose rows clients may have: training files, or all with a `division`."""
     if isinstance(settings, OwnTables):
         train, test = train_and_test(settings, folder)
         return [*train, *test] if settings.division is not None else train

@@ -2,7 +2,7 @@
 
 Four convolutions of stride 2 and their mirror images, with batch normalisation, as in the released
 code of FedCVAE, but without biases before norms, which subtract them. Images are padded to
-multiples of 16 pixels, and what is decoded is cropped.
+multiples of 16 pixels, and decoded images are cropped.
 """
 
 from itertools import pairwise
@@ -20,7 +20,7 @@ _EPSILON = 1e-3  # of the decoder's norms, as released
 
 
 class Encoder(nn.Module):
-    """From pixels to mean and log variance of z; it does not see labels."""
+    """Maps pixels to mean and log variance of z; it does not see labels."""
 
     def __init__(self, shape: tuple[int, ...], latent: int, width: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """From z and the label to the logits of pixels."""
+    """Maps z and the label to the logits of pixels."""
 
     def __init__(self, shape: tuple[int, ...], classes: int, latent: int, width: int) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Decoder(nn.Module):
 
 
 class Autoencoder(nn.Module):
-    """Both, and between them z = mean + deviation * noise."""
+    """Encoder and decoder, with z = mean + deviation * noise between them."""
 
     def __init__(self, shape: tuple[int, ...], classes: int, latent: int, width: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def cells(shape: tuple[int, ...]) -> tuple[int, int]:
 def new_autoencoder(
     shape: tuple[int, ...], classes: int, latent: int, width: int, generator: torch.Generator
 ) -> Autoencoder:
-    """Return an autoencoder with drawn weights; the global generator stays as it is."""
+    """Return an autoencoder with random weights; the global generator stays unchanged."""
     with torch.random.fork_rng(devices=[]):
         model = Autoencoder(shape, classes, latent, width)
     draw_parameters(model, generator)
@@ -106,6 +106,6 @@ def new_autoencoder(
 
 
 def new_decoder(shape: tuple[int, ...], classes: int, latent: int, width: int) -> Decoder:
-    """Return a decoder to be filled with weights."""
+    """Return a decoder whose weights are still to be loaded."""
     with torch.random.fork_rng(devices=[]):
         return Decoder(shape, classes, latent, width)

@@ -13,11 +13,11 @@ from fedstage.settings.models import Model, head_of
 def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return a model on the CPU that maps samples [n, *shape] to logits [n, classes + more].
 
-    More are the settings' `more_outputs`, by default none, or the width of the model's features.
+    `more` is the settings' `more_outputs`, 0 by default, or the width of the model's features.
 
     Its parameters are NaN until `fedstage.models.initialisation.initialise` or `load_state_dict`
     sets them; the running statistics of batch normalisation are mean 0, variance 1, 0 batches. The
-    global generator stays as it is.
+    global generator stays unchanged.
 
     Parameters
     ----------
@@ -27,11 +27,12 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     Raises
     ------
     FedstageError
-        If the model does not take such samples, images this small, or so many classes.
+        If the model does not take such samples, images this small, or this many classes.
     """
     _check_size(settings, shape)
     # Torch's constructors draw. Building on the meta device would avoid that, but imports sympy
-    # (more than a second in every job); so the global generator is forked, and the draw replaced.
+    # (more than a second in every job); so the global generator is forked, and the drawn values are
+    # replaced.
     with torch.random.fork_rng(devices=[]):
         if settings.more_outputs == "features":
             model = with_prototypes(architecture(settings).network(settings, shape, 1), classes)

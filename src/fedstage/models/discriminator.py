@@ -1,7 +1,7 @@
 """A network from an image to one number, the logarithm of the odds that the image is real.
 
 Three convolutions of stride 2 with LeakyReLU (0.2), twice as many channels each time, and a linear
-layer. Without normalisation over a batch, so that an output depends on its image alone.
+layer. It has no normalisation over a batch, so that an output depends on its image alone.
 """
 
 from itertools import pairwise
@@ -17,7 +17,7 @@ _STRIDES = 8  # three times 2
 
 
 class Discriminator(nn.Module):
-    """From standardised pixels, of any size, to log D(x) / (1 - D(x))."""
+    """Maps standardised images of any size to log D(x) / (1 - D(x))."""
 
     def __init__(self, shape: tuple[int, ...], width: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Discriminator(nn.Module):
 def new_discriminator(
     shape: tuple[int, ...], width: int, generator: torch.Generator
 ) -> Discriminator:
-    """Return a network with drawn weights; the global generator stays as it is."""
+    """Return a network with random weights; the global generator stays unchanged."""
     with torch.random.fork_rng(devices=[]):
         model = Discriminator(shape, width)
     draw_parameters(model, generator)

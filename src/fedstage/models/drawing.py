@@ -1,4 +1,4 @@
-"""Initial weights of networks that generate images: those that PyTorch gives layers."""
+"""Initial weights of networks that generate images, like PyTorch's defaults for layers."""
 
 from math import sqrt
 

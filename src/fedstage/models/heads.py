@@ -1,7 +1,7 @@
-"""The head of a model: the layers behind its body, which are the same whatever the body is.
+"""The head of a model: the layers after its body, which do not depend on the body.
 
-So models of different architectures share a part (the representation layer of Fed-ET, section 3.1)
-or represent samples in one space (the projection head of MOON, section 3.2).
+Models of different architectures can thus share a part (the representation layer of Fed-ET, section
+3.1) or represent samples in one space (the projection head of MOON, section 3.2).
 
     z = a(W_1 relu(body(x)) + b_1)        logits = W_2 z + b_2        a = relu or nothing
 """
@@ -14,12 +14,12 @@ from fedstage.settings.models import Head
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import PLAIN, compute
 
-#: The parts of a model with a head, by which the names of its tensors begin.
+#: The parts of a model with a head, with which the names of its tensors begin.
 BODY, HEAD = "body", "head"
 
 
 def with_head(body: nn.Module, settings: Head, classes: int) -> nn.Module:
-    """Return a model of a body that gives `settings.hidden` numbers, and a head."""
+    """Return a model of a body with `settings.hidden` outputs, and a head."""
     layers: OrderedDict[str, nn.Module] = OrderedDict(
         relu1=nn.ReLU(),
         linear=nn.Linear(settings.hidden, settings.width),
@@ -33,13 +33,13 @@ def with_head(body: nn.Module, settings: Head, classes: int) -> nn.Module:
 
 
 def body_of(model: nn.Module) -> nn.Module:
-    """Return the body of a model, which is all of it if it has no head."""
+    """Return the body of a model; the whole model if it has no head."""
     body: nn.Module = getattr(model, BODY, model)
     return body
 
 
 def joined(model: nn.Module, upper: nn.Module) -> nn.Module:
-    """Return the body of a model with another model behind it, in place of its head."""
+    """Return the body of a model with another model in place of its head."""
     return nn.Sequential(body_of(model), upper)
 
 

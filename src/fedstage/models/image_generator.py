@@ -1,7 +1,7 @@
-"""A network from a latent vector to an image, of any size, as DENSE and Co-Boosting have it.
+"""A network from a latent vector to an image, of any size, as in DENSE and Co-Boosting.
 
-A linear layer to maps of a quarter of the image's side, and two times twice as large by repeating
-pixels, each with a convolution, batch normalisation and LeakyReLU (0.2). Sides that are no
+A linear layer gives maps with a quarter of the image's side. They are doubled twice by repeating
+pixels, each time with a convolution, batch normalisation and LeakyReLU (0.2). Sides that are not
 multiples of 4 are cropped.
 """
 
@@ -31,7 +31,7 @@ class Twice(nn.Module):
 
 
 class ImageGenerator(nn.Module):
-    """From z to pixels in [0, 1]."""
+    """Maps z to pixels in [0, 1]."""
 
     def __init__(self, shape: tuple[int, ...], latent: int, width: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ImageGenerator(nn.Module):
 def new_image_generator(
     shape: tuple[int, ...], latent: int, width: int, generator: torch.Generator
 ) -> ImageGenerator:
-    """Return a network with drawn weights; the global generator stays as it is."""
+    """Return a network with random weights; the global generator stays unchanged."""
     with torch.random.fork_rng(devices=[]):
         model = ImageGenerator(shape, latent, width)
     draw_parameters(model, generator)

@@ -16,7 +16,7 @@ _EMBEDDING = 0.02  # standard deviation
 def initialise(model: nn.Module, generator: torch.Generator, named: str = "model") -> None:
     """Set all parameters and buffers of a model on the CPU, in the order of its modules.
 
-    `named` is what messages call the model.
+    `named` is the model's name in messages.
 
     - Convolutions: weights from N(0, 2 / fan_in), biases 0 (He et al., Delving Deep into
       Rectifiers, ICCV 2015, eq. 10). The paper allows fan_in or fan_out; fan_in keeps the variance

@@ -64,7 +64,7 @@ def quantise(
     A weight ``W`` [m, ...] becomes int8 ``W`` and float32 ``W.scale`` ([] or [m]), with float32
     ``W.input_scale`` [] and uint8 ``W.input_zero_point`` [] for its layer's input; the rest stays
     float32. A number q of a weight stands for scale * q, of an input for scale * (q - zero_point).
-    Of `example`, a batch of two samples, only shape and type matter.
+    Only the shape and type of `example`, a batch of two samples, matter.
     """
     prepared = _prepare(model, settings, example)
     with torch.no_grad():
@@ -106,8 +106,8 @@ def restore(model: nn.Module, settings: Int8, example: torch.Tensor, tensors: We
     for name, value in values.items():
         _attribute(prepared, name).data.copy_(value)
     converted = convert_pt2e(prepared)
-    # The graph is one of inference, and `eval` has nothing to change. That of an exported module is
-    # refused, and torchao's would search it for dropout for seconds.
+    # The graph is for inference, so `eval` has nothing to change. An exported module refuses
+    # `eval`, and torchao's version would spend seconds searching the graph for dropout.
     return GraphModule(converted, converted.graph)
 
 

@@ -22,7 +22,7 @@ def normalise(norm: Norm, channels: int) -> nn.Module:
 
 
 def groups(channels: int) -> int:
-    """Return the number of groups of group normalisation: the first of 8, 4, 2, 1 that divides.
+    """Return the number of groups of group normalisation: the first divisor among 8, 4, 2, 1.
 
     Wu and He's 32 groups suit widths from 64, but do not divide the 16 channels of a CIFAR network.
     Eight groups have at least two channels each from a width of 16.

@@ -24,9 +24,9 @@ def new_model(
 
 
 def parameter_names(settings: Any, info: dict[str, Any]) -> list[str]:
-    """Return the names of a model's parameters, which its buffers are not, in its order."""
+    """Return the names of a model's parameters, without buffers, in the model's order."""
     names = [name for name, _ in new_model(settings, info, torch.device("cpu")).named_parameters()]
-    give_back()  # the model is gone, and its place would stay empty
+    give_back()  # the model is freed, and its memory would stay unused
     return names
 
 

@@ -1,4 +1,4 @@
-"""The last feature maps of a model: what its pooling takes."""
+"""The last feature maps of a model: the input of its pooling."""
 
 from torch import Tensor, nn
 
@@ -9,9 +9,9 @@ POOL = "pool"
 
 
 def with_maps(model: nn.Module, pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the last feature maps [n, C, H, W] and the logits of a model that has a pooling.
+    """Return the last feature maps [n, C, H, W] and the logits of a model with pooling.
 
-    Which architectures do is `Architecture.pools_maps` of the settings.
+    `Architecture.pools_maps` in the settings shows which architectures have it.
     """
     body = getattr(model, BODY, model)
     layers = dict(body.named_children())

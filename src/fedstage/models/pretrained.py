@@ -1,4 +1,4 @@
-"""Initial weights from a file, which is never downloaded and verified by its checksum."""
+"""Initial weights from a local file, verified by its checksum; nothing is downloaded."""
 
 import hashlib
 import pickle
@@ -22,7 +22,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file names the tensors of a model; names of layers are given by their beginnings."""
+    """How a file names the tensors of a model; layers are given by prefixes of their names."""
 
     classifier: tuple[str, ...]  #: the last layers, which keep their drawn weights
     prefix: str = ""  #: of the model's names, which the file lacks
@@ -54,7 +54,7 @@ def take_weights(
     Raises
     ------
     FedstageError
-        If the file is missing, has another checksum, or does not fit the model.
+        If the file is missing, has a different checksum, or does not fit the model.
     """
     if folder is None:
         raise FedstageError(

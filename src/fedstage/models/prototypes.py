@@ -1,22 +1,22 @@
-"""The end of a model that has one prototype per class in place of a linear layer (FAFI).
+"""A model's last layer with one prototype per class, in place of a linear layer (FAFI).
 
     logits_c = < f / |f|, p_c >,     f the pooled maps of the body
 
-Behind the logits the model gives f, which an aggregation of features reads.
+After the logits the model also outputs f, which an aggregation of features reads.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-#: The layer that it stands for.
+#: The layer that it replaces.
 LAST = "linear"
 #: The tensor of its prototypes.
 PROTOTYPES = f"{LAST}.prototypes"
 
 
 class PrototypeLayer(nn.Module):
-    """From features to similarities and the features themselves."""
+    """Maps features to similarities and the features themselves."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()
@@ -40,5 +40,5 @@ def with_prototypes(model: nn.Module, classes: int) -> nn.Module:
 
 
 def prototypes_of(model: nn.Module) -> Tensor:
-    """Return the prototypes [classes, width] of a model that has some."""
+    """Return the prototypes [classes, width] of a model that has them."""
     return model.get_parameter(PROTOTYPES)

@@ -38,7 +38,8 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
     """Return the bytes of a model's state dict: fp32 parameters and buffers, int64 counters.
 
     `shape` is [C, H, W] of an image, [F] of features or [L] of tokens. The header of a safetensors
-    file (some 100 bytes a tensor) comes on top. 0 of a model that has no case here.
+    file (about 100 bytes per tensor) is not included. The size is 0 for a model that has no case
+    here.
     """
     if more := settings.more_outputs:
         body = settings.model_copy(update={"more_outputs": 0})
@@ -98,7 +99,7 @@ def state_size(settings: Architecture, shape: tuple[int, ...], classes: int) -> 
         case EmbeddingBag():
             width = settings.embedding
             return FLOAT * settings.vocabulary * width + _linear(width, classes)
-    return 0  # of a model that is not known here
+    return 0  # for a model that has no case here
 
 
 def _cnn_small(settings: CnnSmall, shape: tuple[int, ...], classes: int) -> int:
@@ -126,7 +127,7 @@ def _stem(channels: int, width: int, norm: Norm) -> int:
 
 
 def _stages(widths: tuple[int, ...], blocks: int, norm: Norm, projected: bool) -> int:
-    """Return the size of a stage of `blocks` for each width but the first, which enters."""
+    """Return the size of a stage of `blocks` for each width but the first, which is the input's."""
     size = 0
     for before, width in pairwise(widths):
         size += _stage(before, width, blocks, norm)

@@ -1,4 +1,4 @@
-"""Texts as models take them: tokens [n, L], each text filled up behind its end."""
+"""Texts as models take them: tokens [n, L], with each text padded at its end."""
 
 import torch
 
@@ -6,5 +6,5 @@ PADDING = 0  #: the number of the padding token
 
 
 def attended(tokens: torch.Tensor) -> torch.Tensor:
-    """Return which of the tokens [n, L] belong to a text, bool [n, L]."""
+    """Return a mask, bool [n, L], of the tokens [n, L] that belong to a text."""
     return tokens != PADDING

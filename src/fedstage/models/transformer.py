@@ -1,4 +1,4 @@
-"""What models of the package `transformers` share: its import, the mask, the most tokens."""
+"""Parts that models of the package `transformers` share: import, mask, and maximum length."""
 
 from typing import Any
 

@@ -15,9 +15,9 @@ _SAMPLES = 2  # not one, for which a model may drop a dimension
 
 
 def try_model(model: nn.Module, settings: Model, shape: tuple[int, ...], classes: int) -> None:
-    """Send two samples through a copy of a plugin's model, on the CPU; others are tested.
+    """Run two samples through a copy of a plugin's model on the CPU; other models have tests.
 
-    The model stays as it is, and so do all generators.
+    The model and all random generators stay unchanged.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def try_model(model: nn.Module, settings: Model, shape: tuple[int, ...], classes
     Raises
     ------
     FedstageError
-        If it does not take them, or gives anything else than logits [n, classes].
+        If the model does not take the samples, or returns anything but logits [n, classes].
     """
     samples = _samples(settings, shape) if is_plugin(settings) else None
     if samples is None:
@@ -36,7 +36,7 @@ def try_model(model: nn.Module, settings: Model, shape: tuple[int, ...], classes
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         try:
             output = copy.deepcopy(model).eval()(samples)
-        except (RuntimeError, ValueError, IndexError) as error:  # torch's, of shapes that differ
+        except (RuntimeError, ValueError, IndexError) as error:  # torch's, for wrong shapes
             told = f"{line_of_plugin(error)}{describe_error(error)}"
             raise FedstageError(f"{named}: with samples of shape {list(shape)}: {told}") from error
     expected = [_SAMPLES, classes + _more(model, settings)]
@@ -58,7 +58,7 @@ def _samples(settings: Model, shape: tuple[int, ...]) -> torch.Tensor | None:
 
 
 def _more(model: nn.Module, settings: Model) -> int:
-    """Return the number of outputs behind one a class."""
+    """Return the number of outputs in addition to one per class."""
     more = settings.more_outputs
     return prototypes_of(model).shape[1] if more == "features" else more
 

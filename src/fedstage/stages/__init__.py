@@ -1,9 +1,9 @@
-"""Stages: one thin function a file, between files and the rooms below.
+"""Stages: one thin function per file, which connects files with the packages below.
 
-`fedstage.plan.stages` has them all. The function of a stage of the graph takes a configuration, the
-files that it reads as one object, whose class the graph declares, and by keywords its outputs and
-the values of its place such as round and group. It reads, calls pure functions, and writes; a stage
-that does several jobs in one returns the seconds of each.
+`fedstage.plan.stages` lists them all. The function of a stage in the graph takes a configuration,
+and the files that it reads as one object, whose class the graph declares. Its keywords are its
+outputs and the values of its place, such as round and group. It reads, calls pure functions, and
+writes; a stage that does several jobs in one returns the seconds of each.
 
 It raises `FedstageError` if an input is missing, damaged or does not fit, a setting or option is
 invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` is a JSON file of
@@ -24,19 +24,19 @@ from fedstage.plan.graph import Job
 from fedstage.settings.base import Settings
 from fedstage.storage.yaml_files import read_recipe
 
-#: Seconds of the parts of a job that has several, by the file that each made.
+#: Seconds of the parts of a job with several parts, by the file that each part made.
 Seconds = dict[str, float]
 
 
 def find_stage(name: str) -> Callable[..., Seconds | None]:
-    """Return the function of a stage; its module is imported now."""
+    """Return the function of a stage, after importing its module."""
     stage: Callable[..., Seconds | None] = getattr(import_module(f"fedstage.stages.{name}"), name)
     return stage
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a stage: its name, what each of its values is, and how many there may be."""
+    """An option of a stage: its name, the type of its values, and how many there may be."""
 
     name: str
     kind: type
@@ -63,12 +63,12 @@ def _options(function: Callable[..., Any]) -> Iterator[Option]:
 
 
 def option_of(parameter: str) -> str:
-    """Return the option of a parameter, such as ``round`` of ``round_``, which is no builtin."""
+    """Return the option of a parameter, such as ``round`` for ``round_``, which is no builtin."""
     return parameter.rstrip("_")
 
 
 def _option(name: str, hint: Any) -> Option:
-    """Return the option of a type: one value, a list of them, or perhaps none."""
+    """Return the option of a type: one value, a list of values, or an optional value."""
     optional = type(None) in get_args(hint)
     if optional:
         hint = next(part for part in get_args(hint) if part is not type(None))
@@ -84,7 +84,7 @@ def _is_configuration(hint: Any) -> bool:
 def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | None:
     """Call a stage with its options, by name; paths may be texts.
 
-    The configuration is read from the file of the option `recipe`, unless there is one already.
+    The configuration is read from the file of the option `recipe`, unless `config` is given.
     """
     function = find_stage(name)
     values = {option.name: _value(option, given.get(option.name)) for option in options_of(name)}
@@ -113,6 +113,6 @@ def _value(option: Option, value: Any) -> Any:
     """Return the value of an option as its stage takes it."""
     if option.several and value is not None:
         return [option.kind(part) for part in ([value] if isinstance(value, str) else value)]
-    if value is None or value == []:  # as the graph names no file
+    if value is None or value == []:  # how the graph gives no file
         return [] if option.several and option.required else None
     return option.kind(value)

@@ -1,4 +1,4 @@
-"""Stage `advertise`: step 0 of secure aggregation, a participant's keys of a round."""
+"""Stage `advertise`: step 0 of secure aggregation, a participant's keys for a round."""
 
 from pathlib import Path
 
@@ -23,8 +23,9 @@ def advertise(
 ) -> None:
     """Draw a participant's two key pairs and b_u, the seed of its self mask.
 
-    They follow from the seed of the run, because a simulation must make the same bytes again: who
-    has the seed can unmask everything. Outside of a simulation they come from the client's system.
+    They follow from the seed of the run, because a simulation must be reproducible byte for byte;
+    anyone with the seed can unmask everything. Outside a simulation they come from the client's
+    system.
     """
     client, base = client_of(read.participation, round_, participant)
     place = {"round": round_, "group": group, "participant": participant, "client": client}

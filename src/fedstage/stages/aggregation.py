@@ -52,7 +52,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
         ("loss", pa.float64()),  # mean training loss; null where the update was dropped
         ("dropped", pa.bool_()),
         # ||w_n - W|| / ||W|| in percent, parameters without buffers: how far the trained model is
-        # from that of its group before the aggregation. Null where it was dropped, or W is 0.
+        # from its group's model before the aggregation. Null where it was dropped, or W is 0.
         ("distance", pa.float64()),
         ("bytes_up", pa.int64()),
         ("bytes_down", pa.int64()),
@@ -71,12 +71,12 @@ def aggregation(
     """Average the updates of a group; write the model, its participants and the round state.
 
     Participants that diverged do not count; if all did, or there are none, the group keeps the
-    model and the state that it started from, but for noise that hides clients. Depending on the
+    model and the state that it started from, except for noise that hides clients. Depending on the
     settings, the parameters change by a step of a server optimiser, and the change of the global
-    model is compressed, too. With secure aggregation no updates are read, but what `masked_input`
-    and `unmask` make of them.
+    model is compressed, too. With secure aggregation, the outputs of `masked_input` and `unmask`
+    are read instead of updates.
 
-    The papers do not mention the running statistics of batch normalisation. They are, by setting
+    The papers do not mention the running statistics of batch normalisation. By setting, they are
 
     - ``average``: averaged like the parameters, as in FedDF's code;
     - ``local``: never averaged. The new model keeps the statistics of `start`, the initial model's
@@ -84,7 +84,7 @@ def aggregation(
       only the clients' models are useful. Each client continues from its own, which are in the
       round state: SiloBN (Andreux et al. 2020). FedBN (Li et al. 2021) keeps scales and shifts too;
     - ``re_estimate``: computed with the averaged parameters on public images, as FedBE's code does
-      for its student. On clients' data they would cost each client a second message.
+      for its student. On clients' data this would cost each client a second message.
     """
     info, received = read_info(read.info), read_updates(read.updates)
     secure = recipe.aggregation.secure
@@ -126,7 +126,7 @@ def aggregation(
 
 
 def _tell_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> None:
-    """Tell the training loss of a round, the mean over its participants' samples."""
+    """Log the training loss of a round, the mean over its participants' samples."""
     samples = sum(update.metadata["samples"] for update in answered)
     if samples:
         losses = (update.metadata["loss"] * update.metadata["samples"] for update in answered)
@@ -158,9 +158,10 @@ def _read_bases(read: AggregationInputs[Path], received: Sequence[Update]) -> di
 def _logits_sent(
     recipe: Recipe, public: Path | None, info: dict[str, Any], round_: int
 ) -> tuple[int, Callable[[int | None], int] | None]:
-    """Return how many logits a participant sends, and with a cache a function of what it receives.
+    """Return how many logits a participant sends and, with a cache, how many it receives.
 
-    It sends the logits of a round's public samples, or of each sample of its own.
+    It sends the logits of a round's public samples, or of each of its own samples. The second
+    result is a function of the rounds since it last took part.
     """
     classes = int(info["classes"])
     if exchanges_features(recipe):

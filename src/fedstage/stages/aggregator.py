@@ -28,9 +28,9 @@ def aggregator(
     snapshots: Path,
     rounds: Path,
 ) -> None:
-    """Train or count the aggregator, and write it with a table of its traffic.
+    """Train or compute the aggregator, and write it with a table of its traffic.
 
-    Nothing of the clients in `forget` is read: neither their models, nor their samples and counts.
+    No data of the clients in `forget` are read: neither their models nor their samples and counts.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def aggregator(
 
 
 def _stacked(kept: Mapping[int, Weights]) -> tuple[Weights, dict[str, list[int]]]:
-    """Return the parameters of several rounds as one tensor a name, and the rounds."""
+    """Return the parameters of several rounds as one tensor per name, and the rounds."""
     names = next(iter(kept.values()), {})
     stacks = {name: torch.stack([one[name] for one in kept.values()]) for name in names}
     return stacks, {"rounds": list(kept)}

@@ -1,4 +1,4 @@
-"""Stage `cached_labels`: what is known of public samples, from this round and those before it."""
+"""Stage `cached_labels`: labels of public samples, from this round and earlier ones."""
 
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 def cached_labels(
     recipe: Recipe, read: CachedLabelsInputs[Path], *, round_: int, output: Path
 ) -> None:
-    """Write what there is to learn of each public sample, ``labels`` [n, ...].
+    """Write the targets of each public sample, ``labels`` [n, ...].
 
-    For samples that clients are asked for in this round it follows from their logits, by the run's
-    `ensemble` and `distillation`; for others it stays as it was, and is zero before the first time.
+    For samples that clients are asked for in this round, targets follow from the clients' logits,
+    by the run's `ensemble` and `distillation`. For other samples they stay unchanged, and are zero
+    before the first time.
     """
     new = targets_from(teaching_of(recipe), read_members(read.logits))
     asked, _ = after_round(recipe, len(new), round_)

@@ -21,9 +21,9 @@ def choice(
         The settings of each candidate, a JSON list.
     validation : list of Path
         Metrics of each candidate on validation samples: the accuracy of the last round decides, and
-        the first of equals is taken.
+        ties go to the first.
     metrics : list of Path
-        Metrics of each candidate, of which the best candidate's are written.
+        Metrics of each candidate; the best candidate's are written.
     """
     accuracies = [_accuracy(path) for path in validation]
     best = accuracies.index(max(accuracies))

@@ -24,7 +24,7 @@ def client_discriminator(
     Raises
     ------
     FedstageError
-        If training diverges: names the client.
+        If training diverges; the message names the client.
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"

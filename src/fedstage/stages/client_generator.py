@@ -16,14 +16,14 @@ from fedstage.storage.tensors import save_tensors
 def client_generator(
     recipe: OneShotRecipe, read: ClientsInputs[Path], *, client: int, output: Path
 ) -> None:
-    """Train the generator on the client's training samples; write all of it that travels.
+    """Train the generator on the client's training samples; write the part that is sent.
 
-    These are its `decoder.*` and the client's `label_counts`, int32 [classes].
+    This is its `decoder.*` and the client's `label_counts`, int32 [classes].
 
     Raises
     ------
     FedstageError
-        If training diverges: names the client and the step.
+        If training diverges; the message names the client and the step.
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.generator, OfClients), "checked by the catalogue: clients train it"

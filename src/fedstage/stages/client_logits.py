@@ -1,4 +1,4 @@
-"""Stage `client_logits`: the logits of one client's model, trained to the end, on images."""
+"""Stage `client_logits`: the logits of one client's fully trained model on images."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def client_logits(
     Parameters
     ----------
     quantisation : str, optional
-        How the model is quantised, if it is: JSON.
+        The quantisation of the model, if any, as JSON.
     images : str
         ``validation`` or ``aggregator``: the samples of this role of all clients, in the order of
         the partition `clients`; otherwise `data` as a whole.

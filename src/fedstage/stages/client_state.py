@@ -1,4 +1,4 @@
-"""Stage `client_state`: what clients keep from round to round behind secure aggregation."""
+"""Stage `client_state`: what clients keep from round to round under secure aggregation."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from fedstage.storage.tensors import save_tensors
 def client_state(recipe: Recipe, read: ClientStateInputs[Path], *, output: Path) -> None:
     """Write the states of all clients of a group after a round.
 
-    A participant whose masked vector has not arrived is not in the sums, so it keeps the state that
-    it had: the server's control variate stays the mean of the clients'.
+    A participant whose masked vector has not arrived is not in the sums, so it keeps its previous
+    state, and the server's control variate stays the mean of the clients'.
     """
     receipts = read_messages(read.receipts)
     arrived = answered(receipts)

@@ -20,8 +20,8 @@ from fedstage.results.tables.labels import for_people, settings_for_people
 def clients(*, runs: Path, csv: Path, markdown: Path) -> None:
     """Write exact numbers of all runs as `csv`, and means over seeds as `markdown`, for people.
 
-    Clients have the names in the data where the partition is natural, classes wherever the data
-    set has names for them.
+    Clients are named as in the data where the partition is natural, and classes where the data set
+    has names for them.
     """
     experiment = read_runs_file(runs)
     measured, names = read_clients(experiment.runs), read_names(experiment.runs)

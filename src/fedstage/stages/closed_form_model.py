@@ -17,17 +17,17 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 def closed_form_model(
     recipe: OneShotRecipe, read: ClosedFormModelInputs[Path], *, output: Path, rounds: Path
 ) -> None:
-    """Compute the last layer, behind the layers of `start`.
+    """Compute the last layer, which follows the layers of `start`.
 
     Parameters
     ----------
     rounds : Path
-        Output: a table of what travels.
+        Output: a table of the traffic.
 
     Raises
     ------
     FedstageError
-        If features say nothing of each other that could be inverted.
+        If the covariance of the features has no inverse.
     """
     assert isinstance(recipe.distillation, ClosedForm), "of such a recipe alone the graph has this"
     sent = [load_tensors(path) for path in read.moments]

@@ -38,7 +38,7 @@ def communication(
     per cell with means over seeds, for people. `by_run` has a row for each run, with its value on
     every axis and its seed, for claims; `figure` draws accuracy over bytes, with a path for each
     format and for its caption. Where an accuracy to reach is fixed, tables for people begin with
-    the parameters that all participants have moved until then.
+    the parameters that all participants have moved until it is reached.
     """
     experiment = read_runs_file(runs)
     metric, axes, reach = experiment.metric, experiment.axes, experiment.reach

@@ -1,4 +1,4 @@
-"""Stage `core`: the labelled training samples that the server has of its own."""
+"""Stage `core`: the server's own labelled training samples."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def core(read: ClientsInputs[Path], *, settings: str, output: Path) -> None:
     Raises
     ------
     FedstageError
-        If a class is missing that must occur.
+        If a required class is missing.
     """
     chosen = validate_json(PartitionSettings, settings, "--settings").core
     images, labels = read_labelled(

@@ -42,8 +42,8 @@ def dataset(
     raw : str, optional
         The digest of the raw files that the plan was made with; by default any.
     owner : str, optional
-        Whose the training samples are: ``clients``, by default, or ``server``, in whose public data
-        no classes are compared.
+        Who has the training samples: ``clients``, by default, or ``server``, in whose public data
+        classes are not compared.
     folder : Path, optional
         The data folder; by default the environment variable FEDSTAGE_DATA.
     train, test : Path

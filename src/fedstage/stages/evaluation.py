@@ -56,7 +56,8 @@ def evaluation(
     role : str
         ``test``, or ``validation``: the samples of `data` with this role in `clients`.
     rounds, every : int
-        The last round, and that each `every`-th is evaluated, too. In some all may be absent.
+        The last round, which is evaluated, and the interval of the other evaluated rounds. In some
+        rounds all participants may be absent.
     """
     device, info = begin(recipe, read.info)
     scored = evaluated_rounds(rounds, every)
@@ -84,7 +85,7 @@ def evaluation(
         for round_, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
-    if role == "validation":  # what is measured on test samples is for the end
+    if role == "validation":  # test metrics are only for the end
         for row in rows:
             _LOGGER.info(
                 "round %d: accuracy on validation samples %.2f %%, loss %.4f (%s)",

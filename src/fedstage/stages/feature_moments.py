@@ -16,7 +16,7 @@ from fedstage.training.inference import compute_logits
 def feature_moments(
     recipe: OneShotRecipe, read: FeatureMomentsInputs[Path], *, client: int, output: Path
 ) -> None:
-    """Measure the client's training samples, through all layers of a model but the last."""
+    """Compute moments of the client's training samples after all but the last layer of a model."""
     device, info = begin(recipe, read.info)
     images, labels = read_own(read.data, read.clients, client, device, info)
     model = load_model(read.start, recipe.student or recipe.model, info, device, recipe.numerics)

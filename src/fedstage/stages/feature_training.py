@@ -20,9 +20,9 @@ def feature_training(
 ) -> None:
     """Train the server's model `start` on what the participants of a round send.
 
-    Clients and server stand on one machine here, so that the features, of which there are many, are
-    computed from the updates and the clients' samples and not stored. If no participant is left,
-    the model stays as it is.
+    Clients and server are on one machine here. The features, which are large, are therefore not
+    stored but computed from the updates and the clients' samples. If no participant is left, the
+    model stays unchanged.
     """
     device, info = begin(recipe, read.info)
     received = answered(read_updates(read.updates))

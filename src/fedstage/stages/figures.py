@@ -29,9 +29,9 @@ def figures(
 ) -> None:
     """Draw an experiment's accuracy over rounds, and its partitions for the first seed.
 
-    A figure has a path for each format, and one for its caption; only accuracy needs no other file
-    of the runs than `scores`. `samples` is an output, too: CSV of the numbers in
-    the figure of partitions, one row per client and class, with their names.
+    A figure has a path for each format, and one for its caption; only the accuracy figure needs no
+    file of the runs except `scores`. `samples` is an output, too: a CSV file of the numbers in the
+    figure of partitions, one row per client and class, with their names.
     """
     read, frame = read_runs(runs, scores)
     experiment, frame = for_people(read), frame_for_people(frame, read)

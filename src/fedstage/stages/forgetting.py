@@ -31,7 +31,7 @@ class Traces(Settings):
 
 
 def forgetting(*, traces: Path, markdown: Path, csv: Path) -> None:
-    """Write a row for each client and file, or files of a pattern."""
+    """Write a row for each client and file, or pattern of files."""
     known = validate(Traces, load_json(traces), str(traces))
     source = (
         f"Experiment `{known.experiment}` at scale `{known.scale}`: what other files of this "

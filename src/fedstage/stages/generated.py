@@ -44,7 +44,7 @@ def generated(
     histogram, picture : Path
         Output: the images of each client and class: their numbers, and one of each as PNG.
     rounds : Path
-        Output: what travels, as the aggregator's table.
+        Output: the traffic, with the columns of the aggregator's table.
     """
     device, info = begin(recipe, read.info)
     generator = recipe.generator
@@ -102,7 +102,7 @@ def of_each(
 def of_one(
     recipe: OneShotRecipe, generator: Cvae, sent: list[Sent], info: Info, device: torch.device
 ) -> Drawn:
-    """Draw all images with the decoder that is distilled from the clients', of "client" -1."""
+    """Draw all images, of "client" -1, with the decoder distilled from the clients' decoders."""
     assert generator.distilled is not None, "its caller has looked"
     counts = [client.counts for client in sent]
     decoders = {client.client: client.decoder for client in sent}

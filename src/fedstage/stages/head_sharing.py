@@ -19,9 +19,9 @@ def head_sharing(
 ) -> None:
     """Write a model with the plain mean of the heads of others, H = 1/m sum_k h_k (Fed-ET).
 
-    Upward these are participants' heads (section 3.2, step 1), downward the server's model's
-    (step 3). Absent participants and dropped updates have none; if there is none, the model keeps
-    its own.
+    On the way up these are the participants' heads (section 3.2, step 1), on the way down the head
+    of the server's model (step 3). Absent participants and dropped updates have none; if there is
+    none, the model keeps its own.
     """
     weights, metadata = load_tensors(read.model)
     others = [head for head in map(_head_of, read.heads) if head]

@@ -41,7 +41,8 @@ def initial_model(
     Raises
     ------
     FedstageError
-        If the model does not take the data set's samples, or a plugin's gives no logits of them.
+        If the model does not take the data set's samples, or a plugin's model returns no logits for
+        them.
     """
     checked = validate_json(InitialModel, settings, "--settings")
     dataset_info = load_json(read.info)

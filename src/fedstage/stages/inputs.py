@@ -29,7 +29,7 @@ Info = dict[str, Any]
 
 
 def begin(recipe: Recipe | LocalRecipe | OneShotRecipe, info: Path) -> tuple[torch.device, Info]:
-    """Return the device of a configuration, made ready, and the info of its data set."""
+    """Prepare and return the device of a configuration, with the info of its data set."""
     return prepare(recipe.numerics), read_info(info)
 
 
@@ -44,9 +44,9 @@ def read_evaluated(
 def read_owners(
     data: Path, role: str, recipe: Recipe | LocalRecipe | OneShotRecipe
 ) -> torch.Tensor | None:
-    """Return the client of each sample that is tested, as `read_test_clients`; None in validation.
+    """Return `read_test_clients` of the samples that are tested; None in validation.
 
-    What `read_evaluated` returns has the same order.
+    The order is the same as in `read_evaluated`.
     """
     if role == "validation":
         return None

@@ -1,4 +1,4 @@
-"""Stage `label_distillation`: the server's model learns labels that are kept of public samples."""
+"""Stage `label_distillation`: the server's model learns the kept labels of public samples."""
 
 from pathlib import Path
 

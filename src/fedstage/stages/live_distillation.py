@@ -16,7 +16,7 @@ from fedstage.storage.tensors import save_tensors
 def live_distillation(
     recipe: Recipe, read: LiveDistillationInputs[Path], *, round_: int, group: int, output: Path
 ) -> None:
-    """Distil an ensemble whose members see the student's images, or lend it their features."""
+    """Distil an ensemble whose members see the student's images, or provide their features."""
     device, info = begin(recipe, read.info)
     student = read_student(recipe, read.start, round_, group, info, device)
     teachers = read_teachers(recipe, read.members, info, device)

@@ -30,11 +30,11 @@ def local_evaluation(
     Parameters
     ----------
     rounds : int
-        The round of the row: that many rounds have as many local epochs.
+        The round of the row: this many rounds have as many local epochs as the training.
     who : str
         Whose models they are: ``each_client``, a single client such as ``client_3``, or ``pooled``.
     quantisation : str, optional
-        How the models are quantised, if they are: JSON.
+        The quantisation of the models, if any, as JSON.
     """
     device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)

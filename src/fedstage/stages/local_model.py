@@ -1,4 +1,4 @@
-"""Stage `local_model`: a client, all their data pooled, or the server's core, to the end."""
+"""Stage `local_model`: full training on a client's data, all data pooled, or the server's core."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from fedstage.training.losses import client_loss
 def local_model(
     recipe: LocalRecipe, read: LocalModelInputs[Path], *, who: str, output: Path
 ) -> None:
-    """Train a model on the training samples of a client, or of all, or on all of the server's.
+    """Train a model on the training samples of one client, of all clients, or of the server.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def local_model(
     Raises
     ------
     FedstageError
-        If training diverges: names the client and the step.
+        If training diverges; the message names the client and the step.
     """
     device, info = begin(recipe, read.info)
     client = client_of(who)

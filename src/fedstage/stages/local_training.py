@@ -43,8 +43,8 @@ def local_training(
 ) -> Seconds:
     """Train the `participants` of round `round_` on their clients' samples; write their updates.
 
-    The update of an absent participant has no tensors. All start from the same model, the group's
-    after the round before unless they are stale.
+    The update of an absent participant has no tensors. All start from the same model: the group's
+    after the previous round, unless they are stale.
 
     On a GPU up to `execution.clients_per_gpu` of them train side by side, on a CPU each in turn.
 
@@ -56,19 +56,19 @@ def local_training(
     Returns
     -------
     dict of str to float
-        The seconds of each update; of clients side by side an equal share of the time.
+        The seconds of each update; clients that train side by side share the time equally.
 
     Raises
     ------
     FedstageError
-        If training diverges and `on_divergence` is stop: names client, round and step.
+        If training diverges and `on_divergence` is stop; the message names client, round and step.
     """
     device, info = begin(recipe, read.info)
     seconds, together = Seconds(), at_a_time(device)
 
     @cache
     def known() -> tuple[list[Weights], list[float]]:
-        """Return the last global models and their losses, which no absent participant waits for."""
+        """Return the last global models and their losses; read once, when first needed."""
         past = [load_tensors(path)[0] for path in read.history]
         if not read.server_validation:
             return past, []
@@ -116,7 +116,7 @@ def local_training(
 def _digested(
     model: nn.Module, samples: Samples, labels: torch.Tensor, **known: Any
 ) -> torch.Tensor:
-    """Let a client's model learn from logits; of its own samples it learns the labels."""
+    """Train a client's model on received logits; return the labels of its own samples."""
     digest(model, **known)
     return labels
 

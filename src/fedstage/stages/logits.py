@@ -22,7 +22,7 @@ from fedstage.weights import Tensors
 
 
 def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Path) -> None:
-    """Compute logits [members, n, classes] and write them with each member's training samples.
+    """Write logits [members, n, classes] with each member's number of training samples.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Pa
         ``aggregated``: `models` is w_{t,k}; ``clients``: `models` are the updates of the group; a
         kind such as ``gaussian_10``: models drawn from these updates, with `aggregated` w_{t,k} and
         `start` the model that the round started from; ``split``: the extractors of the models of
-        ``clients`` with `server_model` behind them.
+        ``clients`` followed by `server_model`.
     """
     device, info = begin(recipe, read.info)
     images = read_unlabelled(read.data, read.clients, "validation", info, device)
@@ -84,7 +84,7 @@ def _read_members(
 def _draw_members(
     recipe: Recipe, drawn: Bayesian, read: LogitsInputs[Path], info: Info
 ) -> tuple[list[tuple[Path, Tensors]], dict[str, Any]]:
-    """Return models drawn from the clients' distribution, none if all clients diverged.
+    """Return models drawn from the clients' distribution; none if all clients diverged.
 
     Each has the file of the averaged model, and counts for the training samples of all clients.
     """

@@ -15,7 +15,7 @@ def logits_segment(
     members : str
         The kind of the members (`fedstage.plan.members`).
     images : str
-        The name of the public images in the names of files.
+        The name of the public images in file names.
     """
     part = LogitsSegment(recipe, group, members, images, tuple(rounds))
     seconds = Seconds()

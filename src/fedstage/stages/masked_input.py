@@ -31,7 +31,7 @@ from fedstage.storage.tensors import save_tensors
 def masked_input(
     recipe: Recipe, read: MaskedInputInputs[Path], *, vector: Path, receipt: Path
 ) -> None:
-    """Write what a participant sends of its update, and that it has sent it.
+    """Write the masked vector of a participant's update, and a receipt for it.
 
     A participant whose training diverged sends nothing, as if it had dropped out.
     """
@@ -54,7 +54,7 @@ def masked_input(
 def _values(
     recipe: Recipe, read: MaskedInputInputs[Path], update: Update, own: Message
 ) -> Integers:
-    """Return the integers that the masks are added to."""
+    """Return the integers to which the masks are added."""
     secure, place = secure_of(recipe), update.metadata
     samples, start = place["samples"], open_tensors(read.start)[0]
     check_samples(secure, samples, place["client"])

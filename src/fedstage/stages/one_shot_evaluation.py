@@ -35,8 +35,8 @@ def one_shot_evaluation(
     role : str
         ``test``, ``test_own``, or ``validation``: the samples with this role in `clients`.
     over_rounds : Path
-        Output: a row for each snapshot, by the round of the aggregator's training. What some
-        released code reports is the highest of them; nothing is chosen by it.
+        Output: a row for each snapshot, by the round of the aggregator's training. Some released
+        code reports the highest of these rows; here nothing is chosen by it.
     """
     device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)

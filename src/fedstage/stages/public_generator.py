@@ -26,7 +26,7 @@ def public_generator(
     Parameters
     ----------
     picture : Path
-        Output: some of its images.
+        Output: some of the generated images.
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"

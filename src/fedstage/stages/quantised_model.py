@@ -24,7 +24,7 @@ def quantised_model(
 ) -> None:
     """Quantise the model after its training, with ranges of activations from training samples.
 
-    The tensors of the file are those that a server sends on.
+    The file has the tensors that a server sends on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stage `report`: one HTML file with all that is known of an experiment at a scale."""
+"""Stage `report`: one HTML file with all results of an experiment at a scale."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def report(
     Parameters
     ----------
     definitions, measurements : Path, list of Path, optional
-        The claims on the experiment, and tables with further metrics that they are about.
+        The claims about the experiment, and tables with further metrics for them.
     documents : list of Path, optional
         HTML of other results, each followed by its figures as SVG and their captions.
     """

@@ -20,7 +20,7 @@ from fedstage.training.inference import compute_logits
 
 #: Labelled samples.
 Labelled = tuple[Samples, torch.Tensor]
-#: Which samples a model is right about, bool [n].
+#: Which samples a model classifies correctly, bool [n].
 Judge = Callable[[Labelled], torch.Tensor]
 
 
@@ -28,15 +28,15 @@ def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, righ
     """Write a row of measures for each round; images are not augmented.
 
     The measures are defined in "Edge Bias in Federated Learning and its Solution by Buffered
-    Knowledge Distillation". The paper does not say on which samples methods' new knowledge is
-    compared: here on those for testing, which all methods of a seed share.
+    Knowledge Distillation". The paper does not specify the samples on which methods' new knowledge
+    is compared: here these are the test samples, which all methods of a seed share.
 
     Parameters
     ----------
     output : Path
         The measures, `RETENTION_SCHEMA`.
     right : Path
-        Which test samples the first and the last model are right about: `start` and `end`, bool.
+        Which test samples the first and the last model classify correctly: `start` and `end`, bool.
     """
     device, info = begin(recipe, read.info)
     tables = read_participants(read.participants)
@@ -62,7 +62,7 @@ def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, righ
 def _judges(
     paths: list[Path], recipe: Recipe, info: dict[str, Any], device: torch.device
 ) -> Iterator[Judge]:
-    """Yield what each model is right about; one model after the other is held."""
+    """Yield a judge for each model; only one model is in memory at a time."""
     model = new_model(recipe.model, info, device, recipe.numerics)
 
     def right(of: Labelled) -> torch.Tensor:
@@ -80,7 +80,7 @@ def _over_rounds(
 ) -> Iterator[tuple[dict[str, Any], Judge]]:
     """Yield the measures on participants' samples of each round, and the judge of its model."""
     earlier: Labelled | None = None
-    before: torch.Tensor | None = None  # what the last model was right about of these
+    before: torch.Tensor | None = None  # which of these the last model classified correctly
     for round_, judge in enumerate(judges, start=1):
         own = samples_of(round_)
         now = None if own is None else judge(own)
@@ -90,6 +90,6 @@ def _over_rounds(
 
 
 def _distance(rows: list[dict[str, Any]]) -> float | None:
-    """Return the mean distance of a round's participants; None if all were dropped, or none is."""
+    """Return the mean distance of a round's participants; None if there is none."""
     known = [row["distance"] for row in rows if row["distance"] is not None]
     return fmean(known) if known else None

@@ -21,9 +21,9 @@ from fedstage.results.tables.labels import for_people, place_for_people
 def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run: Path) -> None:
     """Collect the seconds of the jobs of each run from their records, below ``results/logs``.
 
-    Seconds are of computing, with files and without start-up. Jobs that ran at the same time as
-    others may have been slowed down. The table has a row for each combination of its axes, `by_run`
-    a row for each run, with its value on every axis and its seed, for claims.
+    Seconds include computing and files, but not start-up. Jobs that ran at the same time as others
+    may have been slowed down. The table has a row for each combination of its axes, `by_run` a row
+    for each run, with its value on every axis and its seed, for claims.
     """
     experiment = read_runs_file(runs)
     lines: list[tuple[Sequence[str], Row]] = []

@@ -1,4 +1,4 @@
-"""Stage `run_scores`: all that was measured of an experiment's runs, in one CSV file that lasts."""
+"""Stage `run_scores`: all measurements of an experiment's runs, in one CSV file that lasts."""
 
 from pathlib import Path
 from typing import Any

@@ -59,7 +59,7 @@ def segment(
 
 
 def _unread_after(jobs: list[Job], kept: set[File]) -> dict[Job, list[File]]:
-    """Return, by the last job that reads or makes them, the files that do not stay."""
+    """Return the files that do not stay, by the last job that reads or makes them."""
     last: dict[File, Job] = {}
     for job in jobs:
         last |= dict.fromkeys(job.files.values(), job)
@@ -73,7 +73,7 @@ def _unread_after(jobs: list[Job], kept: set[File]) -> dict[Job, list[File]]:
 
 
 def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
-    """Yield jobs, participants that train from the same files together."""
+    """Yield jobs, with participants that train from the same files together."""
 
     def alike(job: Job) -> Any:
         together = job.stage is LOCAL_TRAINING

@@ -1,4 +1,4 @@
-"""Stage `selected_labels`: what the server's model is to learn of each public sample."""
+"""Stage `selected_labels`: the targets of the server's model for each public sample."""
 
 from pathlib import Path
 

@@ -14,10 +14,10 @@ from fedstage.storage.tensors import save_tensors
 
 
 def unmask(recipe: Recipe, read: UnmaskInputs[Path], *, revealed: Path) -> None:
-    """Decrypt the shares that a participant was given, and reveal one of each other's two.
+    """Decrypt the shares that a participant received, and reveal one of each other one's two.
 
-    Of a participant whose masked vector arrived it is the share of b_v, of one that has dropped out
-    since it sent shares that of its mask key.
+    For a participant whose masked vector arrived, it is the share of b_v; for one that dropped out
+    after sending shares, it is the share of its mask key.
     """
     own, arrived = read_messages([read.private])[0], answered(read_messages(read.receipts))
     me = own.participant

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import torch
 
-#: From samples as they are drawn, int64 [rows, b], to what the model takes and its targets.
+#: Maps drawn samples, int64 [rows, b], to the model's input and its targets.
 Batch = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-#: Sets the gradients of all parameters for such samples, and returns the loss.
+#: Sets the gradients of all parameters for drawn samples, and returns the loss.
 Backward = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
 class NoisyBatches:
-    """DP-SGD: gradients of samples no longer than `clip`, and noise of `noise` times this length.
+    """DP-SGD: per-sample gradients clipped to `clip`, and noise of `noise` times this length.
 
     `expected` is the mean number of samples of a batch.
     """

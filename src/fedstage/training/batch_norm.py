@@ -18,7 +18,7 @@ BATCH = 500
 def re_estimate(
     model: nn.Module, images: Samples, info: Mapping[str, Any], numerics: Numerics = PLAIN
 ) -> None:
-    """Set a model's running statistics to the images', in place; its parameters stay.
+    """Re-estimate a model's running statistics on images, in place; parameters stay unchanged.
 
     Each layer averages the means and (unbiased) variances of the batches, while the layers before
     it normalise by the batch, as in training (Izmailov et al. 2018, section 3.2). Batches have 500

@@ -13,7 +13,7 @@ from fedstage.settings.server import Server
 def client_batches(
     samples: int, client: Client, generator: torch.Generator, skipped: int = 0
 ) -> list[torch.Tensor]:
-    """Return a participant's batches, one a step: `epochs` over its samples, or `steps`.
+    """Return a participant's batches, one per step: `epochs` over its samples, or `steps`.
 
     The generator draws one permutation per epoch; `skipped` batches of earlier rounds come before.
     """
@@ -24,9 +24,9 @@ def client_batches(
 
 
 def poisson_batches(samples: int, client: Client, generator: torch.Generator) -> list[torch.Tensor]:
-    """Return a participant's batches with each sample in each of them by itself, at random.
+    """Return a participant's batches, each with every sample independently at random.
 
-    They have `client.batch_size` samples on average, and may have none.
+    They have `client.batch_size` samples on average, and may be empty.
     """
     rate = sampling_rate(client, samples)
     drawn = torch.rand(
@@ -36,7 +36,7 @@ def poisson_batches(samples: int, client: Client, generator: torch.Generator) ->
 
 
 def all_batches(samples: int, size: int) -> list[torch.Tensor]:
-    """Return every sample once, in order; a last batch of one joins the batch before it."""
+    """Return batches of all samples in order; a last batch of one joins the batch before it."""
     return _treat_last(list(torch.arange(samples).split(size)), size, "merge_single")
 
 
@@ -45,7 +45,7 @@ def public_batches(
 ) -> list[torch.Tensor]:
     """Return `steps` full batches of public data, one permutation per epoch.
 
-    With fewer samples than a batch, every batch is all of them.
+    If there are fewer samples than a batch holds, every batch consists of all samples.
     """
     epochs = _epochs(samples, min(batch_size, samples), "drop", generator)
     return list(islice(chain.from_iterable(epochs), steps))

@@ -31,7 +31,7 @@ torch._inductor.config.compile_threads = 1
 def compiled_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
     """Return `passes.eager_loss` as a function that is compiled at its first call with a shape."""
     folder = Path(_USERS_CACHE or cache_folder() / "compiled")
-    os.environ[CACHE] = str(folder / f"threads_{numerics.threads}")  # to which code is specific
+    os.environ[CACHE] = str(folder / f"threads_{numerics.threads}")  # code is specific to it
     return _compiled(loss, numerics)
 
 

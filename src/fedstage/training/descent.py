@@ -1,4 +1,4 @@
-"""Steps that lower a loss by some parameters only, whatever other models it passes through."""
+"""Steps that lower a loss through some parameters only, even if it depends on other models."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fedstage.settings.optimisation import Optimiser
 from fedstage.training.optimisers import BETA1, optimiser_step, step_sizes
 
-#: Takes a step that lowers a loss, whose number counts from 0.
+#: Takes a step that lowers a loss; steps are numbered from 0.
 Descend = Callable[[Tensor, int], None]
 
 
@@ -20,18 +20,18 @@ def descent(
     beta1: float = BETA1,
     clipped: Sequence[nn.Parameter] | None = None,
 ) -> Descend:
-    """Return steps with fresh state of an optimiser; other models keep their gradients.
+    """Return the steps of an optimiser with fresh state; other models keep their gradients.
 
     Parameters
     ----------
     parameters
-        All that the steps move.
+        The parameters that the steps change.
     how
         The optimiser, and the norm to which gradients are clipped.
     rates
         The learning rate of each step.
     beta1
-        Adam's.
+        Adam's beta1.
     clipped
         The parameters whose gradients are clipped together, by default all.
     """

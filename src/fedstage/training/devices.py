@@ -28,7 +28,7 @@ def prepare(numerics: Numerics) -> torch.device:
         return device
     # cuBLAS is deterministic only with a fixed workspace, chosen before its first call.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # As use_deterministic_algorithms(True), without importing the compiler (3 s a process).
+    # As use_deterministic_algorithms(True), without importing the compiler (3 s per process).
     torch.set_deterministic_debug_mode("error")
     # Deterministic mode fills each new tensor with an extra kernel; ours are always overwritten.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -1,10 +1,10 @@
 """Memory that tensors have freed: kept during a job, given back after it.
 
 By default glibc returns large blocks to the system as soon as they are free, and a training step
-allocates the same blocks again: thousands of page faults a step, a fifth of the time of a ResNet-20
-in bf16. But a block that is free is not taken for a tensor of its very size, because tensors are
-aligned; so what has freed a whole model gives it back. With other C libraries, which have neither
-function, nothing is done.
+allocates the same blocks again: thousands of page faults per step, a fifth of the time of a
+ResNet-20 in bf16. However, a free block is not reused for a tensor of exactly its size, because
+tensors are aligned; code that has freed a whole model therefore gives its memory back. Other C
+libraries have neither function, so nothing is done.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ _NEVER = 2**31 - 1
 
 
 def keep_freed() -> None:
-    """Let this process and its forks keep free memory, to be used again."""
+    """Let this process and its forks keep freed memory for reuse."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, _LARGEST_THRESHOLD)

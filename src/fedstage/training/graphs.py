@@ -17,7 +17,7 @@ WARM_UP = 3
 
 
 def recorded(step: Step, batch_size: int) -> Step:
-    """Return an equal step, which runs full batches (b = `batch_size`) as a graph.
+    """Return an equivalent step that runs full batches (b = `batch_size`) as a graph.
 
     The first `WARM_UP` of them and batches of another size run `step` itself. No step runs twice,
     nothing has to be undone, and a graph gives the same bytes as its step.

@@ -9,7 +9,7 @@ import torch
 from fedstage.data.bags import Bags, Samples
 
 PADDING = 4  # of the random crop, as customary for 32x32 images
-_CROP = 2  # rows of `draw` that are offsets of a crop, the last ones
+_CROP = 2  # the last rows of `draw`, which are offsets of a crop
 
 
 def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
@@ -27,9 +27,9 @@ def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
 
 
 def unit_of(samples: Samples, info: Mapping[str, Any]) -> torch.Tensor:
-    """Return what a change by 1 is after `normalise`: [1, C, 1, 1] for images, from black to white.
+    """Return the size of a change by 1 after `normalise`: [1, C, 1, 1] for images (black to white).
 
-    For samples that are no images it is 1.
+    For samples other than images it is 1.
     """
     if isinstance(samples, Bags) or samples.dtype != torch.uint8:
         return torch.ones(())
@@ -45,8 +45,8 @@ def _by_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor
 def draw(kind: str, count: int, generator: torch.Generator) -> torch.Tensor:
     """Draw the augmentation of `count` images: int64 [rows, count].
 
-    Rows of ``none``: 0; of ``flip``: 1, whether to flip; of ``crop``: 2, how far down and to the
-    right; of ``crop_flip``: 3, both. The generator is on the CPU, so that every device gets the
+    ``none`` has no rows; ``flip`` has 1, whether to flip; ``crop`` has 2, the offsets down and to
+    the right; ``crop_flip`` has 3, both. The generator is on the CPU, so that every device gets the
     same numbers.
     """
     drawn = [torch.empty(0, count, dtype=torch.int64)]

@@ -11,9 +11,9 @@ from fedstage.settings.numerics import Numerics
 from fedstage.training.images import normalise
 from fedstage.training.passes import PLAIN, forward
 
-#: Images in a batch, by device: on a CPU as many as fit into its caches, on a GPU as fill it.
+#: Images per batch, by device: as many as fit into a CPU's caches, or as fill a GPU.
 BATCH = {"cpu": 100, "cuda": 1000}
-BAGS = 4  # in a batch: each may be as large as thousands of images
+BAGS = 4  # per batch: each may be as large as thousands of images
 
 
 @torch.no_grad()

@@ -58,7 +58,7 @@ def training(
     after_step: AfterStep | None = None,
     noisy: NoisyBatches | None = None,
 ) -> Generator[None, None, Outcome]:
-    """Train `model` in place, one step a batch.
+    """Train `model` in place, one step per batch.
 
     Yields after each step, so that trainings can take turns.
 
@@ -151,7 +151,7 @@ def _drawn(
 ) -> Iterator[torch.Tensor]:
     """Yield each batch on the device, int64 [rows, b]: sample indices, then `images.draw`.
 
-    Many batches are copied at a time, so that a step costs the host next to nothing.
+    Many batches are copied at a time, so that a step costs the host very little.
     """
     for first in range(0, len(batches), AHEAD):
         part = batches[first : first + AHEAD]
@@ -200,7 +200,7 @@ def full_gradient(
 
 
 def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:
-    """Look for divergence once, after the last step, so that no step waits for the device."""
+    """Return the outcome; divergence is checked once, here, so no step waits for the device."""
     finite = torch.stack([value.isfinite().all() for value in model.state_dict().values()]).all()
     losses, steps = losses.cpu(), len(losses)
     diverged = (~losses.isfinite()).nonzero()

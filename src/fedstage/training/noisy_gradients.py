@@ -5,7 +5,8 @@ the expected number of samples of a batch (Abadi et al. 2016, Algorithm 1),
 
     g = 1/b (sum_j g_j min(1, C / ||g_j||) + N(0, z^2 C^2 I))
 
-so that a sample moves the sum by at most C, whatever the others are. An empty batch is noise alone.
+so that a sample moves the sum by at most C, regardless of the others. An empty batch gives only
+noise.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from fedstage.training.backward import Backward, Batch, NoisyBatches
 from fedstage.training.passes import ModelLoss
 
-#: Numbers of single samples' gradients that are held at a time.
+#: How many numbers of per-sample gradients are held at a time.
 PART = 2**25
 
 
@@ -41,9 +42,9 @@ def noisy_backward(how: NoisyBatches, model: nn.Module, loss: ModelLoss, batch: 
     Parameters
     ----------
     loss : callable
-        A mean over samples, of which each sample's is its own.
+        A mean over samples, in which each term depends on its own sample alone.
     batch : callable
-        Gives the pixels and targets of a batch that is not empty.
+        Returns the pixels and targets of a batch that is not empty.
     """
     module = _SampleLoss(model, loss)
     parameters = {name: value.detach() for name, value in module.named_parameters()}
@@ -76,9 +77,9 @@ def noisy_backward(how: NoisyBatches, model: nn.Module, loss: ModelLoss, batch: 
 def add_clipped(
     sums: Mapping[str, torch.Tensor], gradients: Mapping[str, torch.Tensor], clip: float | None
 ) -> None:
-    """Add the gradients of samples, [n, ...] each, to sums [...] in place, none longer than `clip`.
+    """Add samples' gradients [n, ...], each clipped to length `clip`, to sums [...] in place.
 
-    A gradient is the numbers of all tensors together.
+    A sample's gradient consists of all tensors together.
     """
     count = len(next(iter(gradients.values())))
     factors = torch.ones(count, dtype=torch.float64)
@@ -93,7 +94,7 @@ def add_clipped(
 
 
 def _add_noise(sums: Mapping[str, torch.Tensor], how: NoisyBatches) -> None:
-    """Add noise to each number, in the order of names; drawn on the CPU, alike for all devices."""
+    """Add noise to each number, in the order of names; it is drawn on the CPU for all devices."""
     if not how.noise or how.clip is None:
         return
     for name in sorted(sums):

@@ -1,7 +1,7 @@
 """Optimiser steps as functions over lists of tensors, equal to `torch.optim`.
 
 The first use of a class of `torch.optim` imports the compiler (3 s, more than most stages need).
-And these steps can be recorded as a graph: numbers that differ from step to step are in a tensor,
+These steps can also be recorded as a graph: numbers that differ from step to step are in a tensor,
 and all changes are made in place.
 """
 
@@ -22,7 +22,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # of Adam, as published
 def step_sizes(
     settings: Optimiser, rates: Sequence[float], like: torch.Tensor, beta1: float = BETA1
 ) -> torch.Tensor:
-    """Return the learning rate and 1 of each step, [steps, 2], of `like`'s type and device.
+    """Return the learning rate and 1 for each step, [steps, 2], with `like`'s type and device.
 
     With Adam they are eta / (1 - beta_1^t) and sqrt(1 - beta_2^t).
     """
@@ -78,7 +78,7 @@ def _descend(
 
 
 def _adam(parameters: Sequence[nn.Parameter], settings: Optimiser, beta1: float) -> StepFunction:
-    """Adam of Kingma and Ba 2015, with bias correction; weight decay joins the gradient."""
+    """Adam of Kingma and Ba 2015, with bias correction; weight decay is added to the gradient."""
     first, second = ([torch.zeros_like(each) for each in parameters] for _ in range(2))
 
     @torch.no_grad()

@@ -30,7 +30,7 @@ def forward(model: nn.Module, pixels: torch.Tensor, numerics: Numerics) -> torch
 def compute(
     function: Callable[[torch.Tensor], Any], pixels: torch.Tensor, numerics: Numerics
 ) -> Any:
-    """Return what a function makes of pixels [n, C, H, W], its products in the precision chosen."""
+    """Return a function's result for pixels [n, C, H, W], with products in the chosen precision."""
     if numerics.memory_format == "channels_last":  # only for images, as `Recipe` checks
         pixels = pixels.contiguous(memory_format=torch.channels_last)
     if numerics.precision != "bf16":

@@ -1,4 +1,4 @@
-"""That a loss is one number, which a plugin's need not be."""
+"""Check that a plugin's loss returns one number."""
 
 from collections.abc import Callable
 from typing import ParamSpec
@@ -12,12 +12,12 @@ P = ParamSpec("P")
 
 
 def scalar(loss: Callable[P, torch.Tensor], part: Choice, key: str) -> Callable[P, torch.Tensor]:
-    """Return the loss of a `part` of the settings, a plugin's with a check of what it returns.
+    """Return the loss of a `part` of the settings; a plugin's loss has its result checked.
 
     Raises
     ------
     FedstageError
-        When a plugin's loss returns anything else than a tensor of one number, without dimensions.
+        When a plugin's loss returns anything but a tensor of one number without dimensions.
     """
     return _checked(loss, called(part, key)) if is_plugin(part) else loss
 

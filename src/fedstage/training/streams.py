@@ -28,9 +28,9 @@ def finish(work: Generator[None, None, T], device: torch.device) -> T:
 
 
 def take_turns(works: Iterable[Iterator[None]], at_a_time: int, device: torch.device) -> None:
-    """Run trainings to their ends, in their order and up to `at_a_time` of them side by side.
+    """Run trainings to their ends, in order, with up to `at_a_time` of them side by side.
 
-    When one ends, the next starts on its stream. The bytes of a training do not depend on others.
+    When one ends, the next starts on its stream. A training's bytes do not depend on the others.
     """
     waiting = iter(works)
     with streams(device, at_a_time) as entries:

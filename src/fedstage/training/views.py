@@ -1,9 +1,10 @@
-"""Random views of images for contrasts between them (Chen et al. 2020; Khosla et al. 2020).
+"""Random views of images for contrastive losses (Chen et al. 2020; Khosla et al. 2020).
 
-In turn: a part of 20 to 100 % of the image and of an aspect from 3/4 to 4/3, enlarged; mirrored
-with probability 1/2; with probability 4/5 brightness, contrast and saturation changed by factors
-from 0.6 to 1.4 and the hue by up to a tenth of a turn, in any order; grey with probability 1/5. The
-values are from FAFI's released code, which draws them once for all images of a batch.
+A view is made in these steps. Crop 20 to 100 % of the image, with an aspect ratio from 3/4 to 4/3,
+and enlarge it; mirror it with probability 1/2. With probability 4/5, change brightness, contrast
+and saturation by factors from 0.6 to 1.4 and the hue by up to a tenth of a turn, in any order. Make
+it grey with probability 1/5. The values are from FAFI's released code, which draws them once for
+all images of a batch.
 """
 
 from math import exp, log, sqrt
@@ -45,7 +46,7 @@ def view(pixels: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def crop_box(size: tuple[int, int], generator: torch.Generator) -> tuple[int, int, int, int]:
-    """Return top, left, height and width of a part of an image of a size; all if none is found."""
+    """Return top, left, height and width of a crop of an image; all of it if none is found."""
     for _ in range(_TRIES):
         area = size[0] * size[1] * _uniform(*_SHARE, generator)
         aspect = exp(_uniform(log(_ASPECT[0]), log(_ASPECT[1]), generator))

@@ -1,13 +1,13 @@
 """Asynchronous aggregation: updates that started from older models (FedAsync, FedBuff).
 
-With d_n, how many rounds older the start of participant n was than w*_{t-1}, its share p_n and the
-discount s(d_n), the server's rate eta moves the parameters to
+Participant n has the share p_n and started from a model d_n rounds older than w*_{t-1}. With the
+discount s(d_n) and the server's rate eta, the parameters move to
 
     models     w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{t-1})         FedAsync
     changes    w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{b_n})         FedBuff
 
-FedAsync (Xie et al. 2019, Algorithm 1) has one participant per round, for which the former is
-(1 - alpha_t) w_{t-1} + alpha_t w_n with alpha_t = eta s(d_n). FedBuff (Nguyen et al. 2022,
+FedAsync (Xie et al. 2019, Algorithm 1) has one participant per round, for which the first formula
+is (1 - alpha_t) w_{t-1} + alpha_t w_n with alpha_t = eta s(d_n). FedBuff (Nguyen et al. 2022,
 Algorithm 1) has a buffer of M updates, p_n = 1/M and s(d) = 1 / sqrt(1 + d). Shares sum to 1 before
 the discount, as published, so that a round of stale updates moves the model less.
 
@@ -28,9 +28,10 @@ from fedstage.weights import Tensors, Weights, shapes_of
 
 
 def discounts_of(settings: Aggregation, updates: Sequence[Update]) -> list[float] | None:
-    """Return s(d_n) of each update; None if the plain average of the models is meant.
+    """Return s(d_n) of each update; None for the plain average of the models.
 
-    That is where no update is stale, or where stale ones are taken as they are and count in full.
+    The plain average applies if no update is stale, or if the models of stale updates count in
+    full.
     """
     discounts = [discount(settings.discount, update.delay) for update in updates]
     stale = any(update.delay for update in updates)
@@ -46,7 +47,7 @@ def changes_since(
 ) -> Tensors:
     """Return sum_n s_n (w_n - start_n) over the parameters, by name, in float64.
 
-    Each sum is taken when it is needed.
+    Each sum is computed when it is needed.
     """
     shapes = shapes_of(models[0])
 

@@ -24,7 +24,8 @@ def average_weights(
 
     Sums are taken in float64 in the order given. Floating-point buffers (BatchNorm's running
     statistics) are averaged like parameters; integer buffers (its batch counter) take the rounded
-    average. All tensors by default, or the ones in `names`; one of a model at a time is in memory.
+    average. By default all tensors are averaged, otherwise the ones in `names`; only one tensor per
+    model is in memory at a time.
     """
     total, kinds = float(sum(weights)), shapes_of(models[0])
     average = room_for(kinds if names is None else {name: kinds[name] for name in names})
@@ -41,7 +42,7 @@ def mean_change(
 ) -> Tensors:
     """Return sum_n s_n (w_n - w_start) over the parameters, by name, in float64.
 
-    The shares s_n, one a model, need not sum to 1. Each sum is taken when it is needed.
+    The shares s_n, one per model, need not sum to 1. Each sum is computed when it is needed.
     """
 
     def change(name: str) -> torch.Tensor:

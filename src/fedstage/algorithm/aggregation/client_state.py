@@ -17,14 +17,14 @@ def next_states(recipe: Recipe, group: int, before: Tensors, updates: Sequence[U
     Parameters
     ----------
     before : mapping
-        The same of the round before; empty in the first round.
+        The clients' part after the previous round; empty in the first round.
     updates : sequence of Update
-        Of the participants that are in the round's sums.
+        The updates of the participants in the round's sums.
 
     Raises
     ------
     FedstageError
-        If the server's part of the state does not follow from sums.
+        If the server's part of the state cannot be computed from sums.
     """
     trainer = local_trainer(recipe.local)
     after = trainer.next_state(before, updates, possible_clients(recipe, group))

@@ -39,7 +39,7 @@ def relative_distances(models: Sequence[Tensors], parameters: Tensors) -> list[f
 
 
 def _norm(tensor: torch.Tensor, before: torch.Tensor | None = None) -> float:
-    """Return the Euclidean norm of a tensor's values, or of how they differ from those `before`."""
+    """Return the Euclidean norm of a tensor, or of its difference from `before`."""
     squares = torch.zeros((), dtype=torch.float64)
     for first in range(0, tensor.numel(), PART):
         values = tensor.reshape(-1)[first : first + PART].double()
@@ -50,5 +50,5 @@ def _norm(tensor: torch.Tensor, before: torch.Tensor | None = None) -> float:
 
 
 def _together(norms: Sequence[float]) -> float:
-    """Return the norm of all values, from the norms of single tensors."""
+    """Return the norm of all tensors together, from the norm of each."""
     return sqrt(sum(norm**2 for norm in norms))

@@ -1,4 +1,4 @@
-"""What a rule or a server optimiser must return, a plugin's as well: tensors like the models'."""
+"""Checks that rules and server optimisers, including plugins', return tensors like the models'."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -10,12 +10,12 @@ from fedstage.weights import Tensors, Weights, shapes_of
 
 
 def fitting(made: object, like: Tensors, named: str) -> Weights:
-    """Return what a function has made: finite tensors of the names, shapes and types of `like`.
+    """Return a function's result: finite tensors with the names, shapes and types of `like`.
 
     Raises
     ------
     FedstageError
-        If it is anything else; begins with `named`, the function.
+        If it is anything else; the message begins with `named`, the function.
     """
     if not isinstance(made, dict):
         raise FedstageError(f"{named} returns {type(made).__name__}: must be tensors by name")

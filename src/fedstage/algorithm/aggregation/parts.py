@@ -1,6 +1,6 @@
-"""Arithmetic in float64, a part of a tensor at a time, so that it costs no second model.
+"""Arithmetic in float64, one part of a tensor at a time, without memory for a second model.
 
-What is computed is the same, number by number.
+The results are the same, number by number, as on whole tensors.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,14 +9,14 @@ import torch
 
 from fedstage.weights import Tensors, Weights, shapes_of
 
-#: Numbers that are computed with at a time: they stay in the processor's cache.
+#: How many numbers are processed at a time, so that they stay in the processor's cache.
 PART = 2**16
 
 
 def add_scaled(
     total: torch.Tensor, share: float, value: torch.Tensor, before: torch.Tensor | None = None
 ) -> None:
-    """Add share * (value - before) to a sum in float64, where it stands, a part at a time."""
+    """Add share * (value - before) to a float64 sum in place, one part at a time."""
     sums, values = total.view(-1), value.reshape(-1)
     starts = None if before is None else before.reshape(-1)
     for first in range(0, len(sums), PART):
@@ -32,7 +32,7 @@ def by_parts(
     results: Sequence[torch.Tensor],
     *tensors: torch.Tensor,
 ) -> None:
-    """Write into `results` what `step` makes of tensors of one shape, elementwise in float64."""
+    """Fill `results` with `step` of tensors of one shape, computed elementwise in float64."""
     flat = [tensor.reshape(-1) for tensor in tensors]
     into = [result.view(-1) for result in results]
     for first in range(0, len(flat[0]), PART):
@@ -43,12 +43,12 @@ def by_parts(
 
 
 def room_for(tensors: Tensors) -> Weights:
-    """Return tensors of these shapes and types to be written into.
+    """Return uninitialised tensors of these shapes and types, to be written into.
 
-    What stays is allocated before what does not, which would leave holes between.
+    Allocating results before temporary tensors avoids holes in memory between the results.
     """
     room = {}
     for name, like in shapes_of(tensors).items():
-        device = "cpu" if like.is_meta else like.device  # what is not read yet will be on the CPU
+        device = "cpu" if like.is_meta else like.device  # tensors not read yet will be on the CPU
         room[name] = torch.empty(like.shape, dtype=like.dtype, device=device)
     return room

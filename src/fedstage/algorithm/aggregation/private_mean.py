@@ -4,8 +4,8 @@ With D_i = w_i - w*_{t-1} over all parameters together, and n the expected numbe
 
     w_t = w*_{t-1} + 1/n (sum_i D_i min(1, C / ||D_i||) + N(0, z^2 C^2 I))
 
-so that a client moves the sum by at most C. All participants weigh the same. One that is absent,
-or dropped, adds 0 to the sum, which is divided by n all the same; noise is added in any case.
+so that a client moves the sum by at most C. All participants weigh the same. One that is absent, or
+dropped, adds 0 to the sum, which is still divided by n; noise is added in any case.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ def private_mean(
 ) -> Weights:
     """Return the parameters w_t, in the types of `start`, computed in float64.
 
-    A model that is no further away than C counts as it is, so that without noise, if none is
-    clipped, the result is the plain average, bit for bit.
+    A model no further away than C is used unchanged. Without noise and clipping, the result is
+    therefore the plain average, bit for bit.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def private_mean(
     expected : float
         n.
     generator : torch.Generator
-        Draws the noise, of the tensors by the order of their names.
+        Draws the noise, for the tensors in the order of their names.
     """
     factors = [clip_factor(model, start, settings.clip) for model in models]
     share = 1.0 / expected
-    kept = expected - sum(factor == 1.0 for factor in factors)  # of what the start counts for
+    kept = expected - sum(factor == 1.0 for factor in factors)  # the weight of the start
     result = room_for(start)
     for name in sorted(start):
         before = start[name]
@@ -68,6 +68,6 @@ def clip_factor(model: Tensors, start: Tensors, clip: float | None) -> float:
 
 
 def _squares(value: torch.Tensor, before: torch.Tensor) -> float:
-    """Return the sum of squared differences, in float64 a part at a time."""
+    """Return the sum of squared differences, in float64, one part at a time."""
     pairs = zip(value.reshape(-1).split(PART), before.reshape(-1).split(PART), strict=True)
     return sum(float((one.double() - other.double()).square().sum()) for one, other in pairs)

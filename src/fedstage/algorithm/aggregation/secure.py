@@ -22,7 +22,7 @@ from fedstage.weights import Tensors, shapes_of
 
 
 class MaskedRound:
-    """What the server receives of a group in a round.
+    """What the server receives from a group in a round.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class MaskedRound:
         Raises
         ------
         FedstageError
-            If fewer than the threshold have sent them, or have revealed shares.
+            If fewer participants than the threshold have sent vectors or revealed shares.
         """
         where, secure = place_of(self.place), secure_of(group.settings)
         check_answers("masked input", where, len(self.vectors), secure.threshold)
@@ -74,8 +74,8 @@ class MaskedRound:
     def columns(self, group: GroupRound) -> dict[str, list[Any]]:
         """Return the table of participants.
 
-        The server does not learn their samples, steps and losses, nor how far their models have
-        moved: these are null.
+        The server does not learn the participants' samples, steps, losses and distances: these are
+        null.
         """
         names = ("round", "group", "participant", "client", "base_round")
         columns = {name: [one.metadata[name] for one in self.present] for name in names}
@@ -91,7 +91,7 @@ class MaskedRound:
 
     @property
     def _steps(self) -> Answered:
-        """Who answered which step: of all that have sent shares, some are revealed."""
+        """Who answered which step; participants whose shares are revealed have sent shares."""
         shares = [revealed_by(message) for message in self.revealed.values()]
         shared = {u for of in shares for u in (*of.seeds, *of.mask_keys)}
         present = {message.participant for message in self.present}
@@ -103,7 +103,7 @@ class MaskedRound:
 
 
 def server_state(group: GroupRound, mean: Mean) -> Tensors:
-    """Return the server's part of what local trainers go on from, from sums alone."""
+    """Return the server's part of the local trainers' state, computed from sums alone."""
     clients = possible_clients(group.settings, group.number)
     return group.trainer.server_state(variates(group.state), mean.payload, clients)
 

@@ -2,7 +2,7 @@
 
     updates -> average, or a step of the server's optimiser -> compressed change -> w_{t,k}
 
-and with it the next round state and the bytes that travelled.
+together with the next round state and the bytes sent.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,16 +47,16 @@ from fedstage.weights import Tensors, Weights, together
 
 @dataclass(frozen=True)
 class GroupRound:
-    """All that a round of a group is aggregated from."""
+    """The inputs to the aggregation of a group's round."""
 
     settings: Recipe
     number: int  # k
     received: list[Update]  # of all participants, with those that diverged
-    start: Tensors  # w*_{t-1,k}, whatever round a participant started from
+    start: Tensors  # w*_{t-1,k}, even if a participant started from an older model
     parameters: Tensors  # its part without buffers
     state: Tensors  # the round state of the round before
-    # Where no weights travel: how many logits a participant sends in all or, with features, of a
-    # sample, and how many numbers the features of a sample are.
+    # Where no weights are sent: how many logits a participant sends, in total or (with features)
+    # per sample, and the size of a sample's features.
     logits: int = 0
     features: int = 0
     # Where stale updates count by their changes: the models that they started from, by round.
@@ -64,7 +64,7 @@ class GroupRound:
     # Where labels are kept: how many logits of others a participant receives, by how many rounds
     # ago it last took part.
     received_before: Callable[[int | None], int] | None = None
-    round: int = 0  # t, of which noise is drawn
+    round: int = 0  # t, for which noise is drawn
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -85,11 +85,11 @@ class GroupRound:
 def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
     """Return w_{t,k}, and moments and residuals that the server keeps for the next round.
 
-    Of the updates, the start and the state one tensor at a time is read.
+    The updates, the start and the state are read one tensor at a time.
 
-    If all participants diverged, or there are none, or no weights travel, both stay as they were;
-    but where noise hides clients, it hides that there are none, too. Running statistics that are to
-    be estimated are not estimated yet.
+    If all participants diverged, if there are none, or if no weights are sent, both stay unchanged.
+    Where noise hides clients, it is added even if there are none, to hide that, too. Running
+    statistics that are to be estimated are not estimated yet.
     """
     hidden = group.private is not None
     if not (group.answered or hidden) or not weights_travel(group.settings):
@@ -111,7 +111,7 @@ def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
 
 
 def _buffers(group: GroupRound) -> list[str]:
-    """Return the names of the weights that are no parameters."""
+    """Return the names of the weights that are not parameters."""
     return [name for name in group.start if name not in group.parameters]
 
 
@@ -140,7 +140,7 @@ def _step(group: GroupRound) -> tuple[Weights, Weights]:
 
 
 def _target(group: GroupRound) -> Weights:
-    """Return what a rule makes of all models, or their mean with noise."""
+    """Return the model that a rule computes from all models, or their mean with noise."""
     return _by_rule(group) if group.private is None else _with_noise(group, group.private)
 
 
@@ -161,7 +161,7 @@ def _with_noise(group: GroupRound, noise: ClientPrivacy) -> Weights:
 
 
 def _by_rule(group: GroupRound) -> Weights:
-    """Return what a rule makes of all models."""
+    """Return the model that a rule computes from all models."""
     settings, updates = group.settings.aggregation, group.answered
     rule = settings.rule
     assert isinstance(rule, ModelRule), "averages have a path of their own"
@@ -185,7 +185,7 @@ def _towards(group: GroupRound, model: Weights) -> tuple[Weights, Weights]:
 
 
 def _moved(group: GroupRound, rest: Weights, change: Tensors) -> tuple[Weights, Weights]:
-    """Return a model, the parameters moved by the server's optimiser, and its moments.
+    """Return a model with its parameters moved by the server's optimiser, and the moments.
 
     Buffers are taken from `rest`.
     """
@@ -282,9 +282,9 @@ def _logits_received(group: GroupRound, update: Update) -> int:
 
 
 def _traffic_of_features(group: GroupRound) -> dict[str, list[Any]]:
-    """Return the bytes of all samples' features, logits and labels up, and of logits down.
+    """Return the bytes of all samples' features, logits and labels sent up, and logits sent down.
 
-    Numbers have 32 bits, labels too. In the first round the server sends nothing.
+    Numbers and labels have 32 bits. In the first round the server sends nothing.
     """
     up, down = [], []
     for update in group.received:

@@ -3,9 +3,9 @@
     discriminator   max   E_x log D(x) + E_z log(1 - D(G(z)))
     generator       max   E_z log D(G(z))
 
-A client's discriminator is trained against the generator. Both expectations weigh the same, however
-many images x there are. The server trains a generator and a discriminator of its own in turn on its
-public images (Goodfellow et al. 2014, in the form that does not saturate; Adam's rates are from
+A client's discriminator is trained against the generator. Both expectations have equal weight,
+however many images x there are. The server trains a generator and its own discriminator in turn on
+its public images (Goodfellow et al. 2014, in the form that does not saturate; Adam's rates are from
 Radford et al. 2016). Each client trains a discriminator against the finished generator, which uses
 its running statistics; all start from the same weights.
 """
@@ -33,7 +33,7 @@ Info = Mapping[str, Any]
 
 
 def real_or_made(real: Tensor, made: Tensor) -> Tensor:
-    """Return the loss of a discriminator whose log odds are [b] of real and [b] of made images."""
+    """Return a discriminator's loss, from its log odds [b] of real and [b] of generated images."""
     return softplus(-real).mean() + softplus(made).mean()
 
 
@@ -49,7 +49,7 @@ def train_generator(
     key: tuple[Key, ...],
     numerics: Numerics,
 ) -> tuple[ImageGenerator, float]:
-    """Return a generator of images like uint8 [n, C, H, W], and its mean loss.
+    """Return a generator trained on `images`, uint8 [n, C, H, W], and its mean loss.
 
     Raises
     ------
@@ -89,9 +89,9 @@ def train_discriminator(
     client: int,
     numerics: Numerics,
 ) -> tuple[nn.Module, float]:
-    """Return a client's discriminator of its uint8 [n, C, H, W] images, and its mean loss.
+    """Return a discriminator trained on a client's images, uint8 [n, C, H, W], and its mean loss.
 
-    `key` is the key of the weights, which all clients start from.
+    `key` is the key of the initial weights, which all clients share.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def train_discriminator(
 def draw(
     settings: PublicGenerator, count: int, random: torch.Generator, device: torch.device
 ) -> Tensor:
-    """Return the input z [count, latent] of a generator, normal."""
+    """Return standard normal inputs z [count, latent] of a generator."""
     return torch.randn(count, settings.latent, generator=random).to(device)
 
 

@@ -1,8 +1,8 @@
 """EnsembleTrainer: (aggregated and/or client models) -> teacher.
 
-A teacher is a list of members and weights. Its logits are the weighted average of its members',
-y(x) = sigma(sum_j a_j f(x; w_j)) (FedEED section 3), or its probabilities are by choice,
-y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). FedSDD's temporal ensemble (Eq. 5) is
+A teacher is a list of members and weights. Its logits are the weighted average of its members'
+logits, y(x) = sigma(sum_j a_j f(x; w_j)) (FedEED section 3). Optionally its probabilities are
+averaged instead, y(x) = sum_j a_j sigma(f(x; w_j)) (FedBE). FedSDD's temporal ensemble (Eq. 5) is
 `aggregated`. Each kind is a module with the function `shares`, which returns a_j [members], or
 a_j(x) [members, n], in float64.
 """
@@ -24,9 +24,9 @@ from fedstage.storage.tensors import load_tensors
 class Members:
     """Logits [members, n, classes] of one kind of members, of one round and group.
 
-    `samples` are the training samples behind each; `kind` is one of `fedstage.plan.members`.
-    `log_odds` [members, n] are how likely the client of each is the source of an image, where that
-    weighs its votes.
+    `samples` are the members' numbers of training samples; `kind` is one of
+    `fedstage.plan.members`. `log_odds` [members, n] measure how likely an image comes from a
+    member's client, where they weight its votes.
     """
 
     round: int
@@ -40,7 +40,7 @@ class Members:
 def read_members(paths: Sequence[Path], odds: Path | None = None) -> list[Members]:
     """Read logits of ensemble members; files without members (all diverged) are left out.
 
-    The members get the rows of their clients in `odds`, if these are given.
+    The members get the rows of their clients in `odds`, if it is given.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> tor
 
     Where probabilities are averaged, z is the logarithm of their average, so that a temperature
     acts on the ensemble's prediction and not on its members'. Sums are in the order of round,
-    group, kind and participant, whatever the order of the argument.
+    group, kind and participant, regardless of the order of `members`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the weights of an ensemble's members must be, a plugin's as well."""
+"""Checks of the weights of an ensemble's members, including a plugin's."""
 
 import torch
 
@@ -9,20 +9,20 @@ _TOLERANCE = 1e-5  # of a sum, which may be of numbers in float32
 
 
 def checked(settings: EnsembleTrainer, shares: object, logits: torch.Tensor) -> torch.Tensor:
-    """Return a_j [members] or a_j(x) [members, n] in float64.
+    """Return checked weights a_j [members] or a_j(x) [members, n] in float64.
 
     Parameters
     ----------
     shares : object
         What the function `shares` of an ensemble has returned: a tensor of any floating type.
     logits : torch.Tensor
-        Of all members, [members, n, classes].
+        Logits of all members, [members, n, classes].
 
     Raises
     ------
     FedstageError
-        If the shape is another one, a number is not finite or no float, the sum over members is not
-        1, or a number is negative where probabilities are averaged.
+        If the shape is wrong, a number is not a finite float, the sum over members is not 1, or a
+        number is negative where probabilities are averaged.
     """
     if not isinstance(shares, torch.Tensor):
         returned = type(shares).__name__
@@ -38,7 +38,7 @@ def checked(settings: EnsembleTrainer, shares: object, logits: torch.Tensor) -> 
 
 
 def _fault(shares: torch.Tensor, shape: torch.Size) -> str:
-    """Return what is wrong with shares of members and samples, or nothing."""
+    """Return what is wrong with shares of members and samples, or an empty string."""
     if shares.shape not in (shape, shape[:1]):
         of = f"{shape[0]} members, or [{shape[0]}, {shape[1]}] with {shape[1]} samples"
         return f"has the shape {list(shares.shape)}: must be [{shape[0]}], of {of}"

@@ -1,11 +1,11 @@
-"""Labels of public samples that are kept over rounds (SCARLET, Azuma et al. 2026).
+"""Labels of public samples that are kept across rounds (SCARLET, Azuma et al. 2026).
 
-The samples of a round follow from the seed, and so does the cache: server and clients can compute
-which samples have labels, and nothing is sent for it. With D = `duration`, a label of round s
-serves the rounds before s + D; then clients are asked again. The new label is kept (`renewed`), or
-serves once and leaves no entry, so that the sample is kept again when it is used next
-(`forgotten`), as in the released code. There a label of s + D itself is asked for and then not
-taken, because two places have different bounds; here it is taken.
+Both the samples of a round and the cache follow from the seed, so server and clients compute which
+samples have labels without communication. With D = `duration`, a label of round s is used in the
+rounds before s + D; then clients are asked again. The new label either replaces the old one
+(`renewed`), or is used once and not cached, so that the sample is cached at its next use
+(`forgotten`), as in the released code. There the label requested in round s + D is not used,
+because two places use different bounds; here it is used.
 """
 
 import torch
@@ -23,9 +23,10 @@ def cache_of(recipe: Recipe) -> LabelCache:
 
 
 def after_round(recipe: Recipe, count: int, round_: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the samples (int64) that clients are asked for in a round, of `count`, and the cache.
+    """Return the samples (int64) whose labels clients are asked for in a round, and the cache.
 
-    That is the round in which the kept label of each sample was made, int64 [count]; 0 for none.
+    The cache holds the round in which each sample's cached label was made, int64 [count]; 0 for
+    none.
     """
     settings, made = cache_of(recipe), torch.zeros(count, dtype=torch.int64)
     asked = torch.empty(0, dtype=torch.int64)
@@ -41,9 +42,9 @@ def after_round(recipe: Recipe, count: int, round_: int) -> tuple[torch.Tensor, 
 
 
 def labels_sent(recipe: Recipe, count: int, round_: int, since: int | None) -> int:
-    """Return how many labels a participant of a round gets, that took part `since` rounds before.
+    """Return how many labels a participant receives if it last took part `since` rounds before.
 
-    They are all that it lacks to have the cache of the last round, and those that serve once.
+    These are the labels that it lacks of the last round's cache, and the labels that are used once.
     """
     if round_ == 1:
         return 0

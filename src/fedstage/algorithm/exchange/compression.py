@@ -1,16 +1,17 @@
-"""Sparse updates in few bits: the variant of STC that FENS compares with.
+"""Sparse updates in few bits: the variant of STC with which FENS is compared.
 
     u = (end - start) + r        a tensor of n entries
-    sent = the k = max(1, round((1 - sparsity) n)) of largest magnitude, in 16 or 32 bits
-    r <- u - sent                or lost, without residuals
+    sent = the k = max(1, round((1 - sparsity) n)) entries of largest magnitude, in 16 or 32 bits
+    r <- u - sent                discarded without residuals
 
-and the receiver goes on from start + sent. With `downstream` the server does the same to the change
+The receiver continues from start + sent. With `downstream` the server does the same to the change
 of the global model.
 
-Sparse ternary compression (Sattler et al. 2019) sends the entries' signs and one magnitude a tensor
-instead; FENS keeps 16 bits an entry, and leaves open which entries, residuals and the way down.
-Here they are as in STC: the largest, a residual at either end, both ways. Running statistics and
-what a local trainer sends in addition to its weights are sent whole.
+Sparse ternary compression (Sattler et al. 2019) instead sends the entries' signs and one magnitude
+per tensor. FENS keeps 16 bits per entry, and does not specify which entries are sent, whether
+residuals are kept, or whether downloads are compressed. Here these follow STC: the largest entries,
+a residual at either end, both directions. Running statistics and what a local trainer sends in
+addition to its weights are sent whole.
 """
 
 import torch
@@ -22,10 +23,10 @@ from fedstage.weights import Tensors, Weights, shapes_of
 def transmit(
     settings: Stc, start: Tensors, end: Tensors, residual: Tensors
 ) -> tuple[Weights, Weights]:
-    """Return start + sent, which the receiver has in place of `end`, and the next residual.
+    """Return start + sent, which the receiver uses in place of `end`, and the next residual.
 
-    Sender and receiver both have `start`. Tensors missing in `residual` are zero; the next one is
-    empty without residuals.
+    Sender and receiver both have `start`. Tensors missing from `residual` count as zero; the next
+    residual is empty if residuals are off.
     """
     received, left = {}, {}
     for name, before in start.items():
@@ -39,10 +40,10 @@ def transmit(
 
 
 def compress(settings: Stc, change: torch.Tensor) -> torch.Tensor:
-    """Return a change with its small entries at 0 and the others rounded to `bits`.
+    """Return a change with its small entries set to 0 and the others rounded to `bits` bits.
 
-    Of equal magnitudes the first are kept, so that exactly k entries are. A number that 16 bits
-    cannot hold becomes the largest that they can.
+    Among equal magnitudes the first are kept, so that exactly k entries remain. A number too large
+    for 16 bits becomes the largest that they can hold.
     """
     flat = change.flatten()
     chosen = _largest(flat.abs(), kept_entries(settings, flat.numel()))
@@ -53,12 +54,12 @@ def compress(settings: Stc, change: torch.Tensor) -> torch.Tensor:
 
 
 def kept_entries(settings: Stc, entries: int) -> int:
-    """Return k, how many of a tensor's entries are sent."""
+    """Return k, the number of a tensor's entries that are sent."""
     return max(1, round((1 - settings.sparsity) * entries))
 
 
 def _largest(magnitudes: torch.Tensor, number: int) -> torch.Tensor:
-    """Return flags of the largest magnitudes [n]; of equal ones the first."""
+    """Return a mask [n] of the `number` largest magnitudes; among equal ones, the first."""
     least = magnitudes.topk(number, sorted=False).values.min()
     above, equal = magnitudes > least, magnitudes == least
     return above | (equal & (equal.cumsum(0) <= number - above.sum()))
@@ -67,7 +68,7 @@ def _largest(magnitudes: torch.Tensor, number: int) -> torch.Tensor:
 def sent_bytes(settings: Stc, tensors: Tensors) -> int:
     """Return the bytes of a compressed change of tensors of these shapes.
 
-    Each tensor is its values and, where entries are missing, their positions: a mask of a bit an
+    A tensor is sent as its values and, unless all are sent, their positions: a mask of one bit per
     entry or a list of indices, whichever is shorter. ``published`` counts no positions.
     """
     return sum(_tensor_bytes(settings, tensor.numel()) for tensor in shapes_of(tensors).values())

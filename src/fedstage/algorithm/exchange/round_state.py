@@ -3,7 +3,7 @@
 One file per round and group, with tensors named after the weights (NAME):
 
     server/NAME           c of SCAFFOLD
-    client/ID/NAME        c_i of SCAFFOLD, of client ID; or with MOON the model it has ended in
+    client/ID/NAME        c_i of SCAFFOLD, of client ID; with MOON, its last trained model
     statistics/ID/NAME    running statistics of batch normalisation, of client ID (``local``)
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
@@ -11,10 +11,10 @@ One file per round and group, with tensors named after the weights (NAME):
     received/ID           the last round that client ID took part in, where the model is sent as
                           changes
 
-What has not been set yet is missing; c, c_i and residuals then count as zero. Where all global
-models share control variates, a group's file holds what its own participants have added to them,
-and the variates are the sums over all groups' files: each group can write its part without the
-others.
+Entries that have not been set yet are missing; c, c_i and residuals then count as zero. Where all
+global models share control variates, a group's file holds what its own participants have added to
+them, and the variates are the sums over all groups' files: each group can write its part without
+the other groups.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,8 +38,9 @@ _OF_SERVER = (_OPTIMISER, f"{_RESIDUAL}server/")
 def read_state(paths: Sequence[Path], group: int) -> Tensors:
     """Return the state that a group's round starts from; empty without files, in the first round.
 
-    With shared control variates, the files are all groups'; the rest of each is the group's own.
-    With secure aggregation a group has two: the server's part and that of the clients.
+    With shared control variates, `paths` are the files of all groups, and all other entries come
+    from the group's own file. With secure aggregation a group has two files: the server's part and
+    the clients' part.
     """
     read: dict[int, Tensors] = {}
     for tensors, metadata in open_all(paths):
@@ -57,12 +58,12 @@ def variates(state: Tensors) -> Tensors:
 
 
 def variates_of(state: Tensors, client: int) -> Tensors:
-    """Return what a client's local trainer uses: c, and its own c_i or model."""
+    """Return the part of a state that one client's trainer uses: c, and its own c_i or model."""
     return _starting(state, ("server/", f"client/{client}/"))
 
 
 def of_clients(state: Tensors) -> Tensors:
-    """Return what clients keep of what local trainers use: c_i, or their models."""
+    """Return the part of a state that clients keep for local trainers: c_i, or their models."""
     return _starting(state, "client/")
 
 
@@ -88,7 +89,7 @@ def rounds_since(state: Tensors, client: int, round_: int) -> int | None:
 
 
 def next_statistics(state: Tensors, updates: Sequence[Update], parameters: Tensors) -> Tensors:
-    """Return all clients' running statistics: the weights of `updates` that are no parameters."""
+    """Return all clients' running statistics: the weights of `updates` that are not parameters."""
     kept = [_starting(state, _STATISTICS)]
     for update in updates:
         own = f"{_STATISTICS}{update.metadata['client']}/"
@@ -107,7 +108,7 @@ def next_residuals(state: Tensors, updates: Sequence[Update]) -> Tensors:
 
 
 def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
-    """Return the round in which each client last took part, with a dropped update or not."""
+    """Return the round in which each client last took part, even if its update was dropped."""
     received = {
         f"{_RECEIVED}{update.metadata['client']}": torch.tensor(update.metadata["round"])
         for update in updates
@@ -140,7 +141,7 @@ def _named(prefix: str, tensors: Tensors) -> Tensors:
 
 
 def _sums(parts: Sequence[Tensors], names: Iterable[str]) -> Tensors:
-    """Return the sums over several files, each added up when it is taken."""
+    """Return the sums over several files, each computed when it is read."""
     shapes = {name: like for part in reversed(parts) for name, like in shapes_of(part).items()}
     return Deferred({name: Entry(shapes[name], partial(_sum, parts, name)) for name in names})
 

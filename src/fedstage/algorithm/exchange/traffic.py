@@ -10,7 +10,7 @@ from fedstage.weights import Tensors, shapes_of
 
 
 def bytes_up(compression: Compression, update: Update, parameters: Tensors) -> int:
-    """Return the bytes of an update; none if it was dropped."""
+    """Return the bytes of an update; 0 if it was dropped."""
     whole = payload_bytes(update.weights, update.payload)
     if compression.name == "none" or update.diverged:
         return whole
@@ -22,8 +22,9 @@ def bytes_down(
 ) -> int:
     """Return the bytes of the model that a participant starts from.
 
-    Where the model's parameters are sent as changes, these are of the `missed` rounds since
-    its last one, unless the whole model is smaller. In its first round (None) it is sent whole.
+    Where parameters are sent as changes, a participant gets one change for each of the `missed`
+    rounds since its last one, or the whole model if that is smaller. In its first round (`missed`
+    is None) it gets the whole model.
     """
     whole = payload_bytes(model)
     if compression.name == "none" or not compression.downstream or missed is None:
@@ -33,5 +34,5 @@ def bytes_down(
 
 
 def payload_bytes(*groups: Tensors) -> int:
-    """Return the bytes of all tensors; none is read."""
+    """Return the bytes of all tensors, without reading them."""
     return sum(tensor.nbytes for group in groups for tensor in shapes_of(group).values())

@@ -11,7 +11,7 @@ from fedstage.weights import Tensors, renamed
 
 @dataclass(frozen=True)
 class Update:
-    """What a participant sends, read from the file `path`, tensors when they are taken.
+    """What a participant sends, read from the file `path`; tensors are read when they are used.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Update:
     residual : dict
         What compression left out, by NAME; the client keeps it, and does not send it.
     kept : dict
-        What the local trainer keeps for the client, which does not send it either.
+        What the local trainer keeps on the client; it is not sent, either.
     """
 
     path: Path
@@ -35,7 +35,7 @@ class Update:
 
     @property
     def delay(self) -> int:
-        """How many rounds older its start was than the model of the round before."""
+        """How many rounds its starting model was older than the model of the previous round."""
         return int(self.metadata["round"] - 1 - self.metadata["base_round"])
 
     @property
@@ -61,7 +61,7 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
 
 
 def place_of(path: Path) -> dict[str, int]:
-    """Return the round and group of an update, of an absent participant, too."""
+    """Return the round and group of an update, even if its participant was absent."""
     metadata = open_tensors(path, kept=0)[1]
     return {key: metadata[key] for key in ("round", "group")}
 
@@ -72,6 +72,6 @@ def answered(updates: Sequence[Update]) -> list[Update]:
 
 
 def part(tensors: Tensors, prefix: str) -> Tensors:
-    """Return the tensors below a prefix, by the rest of their names."""
+    """Return the tensors whose names start with a prefix, by the rest of their names."""
     below = (name for name in tensors if name.startswith(prefix))
     return renamed(tensors, {name: name.removeprefix(prefix) for name in below})

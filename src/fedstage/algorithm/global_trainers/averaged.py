@@ -1,4 +1,4 @@
-"""The end of a training whose student becomes an average of its weights (SWA, EMA)."""
+"""The last step of training a student that becomes an average of its weights (SWA, EMA)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +23,8 @@ def take(
     """Replace the model's parameters by the averages.
 
     Running statistics are not averaged but estimated on the images, as FedBE does on its unlabelled
-    ones. They are the images of the training, augmented if those were, so that statistics are of
-    the same images as a student's that keeps its last weights.
+    ones. These are the training images, augmented if training augmented them, so that the
+    statistics are of the same images as for a student that keeps its last weights.
     """
     for parameter, average in zip(model.parameters(), averages, strict=True):
         parameter.copy_(average)

@@ -7,7 +7,7 @@ BKD is "Edge Bias in Federated Learning and its Solution by Buffered Knowledge D
 F_0 is the student as its distillation starts; a melting buffer is copied again at the start of each
 epoch over the public samples. F_0 uses its running statistics and sees the student's images: where
 nothing is augmented, its logits are computed once after each copy. Temperature, its square and
-sharpening are the server's, whatever the loss to the teacher is.
+sharpening are the server's, regardless of the loss to the teacher.
 """
 
 import copy
@@ -26,7 +26,7 @@ from fedstage.training.inference import compute_logits
 from fedstage.training.loop import AfterStep
 from fedstage.training.passes import PLAIN, forward
 
-#: Makes F_0 the model as it is now.
+#: Copies the current model to F_0.
 Refresh = Callable[[], None]
 
 
@@ -38,7 +38,7 @@ def cached_buffer(
     info: Mapping[str, Any],
     numerics: Numerics = PLAIN,
 ) -> tuple[Term, Refresh]:
-    """Return the term with logits of F_0 of all `images`, looked up by index."""
+    """Return the term, with F_0's logits of all `images` looked up by index, and its refresh."""
     loss = distillation_loss(server)
 
     def current() -> torch.Tensor:
@@ -60,7 +60,7 @@ def cached_buffer(
 def live_buffer(
     model: nn.Module, settings: Buffer, server: Server, numerics: Numerics = PLAIN
 ) -> tuple[Term, Refresh]:
-    """Return the term with logits of F_0 of the images that the student sees."""
+    """Return the term, with F_0's logits of the images that the student sees, and its refresh."""
     loss = distillation_loss(server)
     frozen = copy.deepcopy(model).eval().requires_grad_(False)
 

@@ -1,6 +1,7 @@
 """A student and a generator of images learn from clients' models (FedFTG, Zhang et al., CVPR 2022).
 
-No public data are needed. With n_k^y, the samples of class y of client k among those that teach,
+No public data are needed. With n_k^y, the number of samples of class y of client k, for the clients
+that teach,
 
     y ~ sum_k n_k^y                    alpha_k^y = n_k^y / sum_j n_j^y
     generator   G(z, y) descends its loss in `generators`, z ~ N(0, I), the student fixed
@@ -35,13 +36,13 @@ from fedstage.training.divergence import each_divergence
 from fedstage.training.passes import forward
 from fedstage.training.schedules import factor
 
-#: The loss of a step, after the settings that the step belongs to: ``generator`` or ``server``.
+#: The settings of a step, ``generator`` or ``server``, and the step's loss.
 Loss = tuple[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Classroom:
-    """The teachers and the student, and how they are computed.
+    """The teachers and the student, and what their forward passes need.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class Classroom:
     counts : Tensor
         n_k^y, [m, classes].
     info : mapping
-        Of the clients' data: shape, classes, mean and std.
+        Metadata of the clients' data: shape, classes, mean and std.
     """
 
     student: nn.Module
@@ -81,9 +82,9 @@ def learn_without_data(
     Parameters
     ----------
     counts : mapping
-        From all clients to their samples of each class.
+        Number of samples of each class, for every client.
     before : Path, optional
-        The generator of an earlier round, with which this one goes on.
+        The generator of an earlier round, from which training continues.
     """
     teaching = teaching_of(recipe)
     generator = teaching.generator
@@ -103,7 +104,7 @@ def learn_without_data(
 def new_generator(
     settings: RoundGenerator, info: Mapping[str, Any], seed: int, group: int = 0
 ) -> ImageGenerator:
-    """Return a generator of images of given classes, with drawn weights; its input is (z, y)."""
+    """Return a generator of images of given classes, with random weights; its input is (z, y)."""
     inputs = settings.latent + int(info["classes"])
     drawn = torch_generator(seed, "generator", group)
     return new_image_generator(tuple(info["shape"]), inputs, settings.width, drawn)
@@ -135,7 +136,7 @@ def fine_tune(
 ) -> float:
     """Train the student and the generator in place; return the student's mean loss.
 
-    `name` is the student in messages.
+    `name` names the student in messages.
 
     Raises
     ------
@@ -175,7 +176,7 @@ def student_loss(own: Tensor, members: Tensor, shares: Tensor, distance: Distanc
 
 
 def each_distance(server: Server) -> Distance:
-    """Return tau^2 KL( sigma_tau(teacher), sigma_tau(student) ) of each sample."""
+    """Return the function tau^2 KL( sigma_tau(teacher), sigma_tau(student) ), by sample."""
     tau = server.temperature
     scale = tau**2 if server.tau_squared else 1.0
 
@@ -189,7 +190,7 @@ def each_distance(server: Server) -> Distance:
 def drawn_batches(
     room: Classroom, settings: RoundGenerator, server: Server, steps: int, key: tuple[Key, ...]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield z [b, latent] and labels [b], for each of `student_steps` steps of the student."""
+    """Yield z [b, latent] and labels [b], one batch per `student_steps` steps of the student."""
     device = next(room.student.parameters()).device
     of_labels, of_latent = torch_generator(*key, "labels"), torch_generator(*key, "latent")
     held = room.counts.sum(0).double()
@@ -213,7 +214,7 @@ def _generator_steps(
     steps: int,
     distance: Distance,
 ) -> Callable[[int, Tensor, Tensor, Tensor], list[Tensor]]:
-    """Return what the generator does with a batch of a number; it returns the losses."""
+    """Return the function that trains the generator on a batch and returns the losses."""
     how = generator_module(settings)
     turns = how.turns(settings, len(room.teachers))
     number = len(turns) * -(-steps // settings.student_steps)
@@ -251,7 +252,7 @@ def generator_loss(
 
 
 def _check_finite(losses: Sequence[Loss], name: str, rates: Mapping[str, float]) -> None:
-    """Refuse losses that are not finite, by the first: what learns later is lost with it."""
+    """Raise an error for the first loss that is not finite, which spoils all later ones."""
     finite = torch.stack([loss for _, loss in losses]).isfinite().tolist()
     if all(finite):
         return

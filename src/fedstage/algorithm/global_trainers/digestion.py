@@ -1,6 +1,7 @@
-"""Digestion: a client's model learns on public samples the logits of the last round's participants.
+"""Digestion: a client's model learns the last round's logits of public samples.
 
-It is what a student on the server does, on a client (FedMD's digest; DS-FL's distillation).
+This is a student's training, on a client instead of the server (FedMD's digest; DS-FL's
+distillation).
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ def digest(
     ----------
     received : sequence of Path
         The logits of the participants of round `round_` - 1 on the `public` samples, or the labels
-        that are kept of those and earlier ones.
+        that are kept of that and earlier rounds.
     server : nn.Module, optional
         The server's model, where clients learn its logits and the labels of `public`.
 

@@ -29,7 +29,7 @@ Flags = dict[int, list[bool]]
 
 @dataclass(frozen=True)
 class Fused:
-    """Which clients are averaged and which teach: by group, a flag for each in their order."""
+    """Which clients are averaged and which teach: for each group, one flag per client, in order."""
 
     averaged: Flags
     teaching: Flags
@@ -44,7 +44,7 @@ def fused(judged: Sequence[Members], labels: torch.Tensor, rule: Rule) -> Fused:
     """Choose among all groups' clients, by their logits on the server's validation set."""
     parts = sorted(judged, key=lambda part: part.group)
     right = [(part.logits.argmax(2) == labels).sum(1).tolist() for part in parts]
-    # Correctly rounded: exactly chance must not look like more.
+    # Correctly rounded: an accuracy of exactly chance must not look higher.
     accuracies = [count / len(labels) for counts in right for count in counts]
     averaged, teaching = map(iter, keep(accuracies, parts[0].logits.shape[2], rule))
     return Fused(
@@ -92,7 +92,7 @@ def average_anew(
     averaged: Sequence[bool],
     settings: Aggregation,
 ) -> Weights:
-    """Return the average of a group's kept clients; the aggregated model if all or none are."""
+    """Return the average of a group's kept clients; the aggregated model if all or none stay."""
     if all(averaged) or not any(averaged):
         return aggregated
     kept = [update for update, flag in zip(answered(updates), averaged, strict=True) if flag]

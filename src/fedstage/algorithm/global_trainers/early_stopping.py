@@ -1,6 +1,6 @@
-"""Early stopping of a student on the server's validation set, as FedDF distils.
+"""Early stopping of a student on the server's validation set, as in FedDF.
 
-As in FedDF's released code, the weights that the student starts from are no candidate.
+As in FedDF's released code, the weights that the student starts from are not a candidate.
 """
 
 from collections.abc import Mapping
@@ -39,8 +39,8 @@ def early_stopping(
 ) -> tuple[AfterStep, Best]:
     """Return the function to call after each step, and the best weights that it has found.
 
-    It ends the training `patience` steps after the best; a tie is no improvement. The last of at
-    most `steps` steps is measured in any case. `validation` holds images and labels [n].
+    The function ends the training `patience` steps after the best; a tie is no improvement. Step
+    `steps`, the last possible one, is always evaluated. `validation` holds images and labels [n].
     """
     images, labels = validation
     best = Best()

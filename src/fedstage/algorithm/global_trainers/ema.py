@@ -2,8 +2,9 @@
 
     w_bar <- decay w_bar + (1 - decay) w        w_bar = w as the distillation starts
 
-after each step, each epoch over the public samples, or once when the round's distillation ends; the
-paper does not state the moment. An epoch that the end of training cuts short counts.
+The average is updated after each step, after each epoch over the public samples, or once when the
+round's distillation ends; the paper does not state when. An epoch cut short by the end of training
+counts.
 """
 
 import torch
@@ -18,13 +19,13 @@ def moving_average(
 ) -> tuple[AfterStep, list[torch.Tensor]]:
     """Return the function to call after each step, and the averages that it keeps.
 
-    The function never ends the training. Averages are of the model's parameters, in their order,
-    float64.
+    The function never ends the training. The averages are float64 tensors in the order of the
+    model's parameters.
 
     Parameters
     ----------
     epoch, steps : int
-        Steps of an epoch, and of the training.
+        Numbers of steps of an epoch and of the training.
     """
     parameters = list(model.parameters())
     averages = [parameter.detach().double().clone() for parameter in parameters]

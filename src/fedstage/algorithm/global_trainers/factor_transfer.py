@@ -1,7 +1,7 @@
 """Factor transfer (Kim, Park and Kwak 2018): a student learns factors of a teacher's feature maps.
 
-With the last feature maps x_T of a teacher and x_S of the student, of the images that the student
-sees, and per sample, flattened,
+Let x_T and x_S be the last feature maps of a teacher and of the student, for the images that the
+student sees. Per sample, flattened,
 
     paraphraser    min mean | Dec(Enc(x_T)) - x_T |               trained first, without labels
     factors        F_T = Enc(x_T), frozen;  F_S = Translator(x_S), trained with the student
@@ -39,7 +39,7 @@ SLOPE = 0.1  # of LeakyReLU
 
 
 class Paraphraser(nn.Module):
-    """Enc, and Dec that undoes it."""
+    """Enc, and Dec, which inverts it."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def _layers(kind: type[nn.Conv2d] | type[nn.ConvTranspose2d], *channels: int) ->
 
 
 def factor_distance(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return the mean absolute difference of factors [n, k C, H, W], each sample's of length 1."""
+    """Return the mean absolute difference of factors [n, k C, H, W], of length 1 per sample."""
     return l1_loss(normalize(student.flatten(1)), normalize(teacher.flatten(1)))
 
 
@@ -93,9 +93,9 @@ def factors(
     Parameters
     ----------
     key : tuple
-        Of the generators.
+        Key of the random generators.
     name : str
-        The student in messages.
+        The student's name in messages.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def train_paraphraser(
     name: str,
     numerics: Numerics,
 ) -> None:
-    """Train it on the public images, augmented as the student's, with a constant rate."""
+    """Train the paraphraser on public images, augmented like the student's, at a constant rate."""
     chosen = server.factor_transfer
     assert chosen is not None, "the student has factors"
     changed = {"epochs": chosen.epochs, "steps": None, "learning_rate": chosen.learning_rate}
@@ -199,7 +199,7 @@ def reconstruction_loss(
 
 @torch.no_grad()
 def draw_weights(model: nn.Module, generator: torch.Generator) -> None:
-    """Set convolutions, transposed ones, too, to N(0, 2 / fan_in), and biases to 0."""
+    """Draw weights of (transposed) convolutions from N(0, 2 / fan_in), and set biases to 0."""
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):
             fan_in = layer.in_channels * layer.kernel_size[0] * layer.kernel_size[1]

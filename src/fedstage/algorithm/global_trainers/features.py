@@ -1,10 +1,10 @@
 """The server of FedGKT (He et al. 2020), which learns from features of the clients' samples.
 
-Of all of its samples x with labels y client i sends, after a round, by its own model,
+After a round, client i sends, computed by its own model for each of its samples x with label y,
 
     H = E_i(x)        z_c = C_i(H)        y
 
-in evaluation mode. With these of all participants together the server's model S minimises
+in evaluation mode. On the uploads of all participants together, the server's model S minimises
 
     l_s = KL_T(z_c -> z_s) + alpha CE(z_s, y)        z_s = S(H)
 
@@ -42,14 +42,14 @@ def targets_of(
     recipe: Recipe,
     info: Mapping[str, Any],
 ) -> torch.Tensor:
-    """Return the targets [n, 1 + classes] of a client's training: labels and z_s, in their order.
+    """Return the targets [n, 1 + classes] of a client's training: labels and z_s, in order.
 
     Parameters
     ----------
     model : nn.Module
-        The client's, as the round starts.
+        The client's model at the start of the round.
     labels : torch.Tensor
-        Of the samples, [n], on the device of both models.
+        Labels of the samples, [n], on the device of both models.
     """
     logits = compute_logits(joined(model, server), samples, info, recipe.numerics)
     return put_together(labels, logits.to(labels.device))
@@ -62,7 +62,7 @@ def upload(
     recipe: Recipe,
     info: Mapping[str, Any],
 ) -> Upload:
-    """Return what a client sends of its samples [n, ...], in their order, on the labels' device."""
+    """Return the upload for a client's samples [n, ...], in their order, on the labels' device."""
     device = labels.device
     features = compute_logits(body_of(model), samples, info, recipe.numerics).to(device)
     logits = compute_logits(model.get_submodule(HEAD), features, info, recipe.numerics).to(device)

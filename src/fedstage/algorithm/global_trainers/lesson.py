@@ -30,15 +30,15 @@ def lesson(
 ) -> Taught:
     """Return the public samples of a round, and targets on their device.
 
-    All students of the round, on the server and on clients, have the same. Public samples may have
-    `labels` [n].
+    All students of the round, on the server and on clients, have the same lesson. Public samples
+    may have `labels` [n].
     """
     targets = targets_from(teaching_of(recipe), members).to(images.device)
     return of_round(recipe, Taught(images, targets, labels), round_)
 
 
 def read_lesson(recipe: Recipe, received: Sequence[Path], images: Samples, round_: int) -> Taught:
-    """Return a round's `lesson` from the files of members' logits, or of labels made of them."""
+    """Return a round's `lesson` from the files of members' logits, or of labels made from them."""
     if caches_labels(recipe):
         return kept_lesson(recipe, received[0], images, round_)
     return lesson(recipe, read_members(received), images, round_)
@@ -47,13 +47,13 @@ def read_lesson(recipe: Recipe, received: Sequence[Path], images: Samples, round
 def kept_lesson(
     recipe: Recipe, kept: Path, images: Samples, round_: int, labels: torch.Tensor | None = None
 ) -> Taught:
-    """Return a round's `lesson` from the file of labels that are kept of public samples."""
+    """Return a round's `lesson` from the file of kept labels of public samples."""
     targets = load_tensors(kept)[0]["labels"].to(images.device)
     return of_round(recipe, Taught(images, targets, labels), round_)
 
 
 def of_round(recipe: Recipe, whole: Taught, round_: int) -> Taught:
-    """Return a lesson on the samples of a round, of one on all of them."""
+    """Return the part of a lesson on all public samples that a round uses."""
     drawn = samples_of(recipe, len(whole.images), round_)
     if drawn is None:
         return whole
@@ -67,7 +67,7 @@ def of_round(recipe: Recipe, whole: Taught, round_: int) -> Taught:
 
 
 def live_targets(recipe: Recipe, teachers: Sequence[Teacher]) -> LiveTargets:
-    """Return the function from pixels to the targets of its ensemble and `distillation`."""
+    """Return the function that computes targets from pixels, by the ensemble and `distillation`."""
     teaching = teaching_of(recipe)
     (kind,) = teaching.ensemble.members  # none is drawn
 

@@ -4,7 +4,7 @@
 
 A term looks up by index what is fixed for each public sample (a label, the teacher's logits), and
 computes from the pixels what depends on the augmentation. Without further terms a student minimises
-`transfers` alone, in `fedstage.training.loop`'s own way.
+`transfers` alone, as `fedstage.training.loop` does by default.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from fedstage.training.passes import Loss, ModelLoss, compute
 
 @dataclass(frozen=True)
 class Seen:
-    """A batch of public samples as a student sees it, and what the student makes of it.
+    """A batch of public samples as a student sees it, and the student's outputs.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class Seen:
     pixels : torch.Tensor
         Normalised and augmented, such as [b, C, H, W].
     logits : torch.Tensor
-        The student's, [b, classes].
+        The student's logits, [b, classes].
     factors : torch.Tensor, optional
-        What its translator makes of its last feature maps, [b, C', H', W'].
+        The translator's output for its last feature maps, [b, C', H', W'].
     """
 
     index: torch.Tensor
@@ -46,7 +46,7 @@ LiveTargets = Callable[[torch.Tensor], torch.Tensor]
 
 
 def sum_of(terms: Sequence[Term], numerics: Numerics) -> ModelLoss:
-    """Return the sum of terms, of a model for pixels and the index of the samples in `targets`.
+    """Return the sum of terms as a loss of a model, its pixels and the samples' index as `targets`.
 
     The model gives logits, or logits and factors.
     """

@@ -1,6 +1,6 @@
-"""What a model on the server selects to learn (FedGEMS, Cheng et al. 2021).
+"""The targets that a model on the server selects (FedGEMS, Cheng et al. 2021).
 
-Of each labelled public sample (x, y), by the model w that the distillation starts from:
+For each labelled public sample (x, y), given the model w that the distillation starts from:
 
     w is right            y alone; the pool keeps f(x; w)
     wrong, in the pool    y, and the logits in the pool, of the last round in which it was right
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import torch
 
-#: The least entropy, for its inverse must be finite.
+#: The least entropy, so that its inverse is finite.
 LEAST = 1e-6
 
 
 class Selected(NamedTuple):
-    """Targets [n, 2 + C] of the `fedgems` loss, the pool [n, C], and which [n] it has."""
+    """Targets [n, 2 + C] of the `fedgems` loss, the pool [n, C], and a mask [n] of its samples."""
 
     targets: torch.Tensor
     pool: torch.Tensor
@@ -33,7 +33,7 @@ def select(
     pool: torch.Tensor,
     pooled: torch.Tensor,
 ) -> Selected:
-    """Return what to learn, from logits of the model [n, C] and of clients [m, n, C]."""
+    """Return targets and the next pool, from the model's logits [n, C] and clients' [m, n, C]."""
     right = own.argmax(1) == labels
     consensus, anybody = of_those_who_are_right(members, labels)
     teacher = torch.where(pooled[:, None], pool, consensus)
@@ -45,7 +45,7 @@ def select(
 def of_those_who_are_right(
     members: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return z [n, C], zero where no client is right, and where any is."""
+    """Return z [n, C], zero where no client is right, and a mask [n] of where any is."""
     right = members.argmax(2) == labels
     logits = members.double()
     entropy = (-logits.softmax(2) * logits.log_softmax(2)).sum(2).clamp(min=LEAST)

@@ -39,7 +39,7 @@ from fedstage.weights import Weights
 
 @dataclass(frozen=True)
 class Taught:
-    """Public samples, and what there is to learn about them.
+    """Public samples, and what a student learns about them.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Taught:
     targets : torch.Tensor, optional
         [n, ...] for the student's loss; None where teachers are live.
     labels : torch.Tensor, optional
-        [n], where public samples have some.
+        [n], if the public samples have labels.
     live : callable, optional
         Returns targets of the images that the student sees.
     """
@@ -77,13 +77,13 @@ def teach(
     Parameters
     ----------
     loss : callable
-        Of the student's logits against the lesson's targets.
+        Loss of the student's logits against the lesson's targets.
     key : tuple
-        Of the generators.
+        Key of the random generators.
     name : str
-        The student in messages.
+        The student's name in messages.
     teachers : sequence of Teacher, optional
-        Whose feature maps it learns, too.
+        Teachers whose feature maps the student learns, too.
     server_validation : Path, optional
         The server's own labelled images, where training may stop early.
 
@@ -134,7 +134,7 @@ def teach(
 
 @dataclass(frozen=True)
 class _Kept:
-    """What follows the weights of a training: the last ones are kept if nothing else is."""
+    """Which weights of a training are kept: the last ones, if the other fields are empty."""
 
     hooks: tuple[AfterStep, ...] = ()
     averages: list[torch.Tensor] | None = None
@@ -182,7 +182,7 @@ def _terms(
     numerics: Numerics,
     info: Mapping[str, Any],
 ) -> tuple[list[Term], list[AfterStep]]:
-    """Return the terms of logits that a student minimises, and what renews them between steps."""
+    """Return the terms of logits that a student minimises, and hooks that renew them."""
     terms: list[Term] = []
     renewals: list[AfterStep] = []
     if server.labels:
@@ -207,7 +207,7 @@ def _terms(
 
 
 def in_turn(hooks: Sequence[AfterStep]) -> AfterStep | None:
-    """Return what calls all hooks after each step, and ends the training if any does."""
+    """Return a hook that calls all hooks after each step, and ends the training if any does."""
     if not hooks:
         return None
 

@@ -47,11 +47,11 @@ class Student:
 def read_student(
     recipe: Recipe, start: Path, round_: int, group: int, info: dict[str, Any], device: torch.device
 ) -> Student:
-    """Read what a student starts from: w_{t,k}, or the model of the round before."""
+    """Read what a student starts from: w_{t,k}, or the model of the previous round."""
     weights, metadata = load_tensors(start)
     if goes_on(recipe):
-        metadata = {}  # of another round, or of what the run starts from
-    # The server's own model starts from the round before's.
+        metadata = {}  # of another round, or of the run's initial model
+    # The server's own model starts from the previous round's.
     place = {"round": round_, "group": group}
     return Student(recipe, round_, group, start, weights, metadata | place, info, device)
 

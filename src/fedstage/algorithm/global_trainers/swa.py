@@ -1,4 +1,4 @@
-"""Stochastic weight averaging of a student (Izmailov et al. 2018), as FedBE distils.
+"""Stochastic weight averaging of a student (Izmailov et al. 2018), as in FedBE.
 
 After every c-th step after step s,
 
@@ -19,8 +19,8 @@ def weight_average(
 ) -> tuple[AfterStep, list[torch.Tensor]]:
     """Return the function to call after each step, and the averages that it keeps.
 
-    The function never ends the training. Averages are of the model's parameters, in their order,
-    float64; zero before the first.
+    The function never ends the training. The averages are float64 tensors in the order of the
+    model's parameters; zero before the first update.
     """
     parameters = list(model.parameters())
     averages = [torch.zeros_like(parameter, dtype=torch.float64) for parameter in parameters]

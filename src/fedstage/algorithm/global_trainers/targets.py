@@ -10,7 +10,7 @@ from fedstage.settings.teaching import EnsembleTeaching
 
 
 def targets_from(teaching: EnsembleTeaching, members: Sequence[Members]) -> torch.Tensor:
-    """Return what is to learn of each public sample, [n, ...]."""
+    """Return the targets of each public sample, [n, ...]."""
     ordered = in_order(members)
     teacher = teacher_logits(teaching.ensemble, ordered)
     return targets_of(teaching, teacher, stack(ordered).float())

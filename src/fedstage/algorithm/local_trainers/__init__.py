@@ -45,7 +45,7 @@ class Task:
     Attributes
     ----------
     model : nn.Module
-        The model that will be trained, as the round starts.
+        The model to be trained, as it is at the start of the round.
     loss : callable
         The client's loss of logits [b, classes] against labels [b].
     state : dict
@@ -90,7 +90,7 @@ class LocalTrainer(Generic[S]):
         self.settings = settings
 
     def prepare(self, model: nn.Module, state: Tensors, client: int) -> None:
-        """Change the model, as the round starts from it, before it is trained."""
+        """Modify in place the model that the round starts from, before it is trained."""
 
     def gradient_term(self, start: Tensors, state: Tensors, client: int) -> GradientTerm | None:
         """Return what is added to each gradient; None for nothing."""
@@ -99,9 +99,9 @@ class LocalTrainer(Generic[S]):
     def objective(self, task: Task) -> ModelLoss | None:
         """Return what the client minimises; None for the loss of its logits.
 
-        It is a function of the model, a batch and its labels: `passes.forward` gives the logits,
-        and `heads.represent` the features, too, of a model with a head. The settings of a trainer
-        with an objective set `own_loss`, and `needs_head` where it reads features.
+        It is a function of the model, a batch and its labels: `passes.forward` returns the logits,
+        and `heads.represent` also the features of a model with a head. A trainer with an objective
+        sets `own_loss` in its settings, and `needs_head` if it reads features.
         """
         return None
 
@@ -110,9 +110,9 @@ class LocalTrainer(Generic[S]):
         return {}
 
     def summed(self, start: Tensors) -> Tensors:
-        """Return tensors of the shapes of `payload`, of which the server needs the sum alone.
+        """Return tensors shaped like the payloads whose sum is all that the server needs.
 
-        With secure aggregation it gets nothing else of payloads.
+        With secure aggregation, the server gets nothing else of payloads.
         """
         return {}
 
@@ -125,9 +125,9 @@ class LocalTrainer(Generic[S]):
         return {}
 
     def next_state(self, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
-        """Return the state after this round; `clients` is N, all that can be in the group.
+        """Return the state after this round; `clients` is N, the number that can be in the group.
 
-        The settings of a trainer with a state set `keeps_state`.
+        A trainer with a state sets `keeps_state` in its settings.
         """
         return {}
 

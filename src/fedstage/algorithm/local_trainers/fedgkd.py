@@ -7,11 +7,11 @@ A client that starts from w*_b minimises, with the last M = `models` global mode
         lambda = softmax( -loss_j / T_v ), loss_j on the server's validation set
     D = T^2 mean KL( sigma_T(teacher), sigma_T(student) ), gradient only through the student
 
-The mean is of weights, not of outputs. In the first M rounds there are fewer models, and in
-the first round there is none: the initial model has learnt nothing, and the term is off, as
-released. Teachers are frozen and use their own, or mean, running statistics. The squared
-difference of logits (`mse`) is an option of the released code. There the
-divergences of votes have no gradients, so that they change nothing; here they have, as published.
+The mean is of weights, not of outputs. In the first M rounds there are fewer models, and in the
+first round there is none: the initial model has learnt nothing, and the term is off, as released.
+Teachers are frozen and use their own, or mean, running statistics. The squared difference of logits
+(`mse`) is an option of the released code. There the divergences of votes have no gradients and thus
+no effect; here they have gradients, as published.
 """
 
 from collections.abc import Sequence
@@ -61,15 +61,16 @@ def distance(settings: FedGkd, taught: torch.Tensor, logits: torch.Tensor) -> to
 
 
 def votes(losses: Sequence[float], temperature: float) -> list[float]:
-    """Return lambda of models with these losses."""
+    """Return lambda, the votes of models with these losses."""
     scaled = -torch.tensor(losses, dtype=torch.float64) / temperature
     return [float(share) for share in scaled.softmax(0)]
 
 
 def mean_weights(models: Sequence[Tensors]) -> Weights:
-    """Return the mean of models, summed in float64; numbers of batches are rounded.
+    """Return the mean of models, summed in float64; batch counters are rounded.
 
-    Up to the last bit it is the average of equal weights in `aggregation`, which imports this room.
+    Up to the last bit this is `aggregation`'s average with equal weights; that package imports this
+    one.
     """
     mean: Weights = {}
     for name, like in models[0].items():
@@ -79,7 +80,7 @@ def mean_weights(models: Sequence[Tensors]) -> Weights:
 
 
 def _filled(model: nn.Module, weights: Tensors) -> nn.Module:
-    """Return a frozen model with these weights."""
+    """Return a frozen copy of a model with these weights."""
     teacher = frozen(model)
     teacher.load_state_dict(weights)
     return teacher

@@ -6,7 +6,7 @@ With n_c samples of class c, a client minimises the loss of the logits
 
 in place of f_c, so that rare classes keep a larger margin. A class without samples has an infinite
 margin: it leaves the softmax and gets no gradient. The paper has tau = 1 and no released code;
-implementations that replace 0 by a small number come to the same.
+implementations that replace 0 by a small number are equivalent.
 """
 
 import torch

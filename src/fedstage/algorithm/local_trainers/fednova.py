@@ -1,11 +1,11 @@
 """FedNova (Wang et al. 2020): clients that take more steps do not count more.
 
-A client's change w_i - w_start sums the gradients of its steps with weights of ||a_i||_1 in total,
-times the learning rate. The server takes the mean of the changes per unit of that mass,
+A client's change w_i - w_start is the learning rate times a sum of the gradients of its steps, with
+weights that sum to ||a_i||_1. The server takes the mean of the changes per unit of that mass,
 
     w <- w_start + tau_eff sum_i p_i (w_i - w_start) / ||a_i||_1    tau_eff = sum_i p_i ||a_i||_1
 
-so that the fixed point is the weighted loss's, however many steps each client takes. A client
+so that the fixed point belongs to the weighted loss, however many steps each client takes. A client
 sends its mass in addition to its weights. Where all masses are equal, this is FedAvg.
 
 The global momentum of the released code is the server optimiser ``momentum`` with a rate of 1.
@@ -39,12 +39,12 @@ class Trainer(LocalTrainer[FedNova]):
 
 
 def gradient_mass(client: Client, steps: int) -> float:
-    """Return ||a_i||_1: how far `steps` steps along a gradient of 1 move, in learning rates.
+    """Return ||a_i||_1: the distance of `steps` steps along a gradient of 1, in learning rates.
 
-    Summed step by step with momentum, Nesterov's or not, and the schedule's factors. For a
-    constant rate it is tau = `steps` without momentum, and with it
-    (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho). Weight decay is part of a gradient, as in the
-    released code. Momentum starts at 0 in each round.
+    It is summed step by step, with the schedule's factors and with momentum, Nesterov's or not. For
+    a constant rate it is tau = `steps` without momentum and (tau - rho (1 - rho^tau) / (1 - rho)) /
+    (1 - rho) with momentum. Weight decay is part of a gradient, as in the released code. Momentum
+    starts at 0 in each round.
     """
     momentum, mass = 0.0, 0.0
     for step in range(steps):

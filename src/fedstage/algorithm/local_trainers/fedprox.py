@@ -1,6 +1,6 @@
 """FedProx (Li et al. 2020): each client minimises CE + (mu/2) ||w - w_start||^2.
 
-The term is over parameters, not over buffers, and joins the gradient before momentum.
+The term is over parameters, not over buffers, and is added to the gradient before momentum.
 """
 
 from collections.abc import Sequence

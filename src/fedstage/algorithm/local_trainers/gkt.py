@@ -1,16 +1,17 @@
-"""FedGKT on clients (He et al. 2020): labels, and the server's logits of the client's samples.
+"""FedGKT on clients (He et al. 2020): learning from labels and the server's logits.
 
-Each client keeps a small model, an extractor E and a classifier. A large model S of the server goes
-on from features: see `global_trainers.features`. In round t a client minimises, from its own model
-on, or in its first participation from the initial one,
+Each client keeps a small model: an extractor E and a classifier. The server's large model S takes
+features as input: see `global_trainers.features`. In round t a client starts from its own model, or
+from the initial one when it first takes part, and minimises
 
     l_c = CE(z_c, y) + alpha KL_T(z_s -> z_c)        z_c: its logits, z_s = S_{t-1}(E(x))
     KL_T(q -> p) = T^2 KL( softmax(q / T), softmax(p / T) )
 
-z_s is computed once, before the first step, of all of the client's samples as they are, not
-augmented, by its extractor as the round starts. In round 1 the server has learnt nothing, and a
-client minimises CE. In the paper all clients take part in each round and receive z_s of the round
-before; as in Fed-ET (Appendix B) z_s is computed when it is needed, so that only some need to.
+z_s is computed once for all of the client's samples, before the first step, without augmentation
+and with the extractor as it is at the start of the round. In round 1 the server has learnt nothing,
+and a client minimises CE. In the paper all clients take part in each round and receive z_s of the
+previous round. Here, as in Fed-ET (Appendix B), z_s is computed when it is needed, so that only
+some clients need to take part.
 """
 
 import torch

@@ -1,15 +1,15 @@
 """MOON (Li, He, Song 2021): a client's representation stays close to the global model's.
 
-For a batch, with the representations z of the model that is trained, z_glob of the model that the
-round starts from, and z_prev of the client's own model of its last participation (section 3.3):
+For a batch, z is the representation by the model in training, z_glob by the model that the round
+starts from, and z_prev by the client's own model from when it last took part (section 3.3):
 
     L_con = -log( exp(cos(z, z_glob) / T) / (exp(cos(z, z_glob) / T) + exp(cos(z, z_prev) / T)) )
     L     = CE + mu mean L_con                                gradient only through z
 
-Both other models are frozen and use their running statistics, as released. In its first
-participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2
-whatever z is, and the client minimises CE. (The released code takes the client's initial model.)
-The round state holds the model that each client has ended in; it does not travel.
+The other two models are frozen and use their running statistics, as released. In its first
+participation a client has no model of its own, so that z_prev = z_glob: L_con is then log 2 for any
+z, and the client minimises CE. (The released code takes the client's initial model.) The round
+state holds each client's last trained model, which is not sent.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Trainer(LocalTrainer[Moon]):
         return of_model
 
     def next_state(self, state: Tensors, updates: Sequence[Update], clients: int) -> Tensors:
-        """Return the models that all clients have ended in."""
+        """Return the last trained models of all clients."""
         return next_models(state, updates)
 
 

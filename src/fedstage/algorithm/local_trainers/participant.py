@@ -30,8 +30,8 @@ from fedstage.training.schedules import round_factor
 from fedstage.weights import Tensors, Weights
 
 Metadata = dict[str, Any]
-#: What comes before a client's training: it may change the model, and returns the targets of the
-#: samples, which otherwise are their labels.
+#: A step before a client's training. It may change the model, and returns the targets of the
+#: samples, which are their labels otherwise.
 Lesson = Callable[[nn.Module, Samples, torch.Tensor], torch.Tensor]
 
 
@@ -62,7 +62,7 @@ class Participant:
 
 @dataclass(frozen=True)
 class Start:
-    """w*_{b,k}, its file, for messages, and the round state; the latter is empty in round 1.
+    """w*_{b,k}, its file (for messages), and the round state, which is empty in round 1.
 
     `history` and `losses` are as in `Task`.
     """
@@ -91,7 +91,7 @@ def train_participant(
     Raises
     ------
     FedstageError
-        If training diverges and `on_divergence` is stop: names client, round and step.
+        If training diverges and `on_divergence` is stop; the message names client, round and step.
     """
     client, numerics = settings.client, settings.numerics
     round_, number = participant.round, participant.client

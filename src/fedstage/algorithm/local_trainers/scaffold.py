@@ -5,19 +5,19 @@
                     option II  c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta
     server          c <- c + (1/N) sum over participants of a_i (c_i+ - c_i), of N clients in all
 
-a_i is 1, as published, or by the setting `weights` = ``samples`` the client's samples over the mean
-of the participants', as in FLamby's code, where all clients take part. All variates start at 0,
-so that c is the mean of all N clients' c_i after every round; with ``samples`` the weighted mean,
-as long as all take part. They belong to parameters, never to buffers. With a schedule, E eta is the
-sum of the steps' rates. A client that diverged and was dropped leaves c and its c_i as they were.
-Clients that are bound to another architecture than the group's are not among the N: their variates
-stay 0.
+a_i is 1, as published. With the setting `weights` = ``samples`` it is the client's number of
+samples over the participants' mean, as in FLamby's code, where all clients take part. All variates
+start at 0, so that c is the mean of all N clients' c_i after every round; with ``samples`` it is
+the weighted mean, as long as all take part. They belong to parameters, never to buffers. With a
+schedule, E eta is the sum of the steps' rates. A client that diverged and was dropped leaves c and
+its c_i unchanged. Clients that are bound to a different architecture than the group's are not among
+the N: their variates stay 0.
 
-There is a set of variates for each global model (`control` = ``per_model``), as if each group were
-a run of its own, or one for all (``shared``): a client's c_i is then from its last round, whatever
-model it trained. FedEED and FedSDD leave this open. `exchange.round_state` describes the files. The
-server's variate c moves in `next_state`, with secure aggregation in `server_state`; its step
-w <- w_start + eta_g mean(w_end - w_start) is part of `aggregation`.
+Each global model has its own set of variates (`control` = ``per_model``), as if each group were a
+separate run, or all share one (``shared``): a client's c_i is then from its last round, regardless
+of which model it trained. FedEED and FedSDD leave this open. `exchange.round_state` describes the
+files. The server's variate c moves in `next_state`, with secure aggregation in `server_state`; its
+step w <- w_start + eta_g mean(w_end - w_start) is part of `aggregation`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Losses of global models on the server's validation set, by which they vote (FedGKD-VOTE)."""
+"""Losses of global models on the server's validation set, as weights of votes (FedGKD-VOTE)."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Clients' models that were trained to the end, as they are or quantised, and their logits."""
+"""Clients' fully trained models, as they are or quantised, and their logits."""
 
 import logging
 from pathlib import Path
@@ -29,8 +29,8 @@ def compute_client_logits(
     """Return the logits [n, classes] of a client's model on samples, and its file's metadata.
 
     `quantisation` is the scheme of the model in the file, as JSON. A quantised network computes in
-    float32 with the values of its 8-bit numbers, whatever the precision of the numerics: bf16 would
-    round them once more.
+    float32 with the values of its 8-bit numbers, regardless of the precision in the numerics: bf16
+    would round them again.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def fit(
     samples: Mapping[int, Samples],
     validation: Iterable[Samples],
 ) -> Trained:
-    """Return the aggregator of `clients`, computed from what is known, or trained from there on."""
+    """Return the aggregator of `clients`, computed from `known` and trained if it is trainable."""
     generator = torch_generator(settings.seed, "aggregator", "initial")
     start = rule(settings.aggregator).parameters(settings.aggregator, known, generator)
     training = settings.aggregator_training
@@ -50,9 +50,9 @@ def knowledge(
     samples: Mapping[int, Samples],
     models: Sequence[Path],
 ) -> Knowledge:
-    """Return the label counts of the members, `clients`, and what else the rule starts from.
+    """Return the label counts of the members, `clients`, and the rule's other initial inputs.
 
-    These are their votes where it votes, and where it reads them the prototypes of their `models`.
+    These are the members' votes if the rule votes, and the prototypes of `models` if it reads them.
     """
     table = [
         [counts.get(client, {}).get(label, 0) for label in range(info["classes"])]
@@ -70,7 +70,7 @@ def knowledge(
 
 
 def count_votes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the votes int64 [M, C, C], vote by truth, from logits [M, n, C] and labels [n]."""
+    """Return the votes int64 [M, C, C], votes by truths, from logits [M, n, C] and labels [n]."""
     members, _, classes = logits.shape
     cells = logits.argmax(2) * classes + labels
     offsets = torch.arange(members, device=logits.device)[:, None] * classes**2

@@ -1,18 +1,18 @@
-"""Heads in closed form from moments of features (GH-OFL, Turazza et al., ICLR 2026).
+"""Closed-form heads from moments of features (GH-OFL, Turazza et al., ICLR 2026).
 
-Client k sends, of the features f(x) of its samples by an encoder that all clients have,
+From the features f(x) of its samples, by an encoder that all clients share, client k sends
 
     n_{k,c} = number of class c,   s_{k,c} = sum over class c of f,   S_k = sum of f f^T
 
 Their sums over clients do not depend on how samples are divided. With N samples
 
     pi_c = n_c / N,   mu_c = s_c / n_c,   Sigma = 1/N ( S - sum_c n_c mu_c mu_c^T )
-    Sigma <- (1 - l) Sigma + l tr(Sigma) / d I,   of which naive Bayes has the diagonal only
+    Sigma <- (1 - l) Sigma + l tr(Sigma) / d I,   for naive Bayes, only its diagonal
     logits_c = mu_c^T Sigma^-1 f - 1/2 mu_c^T Sigma^-1 mu_c + log pi_c
 
-which is a linear layer. A class without samples is never predicted. Not here are the paper's
-quadratic discriminants, which are no linear layer and need S by class, and the heads that it trains
-on samples drawn from these Gaussians.
+which is a linear layer. A class without samples is never predicted. The paper's quadratic
+discriminants, which are not linear layers and need S by class, and its heads trained on samples
+drawn from these Gaussians are not implemented.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def head(settings: ClosedForm, moments: Moments) -> tuple[Tensor, Tensor]:
 
 
 def _has_inverse(covariance: Tensor) -> bool:
-    """Whether a covariance has one, up to the precision of moments, which travel in float32."""
+    """Whether a covariance has an inverse, up to the precision of moments, sent in float32."""
     values = torch.linalg.eigvalsh(covariance)
     least = torch.finfo(torch.float32).eps * len(values) * values[-1]
     return bool(values[0] > least)

@@ -9,7 +9,7 @@ from fedstage.settings.aggregators import Aggregator
 
 
 def of_classes(logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
-    """Return the outputs [..., C] for the data set's classes, which are the first."""
+    """Return the outputs [..., C] for the data set's classes, which come first."""
     return logits[..., : int(info["classes"])]
 
 

@@ -14,15 +14,15 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.training.images import normalise
 from fedstage.weights import Weights
 
-BATCH = 1000  # samples at a time: the images that a rule sees are large
+BATCH = 1000  # samples at a time, since the images that a rule sees are large
 
 
 def of_chosen(
     recipe: OneShotRecipe, chosen: Sequence[int], logits: torch.Tensor, info: Mapping[str, Any]
 ) -> torch.Tensor:
-    """Return what the aggregator sees of the clients that it has, from the logits of all.
+    """Return the outputs of the chosen clients that the aggregator uses.
 
-    Logits [M, n, outputs] become [m, n, C], or as many outputs as the rule sees.
+    Logits [M, n, outputs] of all clients become [m, n, C], or as many outputs as the rule uses.
     """
     everyone, seen = members(recipe), of_rule(recipe.aggregator, logits, info)
     if list(chosen) == everyone:
@@ -38,9 +38,10 @@ def predict(
     images: Samples,
     info: Mapping[str, Any],
 ) -> torch.Tensor:
-    """Return logits [n, C] from what the rule sees of the members, [M, n, ...], on their device.
+    """Return logits [n, C] from the members' outputs that the rule uses, on their device.
 
-    A rule that sees images gets n of them, uint8 [n, channels, height, width].
+    `logits` have the shape [M, n, ...]. A rule that uses images gets n of them, uint8 [n, channels,
+    height, width].
     """
     combine = combination(aggregator)
     placed = {name: value.to(logits.device) for name, value in parameters.items()}

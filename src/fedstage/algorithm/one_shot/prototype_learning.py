@@ -5,10 +5,10 @@ With two views of each image of a batch, their features f, g = f / |f|, and prot
     L = CE( <g, p>, y ) + near CE( <g, p>, y ) + apart mean_c CE( <p_c, p>, c )
       + alike mean_i - 1/|P(i)| sum_{j in P(i)} log( e_ij / sum_{k != i} e_ik )
 
-with e_ij = exp( <g_i, g_j> / tau ). P(i) are the other views of the same class (Khosla et al.
-2020); the mean is over all views. The first two terms are the same: the released code has the
-second with a temperature of 1, and the third as well. Prototypes have any length. Both views are
-one batch.
+with e_ij = exp( <g_i, g_j> / tau ). P(i) is the set of the other views of the same class (Khosla et
+al. 2020); the mean is over all views. The first two terms are the same: the released code computes
+the second with a temperature of 1, and the third as well. Prototypes can have any length. Both
+views form one batch.
 """
 
 from collections.abc import Mapping
@@ -47,13 +47,13 @@ def objective(
 
 
 def between(prototypes: Tensor) -> Tensor:
-    """Return the mean cross entropy of each prototype's products with all, [C, d]."""
+    """Return the mean cross entropy of the products of all pairs of prototypes [C, d]."""
     numbers = torch.arange(len(prototypes), device=prototypes.device)
     return cross_entropy(prototypes @ prototypes.T, numbers)
 
 
 def contrast(features: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrast of features [n, d] of length 1, where no label is alone."""
+    """Return the supervised contrastive loss of features [n, d] of length 1; no label is unique."""
     similar = features @ features.T / temperature
     own = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     log_shares = similar - similar.masked_fill(own, -torch.inf).logsumexp(1, keepdim=True)

@@ -1,13 +1,13 @@
 """What one client sends and receives in one-shot federated learning, phase by phase, in bytes.
 
-Counted is what a deployment would send until training ends, from the sizes of the artefacts: the
-initial model where it is common, the client's own model, label counts or votes, the other clients'
-models where clients train an aggregator, and the aggregator in each of its rounds. Where clients'
-models differ, the largest count is taken.
+The counts cover what a deployment would send until training ends, by the sizes of the artefacts.
+These are the initial model where clients share it, the client's own model, label counts or votes,
+the other clients' models where clients train an aggregator, and the aggregator in each of its
+rounds. Where clients' models differ, the largest count is used.
 
-With quantisation the server quantises: clients send their models as they trained them, with the
-ranges of activations, because these are calibrated on samples that only they have, and receive the
-others' quantised models.
+Quantisation is done by the server. Clients send their trained models unquantised, together with the
+ranges of activations, because these are calibrated on samples that only the clients have. They
+receive the quantised models of the others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Round, Trained, alone
 from fedstage.settings.one_shot import OneShotRecipe
 
-RANGE = 8  # bytes of the least and the greatest value of an activation: float32
+RANGE = 8  # bytes of an activation's least and greatest values, float32
 
 #: One row per phase, and one per round of an aggregator's training.
 ROUNDS_SCHEMA = pa.schema(
@@ -31,8 +31,8 @@ ROUNDS_SCHEMA = pa.schema(
         ("phase", pa.string()),
         ("round", pa.int32()),  # 0: before the first
         ("participants", pa.int32()),
-        ("loss", pa.float64()),  # mean training loss; null where the server learns none
-        ("accuracy", pa.float64()),  # percent of the validation samples; null where not measured
+        ("loss", pa.float64()),  # mean training loss; null where the server does not learn it
+        ("accuracy", pa.float64()),  # percent of the validation samples; null if not evaluated
         ("bytes_up", pa.int64()),  # of one participant
         ("bytes_down", pa.int64()),
     ]
@@ -44,7 +44,7 @@ Row = tuple[str, int, int, float | None, float | None, int, int]
 def before_rounds(
     phases: Mapping[str, tuple[int, int]], participants: int
 ) -> list[dict[str, int | str | float | None]]:
-    """Return rows of what travels before any round, from the bytes up and down of each phase."""
+    """Return the rows of the phases before any round, from each phase's bytes up and down."""
     nothing: dict[str, int | str | float | None] = dict.fromkeys(ROUNDS_SCHEMA.names)
     shared = nothing | {"round": 0, "participants": participants}
     return [
@@ -55,7 +55,7 @@ def before_rounds(
 
 @dataclass(frozen=True)
 class Quantised:
-    """By member: bytes of the quantised model, and how many activations' ranges it has."""
+    """By member: bytes of the quantised model, and its number of activation ranges."""
 
     models: Sequence[int]
     ranges: Sequence[int]
@@ -71,8 +71,8 @@ def traffic(
 ) -> dict[str, list[Any]]:
     """Return the columns of `ROUNDS_SCHEMA`.
 
-    `models` are the bytes of the trained models, and `chosen` the positions in it of those that the
-    ensemble has.
+    `models` are the bytes of the trained models, and `chosen` the positions in it of the ensemble's
+    members.
     """
     before = _before(recipe, models, chosen, classes, quantised)
     predicting = models if quantised is None else quantised.models
@@ -108,7 +108,7 @@ def _before(
     fetched = recipe.aggregator.trained and training is not None and training.fetches
     if recipe.aggregator.fitted and not (alone(training) or fetched):
         sent = of_chosen(models if quantised is None else quantised.models)
-        own = min(sent) if members == len(models) else 0  # each has its own, but who is not chosen
+        own = min(sent) if members == len(models) else 0  # members have their own
         yield once("ensemble", 0, sum(sent) - own)
     if recipe.aggregator.name == "voting":
         yield once("votes", COUNT * members * classes**2, 0)
@@ -123,12 +123,12 @@ def _in_rounds(members: Sequence[int], clients: int, trained: Trained) -> Iterat
         if row.messages is not None:
             sizes = (row.messages[0], size + row.messages[1])
         yield (phase, number, row.participants, row.loss, accuracy, *sizes)
-        if row.participants and accuracy is not None:  # every client sends right and all samples
+        if row.participants and accuracy is not None:  # every client sends counts: right, all
             yield ("validation", number, clients, None, accuracy, 2 * COUNT, aggregator)
 
 
 def _of_some(row: Round, members: Sequence[int]) -> tuple[int, int]:
-    """Return the bytes that the mean participant sends and receives in a round of some members."""
+    """Return the mean bytes that a participant sends and receives in a round of some members."""
     assert row.sampled is not None, "in other rounds the aggregator travels"
     numbers = COUNT * row.sampled.coordinates
     models = sum(count * members[position] for position, count in row.sampled.fetched.items())

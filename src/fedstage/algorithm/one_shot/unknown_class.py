@@ -3,17 +3,17 @@
 With outliers x', class C behind the classes 0 to C-1, and a permutation b of the batch:
 
     L = CE(f(x), y) + CE(f(x'), C) + CE(f(x' + d), C)
-      + second CE(f(x) with -10000 at y, C)                      the unknown comes second
+      + second CE(f(x) with -10000 at y, C)                      the unknown class ranks second
       + mixed mean CE(beta f(x) + (1 - beta) f(x_b), C)          over pairs with y != y_b
 
-beta is uniform, one a batch. d is found by steps of step sign(grad CE(f(x' + d), C)), each part at
-most the radius, with running statistics. The released code mixes the features of a hidden layer:
-for its ResNets the last one, whose mixture is the logits' mixture, as here for all models; for its
-small networks the one before. Samples and outliers are one batch, as released for models with
-BatchNorm. There the first step of the attack also moves the outliers of the second term, by
-accident, and d has no bound, because what it is compared with moves, too; images are never clipped.
-Its weights are 1, 1 and 0.01; its code for ResNets leaves out all but the first two terms (attack
-null, second 0, mixed 0).
+beta is uniform, one per batch. d is found by steps of step sign(grad CE(f(x' + d), C)), with each
+component at most the radius, and with running statistics. The released code mixes the features of a
+hidden layer. For its ResNets this is the last one, whose mixture is the logits' mixture, as here
+for all models; for its small networks it is the one before. Samples and outliers form one batch, as
+released for models with BatchNorm. In the released code, the first step of the attack also moves
+the outliers of the second term, by accident, and d has no bound, because its reference moves, too;
+images are never clipped. Its weights are 1, 1 and 0.01. Its code for ResNets has only the first two
+terms (attack null, second 0, mixed 0).
 """
 
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ MASKED = -10_000.0
 
 @dataclass(frozen=True)
 class Means:
-    """What a client computes its loss with.
+    """What a client needs to compute its loss.
 
-    `generator`, on the CPU, draws outliers and mixtures. `unit`, [1, C, 1, 1] or a scalar, is what
-    a change by 1 of a pixel, or of a feature, is in a model's input.
+    `generator`, on the CPU, draws outliers and mixtures. `unit`, [1, C, 1, 1] or a scalar, is the
+    change in a model's input for a change of a pixel, or of a feature, by 1.
     """
 
     loss: Loss
@@ -44,7 +44,7 @@ class Means:
 
 
 def objective(settings: Unknown, means: Means) -> ModelLoss | None:
-    """Return what a client minimises; None if that is the loss of its labels."""
+    """Return the loss that a client minimises; None for the plain loss of its labels."""
     if not settings.changes:
         return None
 
@@ -67,7 +67,7 @@ def objective(settings: Unknown, means: Means) -> ModelLoss | None:
 def made(
     settings: Unknown, model: nn.Module, pixels: torch.Tensor, means: Means
 ) -> list[torch.Tensor]:
-    """Return x' and x' + d, as far as the settings have them."""
+    """Return x' and x' + d, or the ones of them that the settings ask for."""
     if settings.outliers is None:
         return []
     first = outliers(settings.outliers, pixels, means.generator)
@@ -77,7 +77,7 @@ def made(
 def attacked(
     settings: Attack, model: nn.Module, samples: torch.Tensor, means: Means
 ) -> torch.Tensor:
-    """Return outliers that are changed a little, towards the known classes."""
+    """Return outliers that are changed slightly, towards the known classes."""
     reach, moved = settings.radius * means.unit, samples
     model.eval()
     for _ in range(settings.steps):
@@ -91,13 +91,13 @@ def attacked(
 
 
 def without(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return logits [b, C + 1] in which the label's cannot be the largest."""
+    """Return logits [b, C + 1] in which the label's logit cannot be the largest."""
     lost = torch.full_like(labels, MASKED, dtype=logits.dtype)[:, None]
     return logits.scatter_add(1, labels[:, None], lost)
 
 
 def of_mixed(logits: torch.Tensor, labels: torch.Tensor, means: Means) -> torch.Tensor:
-    """Return the loss of pairs of different classes, mixed; 0 if there are none."""
+    """Return the loss of mixed pairs of different classes; 0 if there are none."""
     share = float(torch.rand((), generator=means.generator))
     other = torch.randperm(len(labels), generator=means.generator).to(labels.device)
     differ = labels != labels[other]
@@ -108,5 +108,5 @@ def of_mixed(logits: torch.Tensor, labels: torch.Tensor, means: Means) -> torch.
 
 
 def unknown_labels(logits: torch.Tensor) -> torch.Tensor:
-    """Return the class C for each of logits [b, C + 1]."""
+    """Return the label C for each row of logits [b, C + 1]."""
     return torch.full((len(logits),), logits.shape[1] - 1, device=logits.device)

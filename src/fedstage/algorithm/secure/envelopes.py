@@ -1,8 +1,8 @@
-"""Shares on their way through the server: ChaCha20-Poly1305 (RFC 8439), for one receiver each.
+"""Shares sent through the server, each encrypted for one receiver: ChaCha20-Poly1305 (RFC 8439).
 
-Who sends, who receives and the round are authenticated with the shares, so that a message that is
-changed, or delivered to another client or in another round, is refused. The key of a pair is used
-once in each direction, with the sender as nonce.
+The sender, the receiver and the round are authenticated with the shares. A message that is changed,
+or delivered to a different client or in a different round, is therefore refused. The key of a pair
+is used once in each direction, with the sender as nonce.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ _PURPOSE = "encryption of shares"
 
 
 class Shares(NamedTuple):
-    """What a client gives another one of its own secrets."""
+    """Shares of a client's own secrets that it gives to another client."""
 
     seed: bytes  # a share of b_u
     mask_key: bytes  # a share of its private mask key
 
 
 class Address(NamedTuple):
-    """Whom a message is from and for, and in which round of which group."""
+    """The sender and receiver of a message, and the round and group."""
 
     round: int
     group: int
@@ -36,12 +36,12 @@ class Address(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """What is authenticated."""
+        """The data to be authenticated."""
         return ",".join(map(str, self)).encode()
 
     @property
     def nonce(self) -> bytes:
-        """The sender, which is different in the two directions of a pair."""
+        """The sender, which differs between the two directions of a pair."""
         return self.sender.to_bytes(12, "big")
 
 
@@ -57,7 +57,7 @@ def unseal(message: bytes, address: Address, private: bytes, public: bytes) -> S
     Raises
     ------
     FedstageError
-        If the message is not what the sender has encrypted for this receiver in this round.
+        If the message is not the one that the sender encrypted for this receiver in this round.
     """
     cipher = ChaCha20Poly1305(agree(private, public, _PURPOSE))
     try:

@@ -1,4 +1,4 @@
-"""Keys: X25519 (RFC 7748) between two clients, and HKDF with SHA-256 (RFC 5869) of what they share.
+"""Keys: X25519 (RFC 7748) between two clients, and HKDF with SHA-256 (RFC 5869) of the result.
 
 A private key is 32 secret bytes. Both clients of a pair derive the same key from their own private
 and the other's public key.

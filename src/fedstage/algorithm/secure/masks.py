@@ -1,8 +1,8 @@
-"""Masks: keystreams of ChaCha20 (RFC 8439) as integers mod 2^32, and what each client adds of them.
+"""Masks: keystreams of ChaCha20 (RFC 8439) as integers mod 2^32, added to clients' vectors.
 
-The mask of a pair is added by the client of the lower number and subtracted by the other one, so
-that it vanishes from their sum. A client's self mask hides its vector if the server gets the masks
-of its pairs because it was thought to be gone.
+The mask of a pair is added by the client with the lower number and subtracted by the other one, so
+that it cancels in their sum. A client's self mask hides its vector if the server gets its pairwise
+masks because the client was assumed to have dropped out.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from fedstage.algorithm.secure.keys import agree
 from fedstage.algorithm.secure.quantisation import Integers
 
 _PURPOSE = "pairwise mask"
-_PART = 2**15  # integers that are drawn at a time
-_ZEROS = bytes(4 * _PART)  # what is encrypted to get the keystream itself
+_PART = 2**15  # integers drawn at a time
+_ZEROS = bytes(4 * _PART)  # encrypted to get the keystream itself
 
 
 def keystream(key: bytes, count: int) -> Integers:
-    """Return PRG(key), uint32 [count]; a key must have one use, since there is no nonce."""
+    """Return PRG(key), uint32 [count]; a key must be used only once, since there is no nonce."""
     stream = np.zeros(count, dtype=np.uint32)
     add_keystream(stream, key)
     return stream
 
 
 def add_keystream(values: Integers, key: bytes, *, sign: Literal[1, -1] = 1) -> None:
-    """Add PRG(key) to values mod 2^32, or subtract it, in place and in parts that fit caches."""
+    """Add PRG(key) to values mod 2^32, or subtract it, in place and in parts that fit the cache."""
     encryptor = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
     combine = np.add if sign == 1 else np.subtract
     for start in range(0, len(values), _PART):
@@ -40,7 +40,7 @@ def add_keystream(values: Integers, key: bytes, *, sign: Literal[1, -1] = 1) -> 
 def add_pairwise_masks(
     values: Integers, client: int, private: bytes, public: Mapping[int, bytes]
 ) -> None:
-    """Add what a client adds for its pairs with others to values, uint32 [P], in place.
+    """Add a client's masks for its pairs with others to values, uint32 [P], in place.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def add_pairwise_masks(
 def masked(
     values: Integers, client: int, seed: bytes, private: bytes, public: Mapping[int, bytes]
 ) -> Integers:
-    """Return y_u, uint32 [P], of x_u, uint32 [P]; `seed` is b_u, others: `add_pairwise_masks`."""
+    """Return y_u of x_u, both uint32 [P]; `seed` is b_u, others as in `add_pairwise_masks`."""
     vector = values.copy()
     add_keystream(vector, seed)
     add_pairwise_masks(vector, client, private, public)

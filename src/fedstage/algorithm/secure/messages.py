@@ -1,15 +1,15 @@
 """Messages of secure aggregation as files: one per participant and step.
 
-A message of a participant that is absent, or has dropped out, has no tensors. The others have
+The message of a participant that is absent, or has dropped out, has no tensors. The others have
 
     public keys      channel, mask        [32]
     shares           messages             [n, 82], encrypted for the participants `receivers`
     masked vector    vector               uint32 [P + 1]
-    receipt          arrived              [1]: the server tells all clients who is still there
+    receipt          arrived              [1]: the server tells all clients who is still present
     revealed shares  seeds, mask_keys     [n, 33], of the participants `seeds_of`, `mask_keys_of`
 
-and a participant's secrets, which it does not send, channel, mask and seed [32]. All but vectors
-are bytes, uint8.
+A participant also has secrets, which it does not send: channel, mask and seed [32]. All tensors
+except vectors are bytes, uint8.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ class Message(NamedTuple):
 
     @property
     def participant(self) -> int:
-        """Who sends it."""
+        """The sender."""
         return int(self.metadata["participant"])
 
     def text(self, name: str) -> bytes:
@@ -39,12 +39,12 @@ class Message(NamedTuple):
         return bytes(self.tensors[name].numpy())
 
     def texts(self, name: str, of: str) -> dict[int, bytes]:
-        """Return the rows of a tensor [n, k] by the participants that metadata `of` lists."""
+        """Return the rows of a tensor [n, k] by the participants in the metadata's list `of`."""
         return dict(zip(self.metadata[of], map(bytes, self.tensors[name].numpy()), strict=True))
 
 
 def read_messages(paths: Sequence[Path]) -> list[Message]:
-    """Return the messages of all participants of a group in their order, also empty ones."""
+    """Return the messages of all participants of a group in their order, including empty ones."""
     read = (Message(*opened) for opened in open_all(paths))
     return sorted(read, key=lambda message: message.participant)
 

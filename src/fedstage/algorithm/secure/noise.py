@@ -1,7 +1,7 @@
-"""Noise of clients in integers mod 2^32: Skellam, so that the noise of a sum is Skellam again.
+"""Clients' noise in integers mod 2^32, Skellam-distributed, so that a sum's noise is, too.
 
-A difference of two Poisson numbers of mean v / 2 has mean 0 and variance v, and the sum of such
-numbers of s clients is one of variance s v (Agarwal, Kairouz, Liu 2021).
+The difference of two Poisson numbers of mean v / 2 has mean 0 and variance v. The sum of such
+differences over s clients has the same distribution with variance s v (Agarwal, Kairouz, Liu 2021).
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from fedstage.settings.secure import MODULUS
 
 
 def skellam(count: int, variance: float, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return integers [count] of mean 0 and a variance."""
+    """Return integers [count] with mean 0 and the given variance."""
     up, down = (generator.poisson(variance / 2, count) for _ in range(2))
     drawn: npt.NDArray[np.int64] = up - down
     return drawn

@@ -1,7 +1,7 @@
-"""A round of all steps in memory, where rounds are too short and too many to be jobs.
+"""A round of all steps in memory, for rounds that are too short and too many to be jobs.
 
-Stages take the same steps, and what each party gets is what it is passed: the server's sum is
-computed by `unmasked_sum` from public keys, masked vectors and revealed shares.
+Stages take the same steps. Each party sees only what is passed to it: the server's sum is computed
+by `unmasked_sum` from public keys, masked vectors and revealed shares.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,16 +19,16 @@ from fedstage.settings.secure import SecureAggregation
 
 
 class SecureRound(NamedTuple):
-    """A round of clients that mask vectors.
+    """A round in which clients mask vectors.
 
     Attributes
     ----------
     key : tuple
-        What all secrets and dropouts are drawn by, with the round.
+        Key from which, together with the round, all secrets and dropouts are drawn.
     what : str
-        What is trained, as a message names it.
+        What is trained, as named in messages.
     setting : str
-        The setting behind `settings`, as a message names it.
+        The setting behind `settings`, as named in messages.
     """
 
     settings: SecureAggregation
@@ -57,7 +57,7 @@ class Summed(NamedTuple):
 
 
 def secure_sum(of: SecureRound, vectors: Mapping[int, Integers]) -> Summed:
-    """Return the sum of clients' vectors, uint32 [P] by client, by the steps of the protocol.
+    """Return the sum of clients' vectors, uint32 [P] each, computed by the steps of the protocol.
 
     Raises
     ------

@@ -2,9 +2,9 @@
 
     q(x) = round at random of (clip(x, -c, c) + c) / h,   h = 2c / (2^bits - 1)
 
-rounds down or up so that the expectation is x. A sum of n integers stays below 2^32 if
-n (2^bits - 1) < 2^32, which the settings check; the sum of the changes is then h sum q - n c, and
-is at most n h from the sum of the clipped changes.
+is rounded down or up at random so that its expectation is x. A sum of n integers stays below 2^32
+if n (2^bits - 1) < 2^32, which the settings check; the sum of the changes is then h sum q - n c,
+and differs from the sum of the clipped changes by at most n h.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fedstage.settings.secure import MODULUS
 
 Integers = npt.NDArray[np.uint32]
-#: Sums of integers, which noise may have made negative.
+#: Sums of integers, possibly negative because of noise.
 Sums = npt.NDArray[np.uint32] | npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
@@ -31,10 +31,10 @@ def quantise(values: Numbers, clip: float, bits: int, generator: np.random.Gener
 
 
 def dequantise(total: Sums, summands: int, clip: float, bits: int) -> Numbers:
-    """Return the sum of changes [P] from the sum of so many participants' integers [P]."""
+    """Return the sum of changes [P] from the sum of `summands` participants' integers [P]."""
     return total.astype(np.float64) * width(clip, bits) - summands * clip
 
 
 def signed(total: Integers, margin: int) -> npt.NDArray[np.int64]:
-    """Return sums mod 2^32 as integers from -margin on, which noise may have made negative."""
+    """Return sums mod 2^32 as integers from -margin on, since noise may make them negative."""
     return (total.astype(np.int64) + margin) % MODULUS - margin

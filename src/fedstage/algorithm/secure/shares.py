@@ -1,4 +1,4 @@
-"""Shamir's secret sharing (1979): any t shares give the secret, and t - 1 of them nothing.
+"""Shamir's secret sharing (1979): any t shares give the secret, but t - 1 shares reveal nothing.
 
 The field is the integers modulo p = 2^256 + 297, the smallest prime above all secrets of 32 bytes.
 The secret is the value at 0 of a polynomial of degree t - 1; the share of client v is its value at
@@ -19,10 +19,10 @@ _DRAWN = 12  # words of a coefficient, 384 bits: uniform up to 2^-128
 
 
 def split(secret: bytes, threshold: int, clients: Iterable[int], key: bytes) -> dict[int, bytes]:
-    """Return the shares of a secret of 32 bytes by client; `threshold` of them give it.
+    """Return the shares of a 32-byte secret, by client; any `threshold` of them give the secret.
 
-    The polynomial's other coefficients are drawn from the keystream of `key`, which must be as
-    secret.
+    The polynomial's other coefficients are drawn from the keystream of `key`, which must be kept
+    just as secret.
     """
     drawn = keystream(key, _DRAWN * (threshold - 1)).reshape(-1, _DRAWN)
     others = [int.from_bytes(row.astype("<u4").tobytes(), "little") % PRIME for row in drawn]
@@ -38,7 +38,7 @@ def _value(polynomial: list[int], point: int) -> int:
 
 
 def combine(shares: Mapping[int, bytes], threshold: int) -> bytes:
-    """Return the secret of at least `threshold` shares by client, of which the first count."""
+    """Return the secret from the first `threshold` of the shares, given by client."""
     used = dict(sorted(shares.items())[:threshold])
     weights = _at_zero(tuple(v + 1 for v in used))
     values = (int.from_bytes(share, "big") for share in used.values())
@@ -48,7 +48,7 @@ def combine(shares: Mapping[int, bytes], threshold: int) -> bytes:
 
 @lru_cache(maxsize=16)  # the same clients reveal the shares of all secrets of a round
 def _at_zero(points: tuple[int, ...]) -> list[int]:
-    """Return Lagrange's weights of the values at `points` for the value at 0."""
+    """Return the Lagrange weights of the values at `points` for the value at 0."""
     return [_weight(point, [other for other in points if other != point]) for point in points]
 
 

@@ -1,4 +1,4 @@
-"""Steps of a participant that seal and open shares of secrets."""
+"""The steps in which a participant seals and opens shares of secrets."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from fedstage.algorithm.secure.shares import split
 
 
 class Secrets(NamedTuple):
-    """A participant's secrets of a round, 32 bytes each."""
+    """A participant's secrets in a round, 32 bytes each."""
 
-    channel: bytes  # the private key by which shares are encrypted
+    channel: bytes  # the private key for encrypting shares
     mask: bytes  # the private key of its pairwise masks
     seed: bytes  # b_u, of its self mask
 
@@ -23,7 +23,7 @@ class Participant(NamedTuple):
     number: int
 
     def to(self, receiver: int) -> Address:
-        """Return the address of what it sends to another one."""
+        """Return the address of a message to another participant."""
         return Address(self.round, self.group, self.number, receiver)
 
 
@@ -39,9 +39,9 @@ def sealed_shares(
     Parameters
     ----------
     channels : mapping of int to bytes
-        The public channel keys of all participants, with the sender's own.
+        The public channel keys of all participants, including the sender's own.
     keys : pair of bytes
-        Secrets that the polynomials of b_u and of the mask key are drawn from.
+        Secrets from which the polynomials of b_u and of the mask key are drawn.
     """
     secrets = zip((own.seed, own.mask), keys, strict=True)
     parts = [split(secret, threshold, channels, key) for secret, key in secrets]
@@ -61,7 +61,7 @@ def opened_shares(
     Raises
     ------
     FedstageError
-        If a message was altered on its way.
+        If a message was altered in transit.
     """
     return {
         sender: unseal(message, who._replace(number=sender).to(who.number), own, channels[sender])

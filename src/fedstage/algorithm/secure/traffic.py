@@ -7,7 +7,7 @@ from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.keys import KEY_BYTES
 from fedstage.algorithm.secure.shares import SHARE_BYTES
 
-PLACE_BYTES = 4  # of a participant in a list of who is still there
+PLACE_BYTES = 4  # of a participant in the list of participants still present
 
 
 class Answered(NamedTuple):
@@ -33,7 +33,7 @@ class Answered(NamedTuple):
         return up
 
     def bytes_down(self, participant: int) -> int:
-        """Return the bytes of others' keys and shares, and of a list of who is still there."""
+        """Return the bytes of others' keys and shares, and the list of who is still present."""
         down = 2 * KEY_BYTES * len(self.advertised)
         if participant in self.shared:
             down += MESSAGE_BYTES * len(self.shared)

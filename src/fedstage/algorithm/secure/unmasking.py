@@ -1,4 +1,4 @@
-"""Unmasking: which shares clients reveal, and the sum that the server takes with them."""
+"""Unmasking: which shares clients reveal, and the sum that the server computes with them."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class Revealed(NamedTuple):
     """The shares that one client reveals, by the client whose secret they belong to."""
 
     seeds: dict[int, bytes]  # of clients whose masked vectors arrived
-    mask_keys: dict[int, bytes]  # of clients that had shared, and are gone
+    mask_keys: dict[int, bytes]  # of clients that sent shares and then dropped out
 
     @property
     def named(self) -> dict[str, dict[int, bytes]]:
@@ -25,12 +25,12 @@ class Revealed(NamedTuple):
 
 
 def reveal(held: Mapping[int, Shares], survivors: Collection[int]) -> Revealed:
-    """Return which of the shares that a client holds it reveals: of each other client one.
+    """Return the shares that a client reveals: one share of each other client.
 
     Parameters
     ----------
     held : mapping of int to Shares
-        The shares of all clients that have shared, by client.
+        The shares that the client holds, by the client that sent them.
     survivors : collection of int
         The clients whose masked vectors arrived.
     """
@@ -54,7 +54,7 @@ def unmasked_sum(
     public : mapping of int to bytes
         Their public mask keys, by client.
     revealed : mapping of int to Revealed
-        What each client that answered last has revealed, at least `threshold` of them.
+        What each client that answered the last step has revealed; at least `threshold` clients.
     """
     total = np.zeros(len(next(iter(vectors.values()))), dtype=np.uint32)
     survivors = {u: public[u] for u in vectors}
@@ -65,7 +65,7 @@ def unmasked_sum(
     gone = sorted({u for of in revealed.values() for u in of.mask_keys})
     for u in gone:
         private = combine({v: of.mask_keys[u] for v, of in revealed.items()}, threshold)
-        # What u would have added for its pairs with survivors, and they have added for it.
+        # u's masks for its pairs with survivors, which cancel the masks that they added for u.
         add_pairwise_masks(total, u, private, survivors)
     return total
 
@@ -75,7 +75,7 @@ def check_answers(
 ) -> None:
     """Raise FedstageError if fewer participants than the threshold answered in a step.
 
-    `where` is the round as a message names it, such as `place_of` returns it.
+    `where` is the round as named in messages, as returned by `place_of`.
     """
     if answered < needed:
         raise FedstageError(
@@ -85,5 +85,5 @@ def check_answers(
 
 
 def place_of(message: Mapping[str, Any]) -> str:
-    """Return the round and group of a message's metadata."""
+    """Return a description of the round and group in a message's metadata."""
     return f"round {message['round']}, group {message['group']}"

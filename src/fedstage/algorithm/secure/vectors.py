@@ -1,11 +1,11 @@
-"""Vectors: what a client adds to the sums of a round as integers, and the sums' way back.
+"""Vectors: a client's contribution to the sums of a round as integers, and its decoding.
 
     x_u = (q(f_u Delta_u), q(g_u), n_u)   with f_u = n_u / n_max, or 1 where updates weigh the same
 
-of the change of a model Delta_u, of what is sent with it g_u (of SCAFFOLD the change of the control
-variates, which weigh the same), and of the number of samples. Each part of a vector has its tensors
-in the order of their names. From the sum over S clients follow the weighted mean of changes,
-sum f_u Delta_u / sum f_u, the sum of g_u, and the number of samples.
+where Delta_u is the change of a model, g_u is sent with it (for SCAFFOLD the change of the control
+variates, which weigh the same), and n_u is the number of samples. Each part of a vector has its
+tensors in the order of their names. The sum over S clients gives the weighted mean of changes, sum
+f_u Delta_u / sum f_u, the sum of g_u, and the number of samples.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ Change = Mapping[str, torch.Tensor]
 
 
 class Mean(NamedTuple):
-    """What the sums of a round give, by name and in float64."""
+    """The decoded sums of a round, by name and in float64."""
 
     change: Weights  # the clients' mean
     payload: Weights  # the clients' sum
@@ -77,9 +77,9 @@ def decode(
     sent: Tensors,
     margin: int = 0,
 ) -> Mean:
-    """Return what a sum of vectors, uint32 [P + Q + 1], tells of so many clients.
+    """Decode a sum of vectors, uint32 [P + Q + 1], of `summands` clients.
 
-    `like` has a tensor of the shape of each parameter, `sent` of what is sent with it. Noise of
+    `like` has tensors shaped like the parameters, `sent` like what is sent with them. Noise of
     clients may have moved sums by up to the `margin` below 0.
     """
     samples = int(total[-1])

@@ -9,7 +9,7 @@ from fedstage.settings.data import Data
 
 
 def load(settings: Data, folder: Path | None) -> Dataset:
-    """Read the data set of `settings`, most from the data folder.
+    """Read the data set of `settings`, in most cases from the data folder.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """AG News as published: ``train.csv`` and ``test.csv`` without a header, class, title, description.
 
-Zhang, Zhao and LeCun, NeurIPS 2015. Classes are numbered from 1 there, from 0 here, and named by
-the lines of ``classes.txt``. A text is an article's title and description, cut into WordPieces.
-Texts of other classes may have the same form.
+Zhang, Zhao and LeCun, NeurIPS 2015. Classes are numbered from 1 in the files, from 0 here, and
+named by the lines of ``classes.txt``. A text is an article's title and description, cut into
+WordPieces. Texts with other classes may come in the same form.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ class _Article(NamedTuple):
 def load(settings: AgNews, folder: Path) -> Dataset:
     """Read the texts below the data folder as tokens int32 [n, length], padded with 0.
 
-    Classes are the class numbers that occur in either file, in ascending order. Their names are
-    lines of ``classes.txt`` or, where there is no such file, the published names of the published
-    texts, and the numbers of others. Without a vocabulary file the vocabulary is built from the
+    Classes are the class numbers that occur in either file, in ascending order. Their names are the
+    lines of ``classes.txt``. Without this file, the published texts get the published names, and
+    other texts the class numbers. Without a vocabulary file the vocabulary is built from the
     training texts.
 
     Raises

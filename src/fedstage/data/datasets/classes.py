@@ -1,4 +1,4 @@
-"""Whether what clients train on can answer for the classes of the test samples."""
+"""Check that the training samples cover the classes of the test samples."""
 
 import logging
 
@@ -11,7 +11,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def check_classes(name: str, data: Dataset) -> None:
-    """Warn of each class of the test samples that no training sample, and so no client, has.
+    """Warn of each class of the test samples that has no training sample, and thus no client.
 
     Raises
     ------

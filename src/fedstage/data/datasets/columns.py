@@ -22,12 +22,12 @@ Values: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Column:
-    """A feature of all rows: numbers with NaN where missing, or texts with None there."""
+    """A feature of all rows: numbers or texts, with NaN or None for missing values."""
 
     name: str
     values: Values | list[str | None]
     places: Sequence[tuple[Path, int]]  #: each file with its number of rows
-    order: Rows  #: the row, counted over all files, that each value stands in
+    order: Rows  #: the row of each value, counted over all files
 
     def taken(self, order: Rows) -> "Column":
         """Return the values in another order."""
@@ -101,9 +101,9 @@ def _refuse_missing(path: Path, name: str, column: pa.ChunkedArray) -> None:
 
 
 def labelled_rows(settings: OwnTables, train: Files, every: Files) -> Labelled:
-    """Return the label and client of each row, the rows that are drawn for testing last.
+    """Return the label and client of each row, with the rows that are drawn for testing last.
 
-    Without a column of clients in any test file, clients are known of training rows only.
+    If no test file has a column of clients, only the clients of training rows are known.
     """
     labels = named_column("data.label", settings.label, every)
     clients, column = None, settings.client_column
@@ -120,12 +120,13 @@ def labelled_rows(settings: OwnTables, train: Files, every: Files) -> Labelled:
 
 
 def feature_column(name: str, files: Files, categorical: bool) -> Column:
-    """Return a feature: numbers, or categories where these are texts or booleans, or `categorical`.
+    """Return a feature: numbers, or categories for texts, booleans and `categorical` columns.
 
     Raises
     ------
     FedstageError
-        If its type is another, or differs between files, or if texts stand among numbers.
+        If its type is a different one, or differs between files, or if there are texts among
+        numbers.
     """
     kinds = {}
     for path, table in files:
@@ -153,7 +154,7 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
 
 
 def _check_strays(column: Column, texts: Sequence[str | None]) -> None:
-    """Refuse a text among numbers, which would make a category of each number."""
+    """Refuse a text among numbers, which would turn each number into a category."""
     strays = [row for row, text in enumerate(texts) if text is not None and not _is_number(text)]
     numbers = sum(text is not None for text in texts) - len(strays)
     if strays and numbers >= len(strays):

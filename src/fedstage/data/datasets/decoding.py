@@ -26,10 +26,11 @@ UNDECODABLE = (
 )  # fmt: skip
 
 
-#: Pixels of an image from which on Pillow is faster in threads. It releases the interpreter's lock
-#: for the pixels only, and threads that wait for each other's lock are slower than one.
+#: Number of pixels of an image from which Pillow is faster in threads. It releases the
+#: interpreter's lock for the pixels only, and threads that wait for each other's lock are slower
+#: than one.
 _WORTH_THREADS = 100 * 100
-#: Pixels of an image at most: decoding takes three bytes for each.
+#: The most pixels of an image: decoding takes three bytes for each.
 _MOST_PIXELS = 50_000_000
 Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of images that are refused here
 _AT_ONCE = 100  # images that a thread decodes at a time
@@ -40,7 +41,7 @@ _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 def decode(encoded: bytes, size: int | None = None, resampling: str = "bilinear") -> Pixels:
     """Decode an image to RGB, uint8 [3, H, W], resized to size x size if given.
 
-    `resampling` is ``bilinear`` or ``area``, as `fedstage.settings.data.Resized` has it.
+    `resampling` is ``bilinear`` or ``area``, as in `fedstage.settings.data.Resized`.
     """
     small = decode_small(encoded)
     if small is not None and (size is None or small.shape[1:] == (size, size)):
@@ -51,7 +52,7 @@ def decode(encoded: bytes, size: int | None = None, resampling: str = "bilinear"
             raise ValueError(
                 f"{opened.width} x {opened.height} pixels: at most {_MOST_PIXELS:,} are read"
             )
-        if opened.mode.startswith(("I", "F")):  # of which Pillow would cut off all above 255
+        if opened.mode.startswith(("I", "F")):  # Pillow would cut off values above 255
             raise ValueError(f"mode {opened.mode}: must have 8 bits a channel")
         image = opened if opened.mode == "RGB" else opened.convert("RGB")
         if size is not None and image.size != (size, size):
@@ -60,7 +61,7 @@ def decode(encoded: bytes, size: int | None = None, resampling: str = "bilinear"
 
 
 def threads(encoded: bytes, shape: Sequence[int]) -> int:
-    """Return in how many threads to decode images like this one, which has `shape` [3, H, W]."""
+    """Return the number of threads to decode images like this one, which has `shape` [3, H, W]."""
     if is_small(encoded) or shape[1] * shape[2] >= _WORTH_THREADS:
         linux = hasattr(os, "sched_getaffinity")
         return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
@@ -68,7 +69,7 @@ def threads(encoded: bytes, shape: Sequence[int]) -> int:
 
 
 def decode_one(encoded: bytes | None, where: str, decoded: Decode) -> Pixels:
-    """Decode an image; FedstageError if it cannot be, beginning with `where`."""
+    """Decode an image; raise FedstageError, beginning with `where`, if that fails."""
     if encoded is None:
         raise FedstageError(f"{where}: image has no bytes")
     try:
@@ -89,7 +90,7 @@ def decode_all(
     Raises
     ------
     FedstageError
-        If an image cannot be decoded, or has another shape than `pixels`.
+        If an image cannot be decoded, or has a different shape than `pixels`.
     """
 
     def decode_some(numbers: range) -> None:

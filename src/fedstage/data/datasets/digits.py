@@ -42,7 +42,7 @@ def load(settings: Digits, folder: Path | None = None) -> Dataset:
 
 
 def _find() -> Path:
-    """Return the place of the digits in scikit-learn, which would take 2 s to import."""
+    """Return the file of the digits in scikit-learn, without importing it, which takes 2 s."""
     package = find_spec("sklearn")
     if package is None or package.origin is None:
         raise FedstageError("data = digits: scikit-learn, which has them, is not installed")

@@ -13,7 +13,7 @@ from fedstage.data.datasets.columns import Column
 from fedstage.data.datasets.splits import Rows
 from fedstage.errors import FedstageError
 
-#: A column of texts with more than these is an identifier, or numbers among which a text strayed.
+#: A column of texts with more categories is an identifier, or has a text among numbers.
 MOST_CATEGORIES = 100
 #: The name of the category of missing values.
 MISSING = "missing"
@@ -21,7 +21,7 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Encoded:
-    """Features float32 [n, F], what each is, and the columns that are constant in training."""
+    """Features float32 [n, F], their names, and the columns that are constant in training."""
 
     values: NDArray[np.float32]
     names: tuple[str, ...]
@@ -31,16 +31,16 @@ class Encoded:
 def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
     """Return the features of all rows, standardised and one-hot coded by the rows `train`.
 
-    (x - mean) / deviation, with the population's deviation (n); a category is 1 where the
-    row has it, else 0, and 0 in all where no training row has it. A column whose value is the same
-    in all training rows is left out. With `missing` = ``mean`` numbers that are missing become the
-    mean of those that are not, and missing texts a category.
+    Numbers become (x - mean) / deviation, with the population's deviation (n). A category is 1
+    where the row has it, else 0; for a value that no training row has, all categories are 0. A
+    column whose value is the same in all training rows is left out. With `missing` = ``mean``,
+    missing numbers become the mean of the others, and missing texts become a category.
 
     Raises
     ------
     FedstageError
-        If a value is missing or not finite, if a column of texts has too many, or if all columns
-        are constant.
+        If a value is missing or not finite, if a column of texts has too many categories, or if all
+        columns are constant.
     """
     if missing == "refuse":
         _refuse_unknown(columns)
@@ -60,7 +60,7 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
 
 
 def _refuse_unknown(columns: Sequence[Column]) -> None:
-    """Name the first missing value, and count the rows that lack any."""
+    """Refuse missing values: name the first one, and count the rows that have any."""
     for column in columns:
         if _unknown(column).any():
             lacking = np.any([_unknown(one) for one in columns], axis=0)
@@ -72,7 +72,7 @@ def _refuse_unknown(columns: Sequence[Column]) -> None:
 
 
 def _unknown(column: Column) -> NDArray[np.bool_]:
-    """Return which rows have no value, bool [n]."""
+    """Return a mask, bool [n], of the rows without a value."""
     if isinstance(column.values, np.ndarray):
         return np.isnan(column.values)
     return np.array([text is None for text in column.values])
@@ -117,7 +117,7 @@ def _one_hot(column: Column, train: Rows) -> Coded:
 
 
 def _instead(name: str, seen: Iterable[str | None]) -> str:
-    """Return how a column of texts is read, if these have several words each, or nothing."""
+    """Return a hint for a column whose texts have several words each; otherwise an empty string."""
     several = all(" " in text for text in seen if text is not None)
     return f"; to classify texts, use data = texts with text = {name!r}" if several else ""
 

@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 def read_rows(
     path: Path, columns: Sequence[str], samples: str
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line number and cells of each row of a table, which lies next to the `samples`.
+    """Yield the line number and cells of each row of a table, which is next to the `samples`.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 Janosi, Steinbrunn, Pfisterer and Detrano 1988 (CC BY 4.0); Ogier du Terrail et al., FLamby, NeurIPS
 2022. Rows and columns are counted from 0, in messages too.
 
-1. Slope, ca and thal (columns 10 to 12) are dropped, then each row with a value missing.
+1. Slope, ca and thal (columns 10 to 12) are dropped, then each row with a missing value.
 2. The label is 1 where num (column 13) is not 0.
 3. In each centre 66 % of the rows are for training: scikit-learn's split with `random_state` 43,
    stratified unless a class has two rows or fewer.
@@ -49,7 +49,7 @@ _CODED = ((2, (1, 2, 3, 4)), (6, (0, 1, 2)))
 _TRAIN, _SPLIT_SEED = 0.66, 43
 _SMALLEST = 3  # rows of a class, for a stratified split
 _EPSILON = 1e-9
-_SECONDS = 60  # without an answer to a download
+_SECONDS = 60  # until an unanswered download fails
 
 Rows: TypeAlias = NDArray[np.float64]
 

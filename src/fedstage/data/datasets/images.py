@@ -12,10 +12,10 @@ _HIGHEST = 255  # of a pixel
 class Images:
     """Labelled samples: int64 labels [n] and, where known, int64 clients [n].
 
-    Clients of test samples have their numbers in the training samples, -1 if they have none there.
-    Images are uint8 [n, C, H, W]. Other samples have the same name and are stored as models take
-    them: standardised features, float32 [n, F]; tokens padded with 0, int32 [n, L]; instances of
-    bags, float32 [N, F], with `starts` int64 [n + 1] of `fedstage.data.bags.Bags`.
+    Clients of test samples have the same numbers as in the training samples, or -1 if they do not
+    occur there. Images are uint8 [n, C, H, W]. Other samples have the same name and are stored as
+    models take them: standardised features, float32 [n, F]; tokens padded with 0, int32 [n, L];
+    instances of bags, float32 [N, F], with `starts` int64 [n + 1] of `fedstage.data.bags.Bags`.
     """
 
     images: torch.Tensor

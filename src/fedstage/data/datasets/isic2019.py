@@ -3,8 +3,8 @@
     ISIC_2019_Training_Input_preprocessed/NAME.jpg    the shorter side has 224 pixels
     train_test_split                                  CSV: image, target, center, fold
 
-The table is a file of FLamby's repository. The middle of each picture is used, for training as for
-testing; FLamby crops, rotates and scales training pictures at random.
+The table is a file of FLamby's repository. The middle of each picture is used, for both training
+and testing; FLamby crops, rotates and scales training pictures at random.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def load(settings: Isic2019, folder: Path) -> Dataset:
 
 
 def _read_table(path: Path, place: Path) -> dict[str, list[_Picture]]:
-    """Return the pictures of each fold, which lie in a folder `place`, in the table's order."""
+    """Return the pictures of each fold, from the folder `place`, in the table's order."""
     folds: dict[str, list[_Picture]] = {"train": [], "test": []}
     for line, row in read_rows(path, _COLUMNS, place.name):
         where, fold = f"{path}: line {line}", row["fold"]

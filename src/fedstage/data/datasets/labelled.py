@@ -1,4 +1,4 @@
-"""Samples of one's own: the label and client of each by name, and which are for testing."""
+"""A user's own samples: the label and client of each by name, and which are for testing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class Named:
         )
 
     def among(self, rows: Rows, names: Sequence[str]) -> Rows:
-        """Return where the name of each of some rows is in `names`, -1 if it is not there."""
+        """Return the position in `names` of the name of each row; -1 if it is not there."""
         places = {name: place for place, name in enumerate(names)}
         found = np.array([places.get(name, -1) for name in self.names], np.int64)
         return found[self.numbers[rows]]
@@ -47,10 +47,10 @@ def named(values: Sequence[Any]) -> Named:
 
 @dataclass(frozen=True)
 class Labelled:
-    """All rows, those for training first."""
+    """All rows, with the training rows first."""
 
     labels: Named
-    clients: Named | None  #: of all rows, or of those for training where the others have none
+    clients: Named | None  #: of all rows, or of the training rows if the others have none
     train: int  #: rows for training; the others are for testing
     order: Rows  #: where each row is in the files
 
@@ -87,7 +87,7 @@ class Labelled:
         return bool((rows < len(self.clients.numbers)).all())
 
     def divided(self, fraction: float, split_seed: int) -> "Labelled":
-        """Return the rows with a share of each class of each client, for testing, last.
+        """Return the rows, with a share of each client's samples of each class last, for testing.
 
         Raises
         ------
@@ -114,11 +114,11 @@ class Labelled:
 
 
 def rows_for_testing(fraction: float, shuffled: Rows, labels: Rows, clients: Rows) -> np.ndarray:
-    """Return which rows are for testing, bool [n], a share of each class of each client.
+    """Return a mask, bool [n], of the rows for testing, a share of each class of each client.
 
-    The rows are put in the order of clients, then classes, then `shuffled`, and evenly spaced ones
-    of them are taken: so the number of a client's and of a class's is within 1 of its share. A
-    client of whom all rows would be taken keeps one.
+    The rows are put in the order of clients, then classes, then `shuffled`, and evenly spaced rows
+    are taken. The number of rows per client, and per class of a client, is thus within 1 of its
+    share. A client that would lose all rows keeps one.
     """
     ranks = np.empty_like(shuffled)
     ranks[shuffled] = np.arange(len(shuffled))

@@ -126,7 +126,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _rows_by_file(files: Sequence[_File], rows: Rows) -> Iterator[tuple[_File, Rows]]:
-    """Yield each file that has some of `rows`, with its own."""
+    """Yield each file that has some of `rows`, with its rows."""
     by_file = rows_by_part([len(file.labels) for file in files], rows)
     return ((file, own) for file, own in zip(files, by_file, strict=True) if len(own))
 
@@ -136,7 +136,7 @@ def _labels(files: Sequence[_File], rows: Rows) -> torch.Tensor:
 
 
 def _clients(files: Sequence[_File], rows: Rows, column: str | None) -> list[Any]:
-    """Return the client of each row, nothing if there is no column of them."""
+    """Return the client of each row; empty if there is no column of clients."""
     values: list[Any] = []
     if column is None:
         return values
@@ -153,7 +153,7 @@ def _clients(files: Sequence[_File], rows: Rows, column: str | None) -> list[Any
 
 
 def _of_tests(files: Sequence[_File], rows: Rows, column: str | None) -> list[Any]:
-    """Return the client of each row for testing, nothing where no file of them has the column."""
+    """Return the client of each row for testing; empty if no test file has the column."""
     tested = [file for file, _ in _rows_by_file(files, rows)]
     return _clients(files, rows, column) if any(column in f.schema.names for f in tested) else []
 
@@ -224,7 +224,7 @@ def _images(
 
 
 def _reader(file: _File, rows: Sequence[int]) -> tuple[Reader, Callable[[int], str]]:
-    """Return functions of the position of a row: its encoded image, and where that is."""
+    """Return two functions of a row's position: its encoded image, and the image's place."""
     column = load_foreign_table(file.path, [file.image]).column(file.image)
     encoded = pc.struct_field(column, "bytes")
 

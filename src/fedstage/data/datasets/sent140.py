@@ -65,11 +65,11 @@ def load(settings: Sent140, folder: Path) -> Dataset:
 
 
 def divide_users(settings: Sent140, users: int, path: Path) -> Split:
-    """Return the numbers of the users in each group, of `users` that the file has.
+    """Return the numbers of the users in each group, out of the `users` in the file.
 
-    Testing takes the last of a permutation, the public set those before them, then the server, so
-    that the test users are the same whatever the other shares. A share above 0 is one user at
-    least.
+    Testing takes the last users of a permutation, the public set the users before them, and the
+    server the next ones, so that the test users do not depend on the other shares. A share above 0
+    is at least one user.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def _share(fraction: float, users: int) -> int:
 def _by_user(path: Path, min_samples: int) -> list[list[_Tweet]]:
     """Return the tweets of each user who has more than `min_samples`, users by name.
 
-    The file is read twice: most of its tweets are of users with few.
+    The file is read twice: most of its tweets are by users with few tweets.
     """
     counts = Counter(tweet.user for tweet in _read(path))
     kept = sorted(user for user, count in counts.items() if count > min_samples)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-_LARGEST = 128  # pixels a side; with larger images Pillow's threads do gain
+_LARGEST = 128  # pixels per side; with larger images Pillow's threads do help
 _RGB = 3  # torchvision's mode
 _PNG, _WEBP = b"\x89PNG\r\n\x1a\n", b"RIFF"
 _PLAIN_PNG = bytes([8, 2, 0, 0, 0])  # 8 bits, RGB, the one compression and filter, not interlaced
@@ -28,7 +28,7 @@ def decode_small(encoded: bytes) -> torch.Tensor | None:
         return None
     try:
         return decoder(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), _RGB)
-    except RuntimeError:  # Pillow knows what is wrong
+    except RuntimeError:  # Pillow reports what is wrong
         return None
 
 
@@ -66,5 +66,5 @@ def _decoders() -> dict[str | None, Decoder]:
             torch.ops.load_library(str(library))
         operators: Any = torch.ops.image
         return {"png": operators.decode_png, "webp": operators.decode_webp}
-    except (OSError, AttributeError):  # built without them, or for another system: Pillow can
+    except (OSError, AttributeError):  # not built with them, or for another system: use Pillow
         return {}

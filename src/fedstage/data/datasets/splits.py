@@ -2,11 +2,12 @@
 
 The choice depends only on `split_seed` and the sizes of the data set. Samples stay in the data
 set's order. Training takes the first rows of a permutation, the held-out part the last, and the
-server's validation set those before them. So a larger `train_size` keeps all samples of a smaller
-one, and lines with and without the other parts train on the same samples, if there are enough.
+server's validation set the rows before them. A larger `train_size` thus keeps all samples of a
+smaller one, and lines with and without the other parts train on the same samples, if there are
+enough.
 
-With a `division` there is one permutation of all samples, and each part is a piece of it; within
-the piece for training the server's validation set is the end.
+With a `division` there is one permutation of all samples, and each part is a section of it; the
+server's validation set is the end of the training section.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +47,7 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     Raises
     ------
     FedstageError
-        If there are fewer samples than a size, or a share of the division is of none.
+        If there are fewer samples than a size, or a share of the division has none.
     """
     counts = count_parts(settings, train, test)
     pools = (_official if settings.division is None else _divided)(settings, train, test)

@@ -24,8 +24,8 @@ def load(settings: TableData, folder: Path) -> Dataset:
     Raises
     ------
     FedstageError
-        If a file is missing, damaged, or has other columns than the others; if a column or a value
-        is invalid; if there is one class only; or if there are fewer rows than a size.
+        If a file is missing, damaged, or has different columns than the others; if a column or a
+        value is invalid; if there is one class only; or if there are fewer rows than a size.
     """
     train, every = read_files(settings, folder)
     rows = labelled_rows(settings, train, every)

@@ -16,14 +16,14 @@ from fedstage.storage.raw_files import place_of
 def read_cells(
     path: Path, columns: Sequence[str], encoding: str = "utf-8", *, strict: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number, from 0, and the cells of each row; `columns` say what these are.
+    """Yield the number, from 0, and the cells of each row; `columns` are the names of the cells.
 
     Unless `strict`, a quotation mark within a cell may stand alone.
 
     Raises
     ------
     FedstageError
-        If the file is missing, empty or not in the encoding, or a row has other columns.
+        If the file is missing, empty or not in the encoding, or a row has different columns.
     """
     row = -1
     try:
@@ -41,7 +41,7 @@ def read_cells(
 
 
 def read_lines(path: Path, where: str) -> list[str]:
-    """Return the lines of a text file in UTF-8; FedstageError if it is none, beginning `where`."""
+    """Return the lines of a UTF-8 file; raise FedstageError, beginning with `where`, on failure."""
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -49,7 +49,7 @@ def read_lines(path: Path, where: str) -> list[str]:
 
 
 def vocabulary_of(settings: Texts, folder: Path, texts: Iterable[str]) -> Vocabulary:
-    """Return the vocabulary of a file below the data folder, one piece a line, or of the texts.
+    """Return the vocabulary from a file in the data folder, one piece per line, or from `texts`.
 
     Raises
     ------

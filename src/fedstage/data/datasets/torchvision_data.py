@@ -1,7 +1,7 @@
 """CIFAR-10, CIFAR-100 and SVHN, read by torchvision, with its checksums verified.
 
 Existing files are never overwritten: a missing data set is downloaded to a temporary folder and
-renamed, so that two jobs may do it at once; a damaged one is an error.
+renamed, so that two jobs may do so at once; a damaged data set is an error.
 """
 
 import os
@@ -62,7 +62,7 @@ def _read(name: str, part: str, folder: Path) -> _Part:
 
 
 def _take(parts: Sequence[_Part], rows: Rows) -> Images:
-    """Return rows, which are ascending and count over all parts."""
+    """Return the samples of `rows`, which are ascending and count over all parts."""
     by_part = rows_by_part([len(part.labels) for part in parts], rows)
     chosen = [
         (part.pixels[own], part.labels[own]) for part, own in zip(parts, by_part, strict=True)

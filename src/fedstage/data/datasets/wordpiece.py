@@ -1,6 +1,6 @@
 """WordPiece: words cut into the longest pieces in a vocabulary (Devlin et al. 2019).
 
-Text is split as by BERT's uncased models: in lower case, without accents, at white space and at
+Text is split as in BERT's uncased models: in lower case, without accents, at white space and at
 each punctuation character. A piece that continues a word begins with ``##``.
 """
 

@@ -1,8 +1,8 @@
 """Partitions: which training samples belong to which client.
 
 Each scheme is a module with a function ``assign(settings, labels, clients, generator, natural)``,
-which returns the sample indices of every client. That none is empty and none share a sample is
-checked.
+which returns the sample indices of every client. It is checked that no client is empty and no two
+clients share a sample.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -56,7 +56,7 @@ def divide(
 
 
 def _faults(assigned: Sequence[Indices], samples: int, clients: int) -> Iterator[str]:
-    """Yield why some shares are no partition: they may leave out samples, but not share any."""
+    """Yield why `assigned` is not a partition: it may leave out samples, but not share any."""
     if len(assigned) != clients:
         yield f"{len(assigned)} shares, not one for each of {clients} clients"
     for client, share in enumerate(assigned):

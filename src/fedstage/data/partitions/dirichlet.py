@@ -79,8 +79,8 @@ def draw_counts(
 ) -> Indices | None:
     """Draw the number of samples of each class and client, [classes, clients].
 
-    `sizes` are the samples of each class, none 0. The result is None if proportions are NaN or all
-    0, as happens for a huge alpha.
+    `sizes` are the numbers of samples of each class, none of them 0. The result is None if
+    proportions are NaN or all 0, as happens for a huge alpha.
 
     With `mask`, a client that already has its even share, n / clients samples, gets none of the
     later classes. Published code multiplies the proportions of such clients by 0 and renormalises;

@@ -36,10 +36,10 @@ def assign(
 def draw(
     parameters: npt.NDArray[np.float64], left: Indices, size: int, generator: np.random.Generator
 ) -> Indices:
-    """Return how many samples [classes] a client of `size` gets, of those that are `left`.
+    """Return how many of the samples `left` a client of `size` gets, by class, [classes].
 
-    Drawing many at once, and again those beyond what is left, is drawing one after another from the
-    classes that have not run out.
+    Drawing many at once, and redrawing the ones beyond what is left, equals drawing them one by one
+    from the classes that have not run out.
     """
     shares = generator.dirichlet(parameters)
     counts = np.zeros_like(left)

@@ -53,7 +53,7 @@ def _draw_roles(
 
 
 def with_core(columns: Columns, core: Indices, clients: int) -> Columns:
-    """Return columns of `CLIENTS_SCHEMA` with the server's own samples, of the role ``core``.
+    """Return columns of `CLIENTS_SCHEMA` with the server's own samples, in the role ``core``.
 
     Their client is the number after the last client's.
     """

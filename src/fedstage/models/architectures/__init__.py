@@ -9,7 +9,7 @@ from fedstage.settings.models import Model
 
 
 class ArchitectureModule(Protocol):
-    """The function that the module of an architecture has."""
+    """The function that the module of an architecture defines."""
 
     def network(self, settings: Any, shape: tuple[int, ...], classes: int) -> nn.Module:
         """Return a model on the CPU, with torch's initial parameters.

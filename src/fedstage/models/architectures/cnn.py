@@ -11,7 +11,7 @@ from fedstage.settings.models import Cnn
 
 
 def network(settings: Cnn, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return a 3x3 convolution for each of the channels, with 2x2 max-pooling, and a linear layer.
+    """Return a 3x3 convolution with 2x2 max-pooling for each of `channels`, and a linear layer.
 
     Images have `shape` [C, H, W], H and W at least 8; each pooling halves them, rounded down.
     """

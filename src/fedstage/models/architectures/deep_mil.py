@@ -1,7 +1,7 @@
 """DeepMIL: gated attention over the instances of a bag (Ilse et al., ICML 2018, Eq. 9).
 
-Sizes are from FLamby's baseline for Camelyon16. In the baseline, attention includes the zeros
-that pad a bag to 10,000 instances; here it does not, so a bag's logits do not depend on others.
+Sizes are from FLamby's baseline for Camelyon16. In the baseline, attention includes the zeros that
+pad a bag to 10,000 instances; here it does not, so a bag's logits do not depend on other bags.
 """
 
 import torch
@@ -31,7 +31,7 @@ class GatedAttention(nn.Module):
 
 
 class DeepMilNetwork(nn.Module):
-    """Instances embedded, averaged by attention, and the bag classified."""
+    """A network that embeds instances, averages them by attention and classifies the bag."""
 
     def __init__(self, settings: DeepMil, features: int, classes: int) -> None:
         super().__init__()

@@ -24,5 +24,5 @@ class MeanEmbedding(nn.Module):
 
 
 def network(settings: EmbeddingBag, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return the network for texts of `shape` [L] tokens, of which each has one at least."""
+    """Return the network for texts of `shape` [L] tokens, each with at least one token."""
     return MeanEmbedding(settings, classes)

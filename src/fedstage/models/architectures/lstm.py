@@ -1,4 +1,4 @@
-"""LSTM layers for texts, as a client of Fed-ET has (Cho et al. 2022, Appendix C)."""
+"""LSTM layers for texts, as in a client of Fed-ET (Cho et al. 2022, Appendix C)."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ from fedstage.settings.models import Lstm
 
 
 class LastState(nn.Module):
-    """LSTM layers over a text, and a linear layer on where they end."""
+    """LSTM layers over a text, and a linear layer on their last state."""
 
     def __init__(self, settings: Lstm, outputs: int) -> None:
         super().__init__()
@@ -19,8 +19,7 @@ class LastState(nn.Module):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map tokens [n, L], padded with 0, to logits [n, classes].
 
-        A state depends on no later token, so that the last one of a text does not depend on
-        padding.
+        A state depends on no later token, so a text's last state does not depend on padding.
         """
         lengths = attended(tokens).sum(1)
         if not torch.compiler.is_exporting():  # an exported graph has one length
@@ -28,11 +27,11 @@ class LastState(nn.Module):
         states, _ = self.lstm(self.embedding(tokens.long()))
         places = torch.arange(states.shape[1], device=tokens.device)
         ends = (places == lengths[:, None] - 1).unsqueeze(2)
-        # Not an index by text, whose gradient a GPU adds up in no fixed order.
+        # Not indexed by text: a GPU would sum the gradient of an index in no fixed order.
         logits: torch.Tensor = self.linear(torch.where(ends, states, 0.0).sum(1))
         return logits
 
 
 def network(settings: Lstm, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return an LSTM for texts of `shape` [L] tokens, of which each has one at least."""
+    """Return an LSTM for texts of `shape` [L] tokens, each with at least one token."""
     return LastState(settings, classes)

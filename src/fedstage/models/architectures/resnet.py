@@ -69,7 +69,7 @@ def network(settings: ResNet, shape: tuple[int, ...], classes: int) -> nn.Module
 def stage(
     channels: int, width: int, stride: int, blocks: int, norm: Norm, shortcut: Shortcut
 ) -> nn.Module:
-    """Return residual blocks with `width` channels, of which the first has the stride."""
+    """Return residual blocks with `width` channels; the first one has the stride."""
     inputs = [(channels, stride), *[(width, 1)] * (blocks - 1)][:blocks]
     return nn.Sequential(*(Block(before, width, step, norm, shortcut) for before, step in inputs))
 

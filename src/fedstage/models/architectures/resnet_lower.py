@@ -1,4 +1,4 @@
-"""The beginning of a residual network for CIFAR, as clients of FedGKT have it (He et al. 2020)."""
+"""The beginning of a residual network for CIFAR, as in clients of FedGKT (He et al. 2020)."""
 
 from collections import OrderedDict
 
@@ -11,10 +11,10 @@ from fedstage.settings.models import ResNetLower
 
 
 def network(settings: ResNetLower, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return a model for images [C, H, W] of two parts.
+    """Return a model of two parts for images [C, H, W].
 
     Its `body`, a convolution and residual blocks, gives feature maps [n, width, H, W]. Its `head`,
-    global average pooling and a linear layer, gives their [n, classes].
+    global average pooling and a linear layer, gives their logits [n, classes].
     """
     width, norm = settings.width, settings.norm
     body = OrderedDict(

@@ -1,4 +1,4 @@
-"""The rest of a residual network for CIFAR, as the server of FedGKT has it (He et al. 2020)."""
+"""The rest of a residual network for CIFAR, as in the server of FedGKT (He et al. 2020)."""
 
 from collections import OrderedDict
 

@@ -20,7 +20,7 @@ def network(settings: ResNetWide, shape: tuple[int, ...], classes: int) -> nn.Mo
 
     Images have `shape` [C, H, W], H and W at least 13. The second and the third block halve height
     and width, with projections (1x1 convolutions) as shortcuts. 4x4 average pooling leaves 2048
-    features of 32x32 pixels for w = 128, which one linear layer maps to [n, classes].
+    features for 32x32 pixels and w = 128, which one linear layer maps to [n, classes].
     """
     channels, height, width = shape
     first = settings.width

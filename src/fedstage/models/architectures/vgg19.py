@@ -1,7 +1,7 @@
 """VGG-19 without batch normalisation (Simonyan and Zisserman, ICLR 2015), for small images.
 
-The convolutions are torchvision's. Of 32x32 pixels they leave 512 numbers, which one linear layer
-maps to classes, in place of the three layers of 4,096 units that are meant for 224x224 pixels.
+The convolutions are torchvision's. They reduce 32x32 pixels to 512 numbers, which one linear layer
+maps to classes. It replaces the three layers of 4,096 units, which are for 224x224 pixels.
 """
 
 from collections import OrderedDict

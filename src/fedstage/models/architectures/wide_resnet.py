@@ -10,7 +10,7 @@ from fedstage.settings.models import Norm, WideResNet
 
 STEM = 16
 WIDTHS = (32, 64, 128)
-BLOCKS = 2  # a group: 16 = 6 * 2 + 4 layers, counting the projections
+BLOCKS = 2  # per group: 16 = 6 * 2 + 4 layers, counting the projections
 
 
 class PreActivationBlock(ResidualBlock):

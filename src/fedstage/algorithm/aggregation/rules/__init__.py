@@ -1,10 +1,10 @@
-"""Rules: from all models of a group's participants to one, in place of their average.
+"""Rules that combine the models of a group's participants into one, in place of their average.
 
 A rule is a module with the function `combine`, found by the name of its settings, which takes what
-`combined` takes. It has all models at once, since a median or a distance needs them; averages are
-sums, and have a path of their own. Its result is treated as an average: the server's rate, or
-optimiser, moves the group's model towards it. No rule counts samples, unless it does so with the
-shares.
+`combined` takes. It gets all models at once, since a median or a distance needs them; averages are
+sums, and are computed separately. Its result is treated as an average: the server's rate, or
+optimiser, moves the group's model towards it. Only a rule that uses the shares takes numbers of
+samples into account.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ def combined(
     Raises
     ------
     FedstageError
-        If there are too few, because participants stayed away or were dropped, or if the result is
-        no such model.
+        If there are too few models, because participants were absent or dropped, or if the result
+        is not such a model.
     """
     if len(models) < settings.fewest:
         raise FedstageError(

@@ -1,4 +1,4 @@
-"""What the median and the trimmed mean share: a mean of each number's middle values."""
+"""The mean of each number's middle values, for the median and the trimmed mean."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from fedstage.weights import Weights
 
 
 def middle_mean(models: Sequence[Weights], dropped: int) -> Weights:
-    """Return of each number the mean without the `dropped` smallest and largest of the models.
+    """Return each number's mean over the models, without the `dropped` smallest and largest.
 
-    In float64; integers (the batch counter of batch normalisation) are rounded.
+    Computed in float64; integers (the batch counter of batch normalisation) are rounded.
     """
     combined = {}
     for name, first in models[0].items():

@@ -1,11 +1,11 @@
 """Krum and Multi-Krum (Blanchard et al. 2017, section 4).
 
-Of n models of which f = `faulty` may be anything, the score of model i is
+With n models, f = `faulty` of which may be arbitrary, the score of model i is
 
     s(i) = sum of ||w_i - w_j||^2 over the n - f - 2 models j that are nearest to it, j != i
 
 over parameters. Krum takes the model with the lowest score, Multi-Krum the plain mean of the m =
-`selected` models with the lowest scores; of equal scores the first participant's is lower. The
+`selected` models with the lowest scores; of equal scores, the first participant's comes first. The
 paper is about gradients at a common point, which are as far apart as the models. It proves
 resilience for n > 2 f + 2; m may be n - f - 2 at most, as in El Mhamdi et al. 2018.
 """
@@ -34,5 +34,5 @@ def scores(models: Sequence[Weights], names: Weights, faulty: int) -> torch.Tens
     distances = torch.stack(
         [torch.stack([(own - other).square().sum() for other in vectors]) for own in vectors]
     )
-    nearest = distances.sort(dim=1).values  # the first is of the model itself, 0
+    nearest = distances.sort(dim=1).values  # the first is the distance to itself, 0
     return nearest[:, 1 : len(models) - faulty - 1].sum(dim=1)

@@ -1,7 +1,7 @@
 """The coordinate-wise median (Yin et al. 2018, Definition 1).
 
-Of an even number of values it is the mean of the two in the middle. Running statistics are treated
-like parameters. Every participant counts once, whatever `aggregation.weights` is.
+For an even number of values it is the mean of the two in the middle. Running statistics are treated
+like parameters. Every participant counts once, regardless of `aggregation.weights`.
 """
 
 from collections.abc import Sequence

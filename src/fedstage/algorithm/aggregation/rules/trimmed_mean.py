@@ -1,7 +1,7 @@
 """The coordinate-wise trimmed mean (Yin et al. 2018, Definition 2).
 
-Of each number the b largest and the b smallest of n values are left out, b = `trimmed`; the paper's
-beta is b / n. Every participant counts once, whatever `aggregation.weights` is.
+For each number, the b = `trimmed` largest and the b smallest of n values are left out; the paper's
+beta is b / n. Every participant counts once, regardless of `aggregation.weights`.
 """
 
 from collections.abc import Sequence
@@ -14,5 +14,5 @@ from fedstage.weights import Weights
 def combine(
     settings: TrimmedMean, models: Sequence[Weights], shares: Sequence[float], start: Weights
 ) -> Weights:
-    """Return the mean of the n - 2 b values in the middle, of each number."""
+    """Return, for each number, the mean of the n - 2 b values in the middle."""
     return middle_mean(models, settings.trimmed)

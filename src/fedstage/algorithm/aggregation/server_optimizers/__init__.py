@@ -24,12 +24,12 @@ def server_step(
 
     Computed in float64; weights and state are returned in the types of `weights`. The arguments
     stay unchanged. The state is empty before the first step. A round in which all participants
-    diverged takes none: do not call it then.
+    diverged takes no step: do not call this function then.
 
     Raises
     ------
     FedstageError
-        If the optimiser returns anything else.
+        If the optimiser returns anything but such weights and state.
     """
     named = f"{called(settings, 'aggregation.server_optimizer')}: step"
     made = implementation(settings).step(settings, weights, change, state)

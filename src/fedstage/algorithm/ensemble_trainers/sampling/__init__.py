@@ -1,4 +1,5 @@
 """Models drawn from a distribution over the clients' models (FedBE).
 
-A module a distribution: pure functions over state dicts, in float64. `draw` chooses among them.
+One module per distribution, with pure functions over state dicts, in float64. `draw` chooses among
+them.
 """

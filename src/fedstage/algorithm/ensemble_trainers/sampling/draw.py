@@ -1,10 +1,10 @@
 """The models that a Bayesian ensemble draws from a distribution over its clients' models (FedBE).
 
-The ensemble has these models, the clients' and their average, and all weigh the same. Only
-parameters are drawn. The running statistics of batch normalisation, which the paper does not
-mention, are not, since a variance must not become negative: a model drawn from a Gaussian has the
-averaged model's, and one drawn from a Dirichlet distribution combines the clients' statistics as it
-combines their parameters.
+The ensemble consists of these models, the clients' models and their average, all with equal
+weights. Only parameters are drawn. The running statistics of batch normalisation, which the paper
+does not mention, are not, since a variance must not become negative: a model drawn from a Gaussian
+has the averaged model's, and one drawn from a Dirichlet distribution combines the clients'
+statistics as it combines their parameters.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,7 +26,7 @@ def draw(
 ) -> list[Weights]:
     """Draw the models of one round and group.
 
-    Each has a generator of its own, so that the first 10 of 20 models are 10 drawn alone.
+    Each has its own generator, so that the first 10 of 20 models are the same as 10 drawn alone.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def draw(
     parameters : collection of str
         The names of the model's parameters.
     key : tuple
-        Of the generators: seed, stage, round and group.
+        Key of the random generators: seed, stage, round and group.
     """
     models = [renamed(client, {name: name for name in parameters}) for client in clients]
 

@@ -1,6 +1,6 @@
-"""Generators that the server trains in the rounds, in turn with the student that learns from them.
+"""Generators that the server trains in turn with the student that learns from them.
 
-A generator is a module of the two functions below, found by the name of its settings.
+A generator is a module with the two functions below, found by the name of its settings.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Made:
-    """A generated batch, and what models make of it.
+    """A generated batch, and the models' logits of it.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Made:
     members : Tensor
         Logits [m, b, classes] of the clients whose turn it is.
     shares : Tensor
-        What these weigh, [m, b].
+        The weights of these clients, [m, b].
     clients : int
         The number of all clients that teach.
     """

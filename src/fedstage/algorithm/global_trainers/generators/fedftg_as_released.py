@@ -1,10 +1,10 @@
-"""FedFTG as released: what the generator minimises, a client a step.
+"""FedFTG as released: what the generator minimises, with one client per step.
 
     L_k = mean alpha_k^y lambda_cls mean CE(f_k(x), y) - mean alpha_k^y mean_c | f_k(x) - f(x; w) |
           + lambda_dis L_dis / m
 
 The client's logits are fixed in the difference. The cross entropy is a mean over the batch before
-it is multiplied by alpha, which is so the mean share of the client.
+it is multiplied by alpha, which is thus the client's mean share.
 """
 
 from collections.abc import Sequence

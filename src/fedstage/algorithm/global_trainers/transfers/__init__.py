@@ -1,6 +1,6 @@
 """Transfers: what a student learns from an ensemble on public images.
 
-A transfer is a module of the two functions below, found by the name of its settings. Targets are
+A transfer is a module with the two functions below, found by the name of its settings. Targets are
 computed once, from the logits of the teacher and of its members, or from the samples' labels.
 """
 
@@ -22,7 +22,7 @@ class TransferModule(Protocol):
     def targets(self, settings: Any, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
         """Return targets [n, ...], from logits of the teacher [n, C] and its members [M, n, C].
 
-        Where the teacher is no ensemble, it is the labels [n], and there are 0 members.
+        Where the teacher is not an ensemble, `teacher` is the labels [n], and there are 0 members.
         """
 
     def loss(self, settings: Any, server: Server) -> Loss:
@@ -37,11 +37,11 @@ def transfer(settings: Transfer | OneShotTransfer) -> TransferModule:
 def targets_of(
     teaching: Teaching[Transfer | OneShotTransfer], teacher: torch.Tensor, members: torch.Tensor
 ) -> torch.Tensor:
-    """Return what is taught of each sample, from logits or labels as `TransferModule.targets`."""
+    """Return the targets of each sample, from logits or labels as in `TransferModule.targets`."""
     return transfer(teaching.distillation).targets(teaching.distillation, teacher, members)
 
 
 def loss_of(teaching: Teaching[Transfer | OneShotTransfer]) -> Loss:
-    """Return the loss with which students learn it."""
+    """Return the loss with which students learn these targets."""
     loss = transfer(teaching.distillation).loss(teaching.distillation, teaching.server)
     return scalar(loss, teaching.distillation, "distillation")

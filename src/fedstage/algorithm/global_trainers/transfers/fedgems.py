@@ -1,10 +1,10 @@
-"""Distillation of FedGEMS (Cheng et al. 2021): labels, and logits of samples got wrong.
+"""Distillation of FedGEMS (Cheng et al. 2021): labels, and logits of misclassified samples.
 
 Targets are [n, 2 + C]: y, v and logits z. With v = 0 a sample is learnt by its label, with v = 1 by
 
     L(x) = epsilon CE( y, f(x; w) ) + (1 - epsilon) KL( sigma(z), sigma(f(x; w)) )
 
-`global_trainers.selection` decides which samples have which.
+`global_trainers.selection` decides which samples have v = 1.
 """
 
 from functools import cache
@@ -22,7 +22,7 @@ from fedstage.training.passes import Loss
 def targets(
     settings: FedGemsTransfer, teacher: torch.Tensor, members: torch.Tensor
 ) -> torch.Tensor:
-    """Refuse: what is to learn depends on labels and on the student, not on an ensemble alone."""
+    """Raise FedstageError: targets depend on labels and the student, not on an ensemble alone."""
     raise FedstageError("distillation = 'fedgems': only where clients learn from the server")
 
 

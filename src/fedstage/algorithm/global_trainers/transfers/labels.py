@@ -1,4 +1,4 @@
-"""A student that learns the labels of public samples and nothing of an ensemble (FedCVAE-Ens)."""
+"""A student that learns the labels of public samples and nothing from an ensemble (FedCVAE-Ens)."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ from fedstage.training.passes import Loss
 
 
 def targets(settings: object, teacher: torch.Tensor, members: torch.Tensor) -> torch.Tensor:
-    """Return the labels [n], which are the teacher."""
+    """Return the labels [n], given as `teacher`."""
     return teacher
 
 

@@ -1,7 +1,7 @@
 """Training of an aggregator over the cached logits of clients' models (FENS, Algorithm 2, phase 2).
 
-The models are frozen, so their logits of each sample are computed once and a step costs next to
-nothing. Each way to train is a module with the function `train`, found by the name of its settings.
+The models are frozen, so their logits of each sample are computed once and a step is cheap. Each
+way to train is a module with the function `train`, found by the name of its settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,19 @@ class Samples:
 
     logits: torch.Tensor  # [M, n, C], of the members' models
     labels: torch.Tensor  # int64 [n]
-    pixels: torch.Tensor | None = None  # normalised [n, channels, height, width], if the rule sees
+    pixels: torch.Tensor | None = None  # normalised [n, channels, height, width], if used
 
     def __len__(self) -> int:
         """Return n."""
         return len(self.labels)
 
     def at(self, index: torch.Tensor) -> "Samples":
-        """Return some of the samples."""
+        """Return the samples at `index`."""
         pixels = None if self.pixels is None else self.pixels[index]
         return Samples(self.logits[:, index], self.labels[index], pixels)
 
     def of_members(self, positions: torch.Tensor) -> "Samples":
-        """Return the samples as an ensemble of some of the members sees them."""
+        """Return the samples as seen by the members at `positions` only."""
         return Samples(self.logits[positions], self.labels, self.pixels)
 
 
@@ -48,14 +48,14 @@ class Task:
     samples: Mapping[int, Samples]  # by client, or the server's own under -1
     validation: Samples | None  # for early stopping
     seed: int
-    members: Sequence[int] = ()  # clients, in the order of the members
+    members: Sequence[int] = ()  # clients, in order of the members
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """What all participants of a round move where each has some of the members only."""
+    """What all participants of a round transfer where each has only some of the members."""
 
-    fetched: Mapping[int, int]  # by position of a member, how many have not had its model before
+    fetched: Mapping[int, int]  # by position of a member, how many participants lacked its model
     coordinates: int  # numbers that are sent, and sent back
 
 
@@ -68,7 +68,7 @@ class Round:
     loss: float | None  # mean over the participants' steps; None if the server does not learn it
     accuracy: float | None = None  # on the validation samples afterwards, in percent
     sampled: Sampled | None = None
-    # Bytes up and down of the mean participant with secure aggregation, but for the aggregator.
+    # Bytes up and down of the mean participant with secure aggregation, without the aggregator.
     messages: tuple[int, int] | None = None
 
 
@@ -76,7 +76,7 @@ class Round:
 class Trained:
     """An aggregator's parameters after the best round, that round's number, and all rounds.
 
-    `kept` are its parameters after some of the rounds, of which nothing is chosen.
+    `kept` are its parameters after some of the rounds; they play no part in the choice.
     """
 
     parameters: Weights
@@ -86,14 +86,14 @@ class Trained:
 
 
 class AggregatorTrainer(Protocol):
-    """The function of a module of this package."""
+    """The function that a module of this package defines."""
 
     def train(self, settings: Any, task: Task) -> Trained:
-        """Train lambda, until the last round or until early stopping ends it."""
+        """Train lambda until the last round or until early stopping."""
 
 
 def trainer(settings: AggregatorTraining) -> AggregatorTrainer:
-    """Return the module of a way to train."""
+    """Return the module that trains as these settings define."""
     return cast(AggregatorTrainer, implementation(settings))
 
 
@@ -105,7 +105,7 @@ def alone(settings: AggregatorTraining | None) -> bool:
 def gradient(
     combine: Combine, parameters: Weights, samples: Samples
 ) -> tuple[torch.Tensor, Weights]:
-    """Return the mean cross entropy of samples and its gradient by lambda."""
+    """Return the mean cross entropy of samples and its gradient with respect to lambda."""
     moving = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     loss = cross_entropy(combine(moving, samples.logits, samples.pixels), samples.labels)
     slopes = torch.autograd.grad(loss, list(moving.values()))

@@ -3,10 +3,9 @@
     client i    lambda_i <- lambda_t;   steps times   lambda_i <- lambda_i - eta_l g_i(lambda_i)
     server      Delta = sum_i p_i (lambda_i - lambda_t);   lambda_{t+1} by the server optimiser
 
-with p_i equal, or by the clients' samples; with secure aggregation the server gets the sum alone.
-Batches are drawn without replacement until a client's samples are used up, and go on from round to
-round. The loop of the paper's Algorithm 2 takes one step more than the K that it names; here it is
-K.
+with equal p_i, or p_i by the clients' samples. With secure aggregation the server gets only the
+sum. Batches are drawn without replacement until a client's samples are used up, and continue across
+rounds. The loop in the paper's Algorithm 2 takes one step more than K; here it takes K.
 """
 
 from collections.abc import Iterator
@@ -39,7 +38,7 @@ def train(settings: FederatedRounds, task: Task) -> Trained:
 def _rounds(
     settings: FederatedRounds, task: Task, messages: list[tuple[int, int]]
 ) -> Iterator[Progress]:
-    """Yield after each round; what secure aggregation sends in it is appended before."""
+    """Yield after each round; the bytes of secure aggregation are appended to `messages` before."""
     samples, clients = task.samples, sorted(task.samples)
     batches = {
         client: _batches(settings, len(samples[client]), client, task.seed) for client in clients
@@ -76,7 +75,7 @@ def local_steps(
     samples: Samples,
     batches: list[torch.Tensor],
 ) -> tuple[Weights, torch.Tensor]:
-    """Return a client's lambda after its steps, and their mean loss; batches are used up."""
+    """Return a client's lambda after its steps, and their mean loss; used batches are removed."""
     losses = []
     for _ in range(settings.steps):
         loss, slopes = gradient(combine, parameters, samples.at(batches.pop(0)))
@@ -89,7 +88,7 @@ def local_steps(
 
 
 def _batches(settings: FederatedRounds, samples: int, client: int, seed: int) -> list[torch.Tensor]:
-    """Return as many batches as a client can need, the next one first."""
+    """Return as many batches as a client can need, with the next one first."""
     generator = torch_generator(seed, "aggregator", client, "batches")
     steps = settings.rounds * settings.steps
     return public_batches(samples, settings.batch_size, steps, generator)

@@ -1,16 +1,16 @@
-"""FedBoost (Hamer, Mohri and Suresh 2020): weights of an ensemble, learnt with few members a round.
+"""FedBoost (Hamer, Mohri and Suresh 2020): ensemble weights, learnt with few members per round.
 
     client i    members k of S_i, each with probability g_k;   a~_k = a_k / g_k for k in S_i, else 0
                 L_i = -mean log sum_k a~_k p_k(y | x),   over all of its samples
     server      a_k <- a_k exp(-eta d_k) / Z,   d = sum_i q_i dL_i / da
 
-with q_i by the clients' samples. a~ is unbiased; the derivatives, of a logarithm, are not, and are
-large where all of S_i has little weight. With all members in every S_i this is exponentiated
-gradient. The paper draws members independently, so that their number varies and
-may be 0; here it is fixed, and they are drawn systematically, which has the same g. How g
-follows from a is open: equal, or in proportion to a, but no less than a share of what is equal,
-since a member of weight above 0 must have a chance. Its agnostic loss, of the worst mixture of
-clients, is not here.
+with q_i by the clients' samples. a~ is unbiased; the derivatives, since they are of a logarithm,
+are not, and are large where all members in S_i have little weight. With all members in every S_i
+this is exponentiated gradient. The paper draws members independently, so that their number varies
+and may be 0; here it is fixed, and they are drawn systematically, with the same g. The paper leaves
+open how g follows from a. Here it is equal, or proportional to a but no less than a share of the
+equal value, since each member with a weight above 0 must have a chance. The paper's agnostic loss,
+over the worst mixture of clients, is not implemented.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import MirrorDescent
 
 LOGARITHMS = (-700.0, 700.0)
-HALVINGS = 64  # of them, to the precision of float64
+HALVINGS = 64  # of the logarithms' interval, to the precision of float64
 
 
 def train(settings: MirrorDescent, task: Task) -> Trained:
@@ -41,7 +41,7 @@ def train(settings: MirrorDescent, task: Task) -> Trained:
 
 
 def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iterator[Progress]:
-    """Yield after each round; what its participants fetch is appended to `sampled` before."""
+    """Yield after each round; what participants fetched is appended to `sampled` before."""
     clients = sorted(task.samples)
     held = {client: {client} for client in clients}
     start = task.start["weights"]
@@ -74,7 +74,7 @@ def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iter
 
 
 def inclusion(settings: MirrorDescent, weights: torch.Tensor) -> torch.Tensor:
-    """Return g [M], float64, each at most 1 and in all `settings.predictors`."""
+    """Return g [M], float64, each at most 1, with the sum `settings.predictors`."""
     members = len(weights)
     count = settings.predictors or members
     equal = torch.full_like(weights, count / members)
@@ -91,12 +91,12 @@ def inclusion(settings: MirrorDescent, weights: torch.Tensor) -> torch.Tensor:
 def draw(chances: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return the positions that are drawn, each with its chance, by systematic sampling.
 
-    In a random order the chances lie side by side on a line, on which every whole number, moved by
-    one uniform number, draws the position that it falls on. The chances' sum is the number drawn.
+    The chances are laid end to end on a line in random order. Each whole number, shifted by one
+    uniform number, draws the position on which it falls. As many are drawn as the chances sum to.
     """
     order = torch.randperm(len(chances), generator=generator)
     ends = chances[order].cumsum(0)
-    ends[-1] = ends[-1].round()  # up to rounding it is whole
+    ends[-1] = ends[-1].round()  # a whole number up to rounding
     offset = torch.rand((), dtype=torch.float64, generator=generator)
     passed = (ends.clamp(max=float(ends[-1])) - offset).ceil()
     before = torch.cat([passed.new_zeros(1), passed[:-1]])
@@ -106,7 +106,7 @@ def draw(chances: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def _slope(
     log_weights: torch.Tensor, chances: torch.Tensor, drawn: torch.Tensor, samples: Samples
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a client's loss and its derivatives by a [M], 0 for members that it does not have."""
+    """Return a client's loss and its derivatives by a [M], 0 for members that it lacks."""
     drawn = drawn.to(log_weights.device)
     labels = samples.labels[None, :, None].expand(len(drawn), -1, 1)
     log_likelihoods = samples.logits[drawn].double().log_softmax(2).gather(2, labels).squeeze(2)
@@ -118,7 +118,7 @@ def _slope(
 
 
 def _fetch(task: Task, drawn: dict[int, torch.Tensor], held: dict[int, set[int]]) -> Sampled:
-    """Return what participants fetch, which they hold from then on."""
+    """Return what participants fetch, and add it to `held`."""
     fetched: dict[int, int] = {}
     for client, positions in drawn.items():
         for position in positions.tolist():

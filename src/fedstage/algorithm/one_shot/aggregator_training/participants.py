@@ -1,4 +1,4 @@
-"""Participants of a round of an aggregator's training."""
+"""The participants of a round in which an aggregator is trained."""
 
 from fedstage.randomness import numpy_generator
 from fedstage.settings.aggregators import FederatedRounds, MirrorDescent

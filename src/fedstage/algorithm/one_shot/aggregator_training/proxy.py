@@ -1,7 +1,7 @@
-"""A server that trains the aggregator alone, on a small labelled set of its own.
+"""A server that trains the aggregator alone, on its own small labelled set.
 
-No client takes part, so that only models travel. The set is `data.server_validation`: training
-samples of no client.
+No client takes part, so only models are sent. The set is `data.server_validation`: training samples
+that belong to no client.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The server's change of a round from masked changes: no participant's own leaves it."""
+"""The server's change in a round, from masked changes: no participant reveals its own change."""
 
 from collections.abc import Mapping
 
@@ -22,16 +22,16 @@ def secure_change(
     round_: int,
     seed: int,
 ) -> tuple[Weights, tuple[int, int]]:
-    """Return Delta in float64, and the bytes that the mean participant sends and receives.
+    """Return Delta in float64, and the mean bytes that a participant sends and receives.
 
-    These are in addition to the aggregator that it receives.
+    These bytes are in addition to the aggregator that it receives.
 
     Parameters
     ----------
     start : dict
         lambda_t.
     ended : mapping of int to pairs
-        lambda_i and the number of samples by participant, which the server does not get.
+        By participant, lambda_i and the number of samples, which the server does not get.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """The loop around an aggregator's training: losses, validation and early stopping.
 
-Validation never uses the test set: its samples are the clients', of role `validation`.
+Validation never uses the test set, only clients' samples with the role `validation`.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.weights import Weights
 
 PERCENT = 100.0
-KEPT_EVERY = 5  # rounds, after which FENS's released code scores the aggregator
+KEPT_EVERY = 5  # rounds between scores of the aggregator in FENS's released code
 
 #: After a round (or step): lambda, the number of participants and their mean loss.
 Progress = tuple[Weights, int, torch.Tensor]
@@ -25,13 +25,13 @@ def follow(
 ) -> Trained:
     """Train until the end, or until `patience` rounds after the best; keep the best aggregator.
 
-    Without early stopping nothing is measured, and the last aggregator is the best; with it, the
-    last possible round is measured in any case.
+    Without early stopping nothing is evaluated, and the last aggregator is the best. With it, the
+    last possible round is always evaluated.
 
     Raises
     ------
     FedstageError
-        If training diverges: names the first round or step with a loss that is not finite.
+        If training diverges; names the first round or step whose loss is not finite.
     """
     stopping, best, parameters, highest = settings.early_stopping, 0, task.start, -1.0
     present, losses, accuracies = [], [], []

@@ -1,10 +1,10 @@
-"""Features of all clients fused, and compared with mean prototypes (FAFI, Zeng et al., ICML 2025).
+"""Fused features of all clients, compared with mean prototypes (FAFI, Zeng et al., ICML 2025).
 
     f(x) = sum_i w_i f_i(x),     p_c = 1/M sum_i p_{i,c},     logits_c = < f(x) / |f(x)|, p_c >
 
-w_i is client i's share of the samples, or 1/M. The published weights follow how far a feature is
-from one of noise. The released code has them in a class that it does not use, and there as a mean
-over clients: a factor that all features share and that their length takes away again.
+w_i is client i's share of the samples, or 1/M. The published weights depend on how far a feature is
+from a feature of noise. The released code has them only in an unused class, as a mean over clients:
+a factor that all features share and that normalisation cancels.
 """
 
 import torch
@@ -31,7 +31,7 @@ def combine(
     logits: torch.Tensor,
     pixels: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Return logits [n, C] of outputs [M, n, C + d], of which the last are features."""
+    """Return logits [n, C] of outputs [M, n, C + d], of which the last d are features."""
     prototypes = parameters["prototypes"]
     features = logits[..., len(prototypes) :]
     fused = torch.einsum("m,mnd->nd", parameters["weights"], features)

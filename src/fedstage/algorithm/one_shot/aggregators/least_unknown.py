@@ -1,9 +1,9 @@
 """Votes of clients with an unknown class (FedOV, Diao et al. 2023): p(x)_c ~ sum_i q_i(x)_c, c < C.
 
-q_i = sigma(z_i) over the C classes and, last, the unknown one: a client to which a sample is
-unknown has little probability left for classes. The sum is over the m clients to which the sample
-is least unknown, by default all; of equals, the first. The released code prints the accuracy of
-every m on test samples, which leaves the choice of m open.
+q_i = sigma(z_i) over the C classes and, last, the unknown class: a client that does not recognise a
+sample assigns little probability to the other classes. The sum is over the m clients to which the
+sample is least unknown, by default all; ties go to the first. The released code prints the test
+accuracy for every m, which leaves the choice of m open.
 """
 
 import torch

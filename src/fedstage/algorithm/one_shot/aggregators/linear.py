@@ -1,7 +1,8 @@
-"""Linear: f(z) = sum_i w_i z_i, one trained scalar a client (FENS, Section 3.6).
+"""Linear: f(z) = sum_i w_i z_i, one trained scalar per client (FENS, Section 3.6).
 
-The paper leaves the start of w open: here it is 1/M, the plain average. The released code starts
-from 1, and adds to all classes a scalar that starts from 1 as well and changes no softmax.
+The paper does not specify the initial w: here it is 1/M, the plain average. The released code
+starts from 1, and adds a scalar to all classes, which also starts from 1 and does not change the
+softmax.
 """
 
 import torch

@@ -1,8 +1,9 @@
 """A small network on all logits: f(z) = W_2^T relu(W_1^T z), z = concat(z_1 ... z_M) (FENS, NN).
 
 W_1 is [MC, k] and W_2 [k, C]: 8,400 numbers for 20 clients, 10 classes and k = 40. The paper's
-equation has no biases; the released code has k and C of them. The paper leaves the start open: here
-weights and biases are drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as in PyTorch's linear layers.
+equation has no biases; the released code has k and C of them. The paper does not specify the
+initialisation: here weights and biases are drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as in
+PyTorch's linear layers.
 """
 
 from itertools import pairwise
@@ -16,7 +17,7 @@ from fedstage.weights import Weights
 
 
 def parameters(settings: Mlp, known: Knowledge, generator: torch.Generator) -> Weights:
-    """Return W_1 and W_2 as ``weight1`` and ``weight2``, by choice ``bias1`` and ``bias2``."""
+    """Return W_1 and W_2 as ``weight1`` and ``weight2``; optionally ``bias1`` and ``bias2``."""
     drawn: Weights = {}
     sizes = (known.members * known.classes, settings.hidden, known.classes)
     for layer, (inputs, outputs) in enumerate(pairwise(sizes), start=1):

@@ -1,9 +1,10 @@
 """Mixture of experts: f(z, x) = sum_i G(x)_i z_i(x); only the gate G is trained (FENS, B.4).
 
 The gate is a small network on the image: two blocks of convolution, ReLU and 2x2 max-pooling, two
-linear layers with ReLU, and one output per client. The paper gives no widths, and G(x) in
-[0, 1]^M: a softmax is the natural reading, and the released code's. Its widths are LeNet-5's
-(62,856 numbers for 20 clients and colour images of 32x32 pixels).
+linear layers with ReLU, and one output per client. The paper gives no widths, and only states that
+G(x) is in [0, 1]^M: a softmax is the natural reading, and the one of the released code. The
+released code's widths are as in LeNet-5 (62,856 numbers for 20 clients and colour images of 32x32
+pixels).
 """
 
 from math import prod, sqrt
@@ -18,12 +19,12 @@ from fedstage.weights import Weights
 
 
 def parameters(settings: Moe, known: Knowledge, generator: torch.Generator) -> Weights:
-    """Return the gate's weights, drawn like models' weights (`models.initialisation`).
+    """Return the gate's weights, drawn like the weights of models (`models.initialisation`).
 
     Raises
     ------
     FedstageError
-        If samples are no images, or the images are too small for two blocks.
+        If samples are not images, or the images are too small for two blocks.
     """
     first, second = settings.channels
     kernel = (settings.kernel, settings.kernel)

@@ -1,6 +1,6 @@
 """Per-class weights: f(z)_c = sum_i lambda_{i,c} z_{i,c} with free lambda (FENS, Table 8).
 
-The paper leaves the start open: here it is 1/M, the plain average.
+The paper does not specify the initial lambda: here it is 1/M, the plain average.
 """
 
 import torch

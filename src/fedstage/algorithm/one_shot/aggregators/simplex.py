@@ -1,7 +1,7 @@
 """A mixture of probabilities: p(x) = sum_k a_k sigma(z_k), with a in the simplex (FedBoost).
 
 Hamer, Mohri and Suresh 2020: predictors are fixed, and only a is learnt, by mirror descent
-(`aggregator_training.mirror_descent`). It starts from 1/M, which the paper leaves open.
+(`aggregator_training.mirror_descent`). It starts from 1/M; the paper does not specify the start.
 """
 
 import torch

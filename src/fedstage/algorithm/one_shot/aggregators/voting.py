@@ -2,15 +2,16 @@
 
     choose c maximising  sum_r B(c | r) p(r) prod_i P_i(v_i | r),     v_i = argmax_c z_{i,c}
 
-P_i(c | r) is how often model i votes for c where the truth is r. Each client counts all models'
-votes on its own samples; the server adds the counts, which is the sample-weighted combination, for
-the paper only says "aggregates". Products are sums of logarithms, so nothing underflows.
+P_i(c | r) is the rate at which model i votes for c where the truth is r. Each client counts all
+models' votes on its own samples. The server adds the counts, which is the sample-weighted
+combination; the paper only says "aggregates". Products are sums of logarithms, so nothing
+underflows.
 
-The paper leaves the probability of a vote open that was never counted. ``smoothed``: s more of each
-are counted. ``as_published``: it is 0 and excludes the class; for a class r without samples, all
-votes are equally probable. ``as_released``: the same, but for such a class only votes for classes
-with samples are equally probable, so that a vote for another excludes all. Where all classes are
-excluded, class 0 wins, as in the released code.
+The paper does not define the probability of a vote that was never counted. ``smoothed``: s is added
+to each count. ``as_published``: the probability is 0 and excludes the class; for a class r without
+samples, all votes are equally probable. ``as_released``: the same, but for such a class only votes
+for classes with samples are equally probable, so that any other vote excludes all classes without
+samples. Where all classes are excluded, class 0 wins, as in the released code.
 """
 
 import torch
@@ -20,17 +21,17 @@ from fedstage.errors import FedstageError
 from fedstage.settings.aggregators import Voting
 from fedstage.weights import Weights
 
-#: The least logarithm of a decision's benefit, relative to the best: less is as good as 0.
+#: The least logarithm of a decision's benefit, relative to the best; less counts as 0.
 FLOOR = -100.0
 
 
 def parameters(settings: Voting, known: Knowledge, generator: torch.Generator) -> Weights:
-    """Return log P [M, C, C], vote by truth, and log p [C].
+    """Return log P [M, C, C], votes by truths, and log p [C].
 
     Raises
     ------
     FedstageError
-        If the prior or the benefit is for another number of classes than the data's.
+        If the prior or the benefit is for a different number of classes than the data's.
     """
     assert known.votes is not None, "`fitting` counts them for this rule"
     classes = known.classes

@@ -2,8 +2,8 @@
 
     f(z)_c = sum_i lambda_{i,c} z_{i,c},     lambda_{i,c} = n_i^c / sum_j n_j^c
 
-n_i^c are the samples of class c that client i trains on. For a class that no client has, that is
-0/0, which the papers leave open: the mean over clients, or 0.
+n_i^c is the number of samples of class c on which client i trains. For a class that no client has,
+lambda is 0/0, which the papers leave open: here it is 1/M (the mean over clients) or 0.
 """
 
 import torch

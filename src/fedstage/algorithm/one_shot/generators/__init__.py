@@ -1,6 +1,6 @@
-"""Generators of labelled images, which take the place of public data.
+"""Generators of labelled images, which replace public data.
 
-A generator that clients train is a module of the two functions of `ClientGenerator`, found by the
+A generator that clients train is a module with the two functions of `ClientGenerator`, found by the
 name of its settings. All draws come from the generators of `fedstage.randomness`.
 """
 
@@ -24,7 +24,7 @@ class Images:
     Attributes
     ----------
     pixels : torch.Tensor
-        uint8 [n, C, H, W], as images of a data set are.
+        uint8 [n, C, H, W], like the images of a data set.
     labels : torch.Tensor
         int64 [n].
     """
@@ -34,7 +34,7 @@ class Images:
 
 
 class ClientGenerator(Protocol):
-    """The functions of a module of generators that clients train."""
+    """The functions of a module whose generator clients train."""
 
     def train(
         self,
@@ -45,7 +45,7 @@ class ClientGenerator(Protocol):
         key: tuple[Key, ...],
         numerics: Numerics,
     ) -> tuple[Weights, float]:
-        """Return what the server needs of a generator of a client's images, and its mean loss.
+        """Return the weights of a client's generator that the server needs, and its mean loss.
 
         `images` are uint8 [n, C, H, W]. Raises FedstageError if training diverges.
         """
@@ -75,8 +75,8 @@ def of_clients(settings: ImageGenerator) -> ClientGenerator:
 def shares(samples: list[int], images: int) -> list[int]:
     """Divide a number of images over clients in proportion to their samples.
 
-    Shares are rounded down, and the rest goes, one each, to the clients that lose most; of equals
-    to the first.
+    Shares are rounded down, and the remaining images go, one each, to the clients that lost most by
+    rounding; ties go to the first.
     """
     every = sum(samples)
     whole = [images * own // every for own in samples]
@@ -88,7 +88,7 @@ def shares(samples: list[int], images: int) -> list[int]:
 
 
 def draw_labels(counts: torch.Tensor, images: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw labels int64 [images] from a client's distribution, its label counts [C]."""
+    """Draw labels int64 [images] from a client's distribution, given by its label counts [C]."""
     if not images:
         return torch.empty(0, dtype=torch.int64)
     return torch.multinomial(counts.double(), images, replacement=True, generator=generator)

@@ -1,13 +1,13 @@
-"""Images that a server generates against an ensemble, and the student that learns from them.
+"""Images that a server generates against an ensemble, and a student that learns from them.
 
 With the teacher z(x) = sum_i w_i f_i(x) of the clients' models, each epoch
 
-1. generates a batch: a generator with new weights and its z, for random labels y, take `steps`
-   steps of Adam on the method's loss L_G; of all batches on the way the one of least loss is kept;
-2. moves the weights w on the pool of all batches before, if the method does;
-3. adds the batch to the pool, in 8 bits, and teaches the student by a pass over it, with `server`.
+1. generates a batch: a generator with new weights and its z, for random labels y, takes `steps`
+   steps of Adam on the method's loss L_G; the batch with the lowest loss on the way is kept;
+2. moves the weights w on the pool of all earlier batches, if the method does;
+3. adds the batch to the pool, in 8 bits, and trains the student for one pass over it, by `server`.
 
-DENSE and Co-Boosting are a `Method` each: what they minimise, how they change samples and weights.
+DENSE and Co-Boosting are one `Method` each: its loss, and how it changes samples and weights.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def synthesise(
     Raises
     ------
     FedstageError
-        If the student, or a generator at each of its steps, diverges.
+        If the student diverges, or a generator does at all of its steps.
     """
     epochs = server.epochs
     assert epochs is not None, "checked by OneShotRecipe"
@@ -107,7 +107,7 @@ def _joined(pool: Images, made: Images) -> Images:
 def _learner(
     method: Method, world: World, server: Server, epochs: int, key: tuple[Key, ...]
 ) -> Callable[[Images, Tensor, int], list[Tensor]]:
-    """Return a pass of the student over the pool, which goes on from the optimiser's state.
+    """Return a function that trains the student for a pass, from the optimiser's last state.
 
     The rate follows the schedule from epoch to epoch.
     """

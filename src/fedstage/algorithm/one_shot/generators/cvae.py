@@ -2,10 +2,10 @@
 
     L = rec(x, x^) + beta KL( N(mu, s^2) || N(0, I) )
 
-The encoder q(z | x) does not see the label, the decoder p(x | z, y) does. rec is the binary cross
-entropy of grey pixels, or the squared error of the sigmoids of coloured ones, both summed over an
-image, and KL is summed over latent dimensions; both are means over a batch. The decoder travels.
-Images are generated from z ~ N(0, I), cut off, with running statistics.
+The encoder q(z | x) does not see the label, but the decoder p(x | z, y) does. rec is the binary
+cross entropy of grey pixels, or the squared error of the sigmoids of coloured pixels, summed over
+an image. KL is summed over latent dimensions; both are means over a batch. The decoder is sent to
+the server. Images are generated from truncated z ~ N(0, I), with running statistics.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from fedstage.training.loop import train as run
 from fedstage.training.passes import ModelLoss, arrange, compute
 from fedstage.weights import Weights
 
-BATCH = 1000  # images that are decoded at a time
+BATCH = 1000  # images decoded at a time
 
 
 def train(
@@ -44,7 +44,7 @@ def train(
     Raises
     ------
     FedstageError
-        If training diverges, or there is a single image, which has no batch statistics.
+        If training diverges, or if there is a single image, which has no batch statistics.
     """
     if len(images) == 1:
         raise FedstageError("generator = cvae: 1 training sample: must be at least 2")
@@ -78,7 +78,7 @@ def train(
 
 
 def objective(settings: Cvae, generator: torch.Generator, numerics: Numerics) -> ModelLoss:
-    """Return the loss of an autoencoder for pixels in [0, 1] and labels; each call draws noise."""
+    """Return an autoencoder's loss for pixels in [0, 1] and labels; each call draws noise."""
 
     def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         noise = torch.randn(len(pixels), settings.latent, generator=generator)
@@ -119,7 +119,7 @@ def sample(
 
 
 def draw_noise(settings: Cvae, count: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw z [count, latent], normal and cut off at +-`truncation`."""
+    """Draw z [count, latent] from a standard normal distribution cut off at +-`truncation`."""
     cut = settings.truncation
     latent = torch.empty(count, settings.latent)
     return nn.init.trunc_normal_(latent, 0.0, 1.0, -cut, cut, generator=generator)
@@ -148,6 +148,6 @@ def size_of(info: Mapping[str, Any]) -> tuple[tuple[int, ...], int]:
 
 
 def _unit(info: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the mean and deviation with which normalised pixels are in [0, 1]."""
+    """Return the mean and deviation that leave normalised pixels in [0, 1]."""
     channels = info["shape"][0]
     return {"mean": [0.0] * channels, "std": [1.0] * channels}

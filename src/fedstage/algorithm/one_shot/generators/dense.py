@@ -3,8 +3,7 @@
     L_G = CE(z, y) + lambda_1 L_BN - lambda_2 mean [argmax student != argmax z] KL(z -> student)
 
 L_BN is the mean over clients (as released: the sum) of the sum over layers of || mean - running
-mean || + || variance - running variance ||. The teacher is the mean of the clients' logits, and
-stays it.
+mean || + || variance - running variance ||. The teacher is always the mean of the clients' logits.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
     L = rec( sigmoid(p_i(z, y)), p(z, y) )      z, y and i drawn as for the clients' images
 
-rec is the same as for the clients' autoencoders (`cvae`). The decoder's images have labels that are
+rec is the same as for the clients' autoencoders (`cvae`). The labels of the decoder's images are
 equally frequent.
 """
 
@@ -40,9 +40,9 @@ def distil(
     key: tuple[Key, ...],
     device: torch.device,
 ) -> Weights:
-    """Return the decoder that learns from the `decoders` of clients, by client.
+    """Return a decoder trained on the outputs of the clients' `decoders`.
 
-    `counts` [classes] of each give its number of images, and their labels' frequencies.
+    Each client's `counts` [classes] give its number of images and the frequencies of their labels.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def distil(
 
 
 class Taught(NamedTuple):
-    """What decoders draw: pixels in [0, 1], [n, C, H, W], of z [n, latent] and labels [n]."""
+    """What decoders generate: pixels in [0, 1], [n, C, H, W], of z [n, latent] and labels [n]."""
 
     pixels: Tensor
     latent: Tensor
@@ -97,6 +97,6 @@ def _learn(
 
 
 def even_labels(counts: Sequence[Tensor], images: int, generator: torch.Generator) -> Tensor:
-    """Draw labels int64 [images], of classes that a client has, equally frequent."""
+    """Draw labels int64 [images], with equal frequencies of the classes that any client has."""
     held = torch.stack(list(counts)).sum(0) > 0
     return draw_labels(held, images, generator)

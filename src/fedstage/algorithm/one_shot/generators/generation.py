@@ -21,7 +21,7 @@ from fedstage.training.passes import forward
 def generate(
     settings: Adversarial, method: Method, world: World, weights: Tensor, key: tuple[Key, ...]
 ) -> Images:
-    """Return the batch of the lowest loss, of a generator with new weights and its z.
+    """Return the batch with the lowest loss of a generator, trained from new weights with its z.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def _seen(method: Method, world: World, weights: Tensor, pixels: Tensor, labels:
 
 @contextmanager
 def watched(models: Sequence[nn.Module]) -> Iterator[list[list[Tensor]]]:
-    """Collect, by model and norm, || mean - running mean || + || variance - running variance ||."""
+    """Collect by model and layer || mean - running mean || + || variance - running variance ||."""
     found: list[list[Tensor]] = [[] for _ in models]
     handles = [
         norm.register_forward_pre_hook(_collecting(own))

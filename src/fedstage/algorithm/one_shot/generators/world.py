@@ -1,4 +1,4 @@
-"""A server that generates images: models of clients, a student, and a method."""
+"""What a server generates images with: clients' models, a student, and a method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Made:
     labels : Tensor
         int64 [b].
     statistics : Tensor
-        [m] by client, the distance of batch statistics from the running ones; empty if nothing asks
-        for them.
+        [m], for each client the distance of batch statistics from the running ones; empty if
+        unused.
     """
 
     teacher: Tensor
@@ -34,7 +34,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Method:
-    """What distinguishes a method.
+    """What distinguishes a method from others.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ class Method:
     perturbed : callable, optional
         Changes normalised images, given the teacher and a generator, before they teach.
     moved : callable, optional
-        Returns weights [m] after one batch of the pool: of these, logits [m, b, classes], labels
-        and the epoch, from 0.
+        Returns weights [m] after one batch of the pool, from the weights before, logits [m, b,
+        classes], labels and the epoch, counted from 0.
     """
 
     loss: Callable[[Made], Tensor]
@@ -57,7 +57,7 @@ class Method:
 
 @dataclass(frozen=True)
 class World:
-    """What stays the same over all epochs: frozen models of clients, and how to compute."""
+    """What stays the same over all epochs: clients' frozen models, and how to compute."""
 
     teachers: Sequence[nn.Module]
     student: nn.Module

@@ -1,4 +1,4 @@
-"""Sources of outliers: samples that belong to no class, made from a batch of a client's own.
+"""Sources of outliers: samples that belong to no class, made from a batch of a client's samples.
 
 A source is a module with the function `make`, found by the name of its settings, which takes what
 `outliers` takes.
@@ -15,7 +15,7 @@ def outliers(
 ) -> torch.Tensor:
     """Return as many outliers as there are samples [b, ...], of their shape, on their device.
 
-    Samples are as models take them; the generator is on the CPU.
+    Samples are normalised model inputs; the generator is on the CPU.
     """
     made: torch.Tensor = implementation(settings).make(settings, samples, generator)
     return made

@@ -1,10 +1,11 @@
-"""Outliers that are destroyed images ("data destruction", FedOV, Diao et al. 2023, Section 3.2).
+"""Outliers made by destroying images ("data destruction", FedOV, Diao et al. 2023, Section 3.2).
 
-Each image is changed in one of five ways, drawn for each: cropped to less than a third and
-enlarged, blurred, a third to a half of it erased, a half put in the place of another, or two blocks
-of it turned. Chances and ranges are from the released code, in which the last two ways count
-double; torchvision's transforms are written out. Chosen here: what is erased becomes 0 of the
-standardised image, its mean, and an erased part that would be longer than the image ends with it.
+Each image is changed in one of five ways, drawn per image. It is cropped to less than a third and
+enlarged, or blurred; a third to a half of it is erased; one half is copied over another; or two
+blocks are turned. Probabilities and ranges are from the released code, in which the last two ways
+count double; torchvision's transforms are reimplemented. Two choices are made here: erased pixels
+become 0 of the standardised image, its mean, and an erased part that is longer than the image is
+cut off.
 """
 
 import math
@@ -18,7 +19,7 @@ from fedstage.settings.unknown import Corruptions
 
 CROP = (0.1, 0.33), (3 / 4, 4 / 3)  # area, width by height
 ERASED = (0.33, 0.5), (0.3, 3.3)
-SIGMA = (10.0, 100.0)  # of the blur: within its few pixels nearly constant
+SIGMA = (10.0, 100.0)  # of the blur, whose weights are nearly constant over its few pixels
 LONG, SHORT = (3, 5, 7, 9), (1, 3, 5)  # sides of the blur
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ Corrupt = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
 def make(settings: Corruptions, samples: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return a corrupted image of each of [b, C, H, W]."""
+    """Return a corrupted version of each of the images [b, C, H, W]."""
     return torch.stack([_choice(WAYS, generator)(image, generator) for image in samples])
 
 
@@ -57,10 +58,10 @@ def erase(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def cut(image: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return an image with a half of it over another, or with its halves exchanged."""
+    """Return an image with one half copied over another, or with its halves exchanged."""
     axis = 1 + _below(2, generator)
     half = image.shape[axis] // 2
-    least = (half + 1) // 2  # so far apart, in pixels, are the half and its new place
+    least = (half + 1) // 2  # distance in pixels between the half and its new place
     if half < 2 or _below(3, generator) == 0:
         return image.roll(half, axis)
     apart = least + _below(half - least, generator)
@@ -91,7 +92,7 @@ def _rectangle(
     ratio: tuple[float, float],
     generator: torch.Generator,
 ) -> tuple[int, int, int, int]:
-    """Return top, left, height and width of a part with a share of the area, within an image."""
+    """Return top, left, height and width of a part of an image, with a share of its area."""
     _, rows, columns = image.shape
     pixels = _between(*area, generator) * rows * columns
     wide = math.exp(_between(math.log(ratio[0]), math.log(ratio[1]), generator))

@@ -1,4 +1,4 @@
-"""Outliers that are noise: standard normal numbers, which is what standardised samples vary by."""
+"""Outliers that are standard normal noise, with the variance of standardised samples."""
 
 import torch
 

@@ -1,7 +1,7 @@
 """Selections: which clients' models a one-shot ensemble has (Guha et al. 2019).
 
 A selection is a module with the function `choose`, found by the name of its settings. It depends on
-trained models, so that the aggregator's job chooses.
+trained models, so the choice is made in the aggregator's job.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ Counts = Mapping[int, Mapping[int, int]]
 class Candidates:
     """Clients that may be chosen, and what they report.
 
-    `samples` are how many each has trained on. `accuracies`, from 0 to 1, are of each client's
-    model on its own validation samples; clients without such samples have none.
+    `samples` is each client's number of training samples. `accuracies`, from 0 to 1, are measured
+    for each client's model on its own validation samples; clients without such samples have none.
     """
 
     clients: list[int]
@@ -61,7 +61,7 @@ def chosen_members(
     Raises
     ------
     FedstageError
-        If no client has what the selection demands.
+        If no client meets the selection's requirements.
     """
     everyone = members(recipe)
     if recipe.members is None:

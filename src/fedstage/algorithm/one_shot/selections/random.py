@@ -1,7 +1,7 @@
-"""k clients, uniformly.
+"""k clients, chosen uniformly at random.
 
-All clients of the seed have one random order, of which the first k are chosen. So a larger k adds
-members, and a client that is forgotten is replaced by one other.
+The seed gives all clients one random order, whose first k are chosen. A larger k therefore only
+adds members, and a forgotten client is replaced by one other client.
 """
 
 import torch
@@ -13,6 +13,6 @@ from fedstage.settings.selections import RandomMembers
 def choose(
     settings: RandomMembers, candidates: Candidates, generator: torch.Generator
 ) -> list[int]:
-    """Return the first clients of the order."""
+    """Return the first clients of the random order."""
     order = torch.rand(max(candidates.clients) + 1, dtype=torch.float64, generator=generator)
     return sorted(candidates.clients, key=lambda client: float(order[client]))[: settings.count]

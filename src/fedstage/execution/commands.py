@@ -1,7 +1,7 @@
 """Commands that are not stages: about what is available, what was made, and what runs.
 
-One file because all their options stand in `COMMANDS`. The imports of a command are made only when
-it runs.
+One file because all their options are in `COMMANDS`. The imports of a command are made only when it
+runs.
 """
 
 import argparse

@@ -48,7 +48,7 @@ def _lives_at(place: str, owner: str) -> bool:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of where the package is, and of its source and that of plugins on disk.
+    """Return a digest of the package's place, and of its source and the plugins' source on disk.
 
     The place counts because one of two equal copies may be edited while a pool of it still exists.
     """

@@ -26,7 +26,7 @@ Row = dict[str, str]
 
 
 def list_missing(arguments: Sequence[str]) -> str:
-    """Return the missing files, a line each; say on standard error what makes them again."""
+    """Return the missing files, a line each; print on standard error how to make them again."""
     files = missing(arguments)
     print(describe(files, arguments), file=sys.stderr)
     return "\n".join(files)

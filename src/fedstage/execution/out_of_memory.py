@@ -54,7 +54,7 @@ def _on_gpu(stage: str, recipe: Path | None, participants: list[int] | None) -> 
 
 
 def _shares(stage: str, participants: list[int] | None) -> list[str]:
-    """Return the settings by which several clients or jobs share the GPU now."""
+    """Return the settings that make several clients or jobs share the GPU now."""
     names = ["workers_per_gpu"]
     if STAGES[stage].several and (participants is None or len(participants) > 1):
         names.insert(0, "clients_per_gpu")

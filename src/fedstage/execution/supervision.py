@@ -50,7 +50,7 @@ class Worker:
 
 @dataclass
 class Pool:
-    """The state of a pool: its settings, its workers, the jobs that wait and those that arrive."""
+    """The state of a pool: its settings, its workers, and the waiting and arriving jobs."""
 
     path: Path
     listener: socket.socket

@@ -1,4 +1,4 @@
-"""Experiments of config.yaml and of files, merged with those that they extend (`like`)."""
+"""Experiments of config.yaml and of files, merged with the ones that they extend (`like`)."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -20,8 +20,8 @@ KEY = "clients"
 def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     """Return settings with the number of `clients`, if the partition is natural and none is given.
 
-    `folder` is the data folder, by default that of the environment. If the files are missing, the
-    number is taken from the data set as it was made, if its results are here.
+    `folder` is the data folder, by default the environment's. If the files are missing, the number
+    is taken from the data set as it was made, if its results are here.
 
     Raises
     ------

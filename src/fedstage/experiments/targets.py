@@ -34,7 +34,7 @@ REPORTED: dict[Result, tuple[str, ...]] = {
 
 
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
-    """Return the runs that a command line is about, and those that share rounds with them.
+    """Return the runs that a command line is about, and runs that share rounds with them.
 
     A command line is about the configured targets, and about runs whose experiment and scale, or
     recipe's id, it contains. All runs that share rounds determine how these are cut into segments

@@ -1,8 +1,8 @@
 """Traces, in the files of a recipe, of a client that an aggregator has forgotten.
 
-A natural client is a person or an institution: every recipe on the same data set may have used its
-samples, whatever the seed, and held-out samples and the server's may be among them. A client of
-another partition is only a share of samples that this partition, of one seed, has dealt out.
+A natural client is a person or an institution. Every recipe on the same data set, with any seed,
+may have used its samples, also as held-out samples or as the server's. A client of another
+partition is only a share of samples that this partition, of one seed, has dealt out.
 """
 
 from collections.abc import Iterator

@@ -76,7 +76,7 @@ def _teaches(run: Laid, key: str) -> bool:
 
 
 def _runs(sources: Sources, name: str, experiment: Experiment, scale: str | None) -> list[Laid]:
-    """Return the settings of an experiment's runs, and of those that are `like` it.
+    """Return the settings of the runs of an experiment, and of experiments that are `like` it.
 
     The list is empty if an heir is broken. Settings that are varied have a text as their value.
     """

@@ -71,7 +71,7 @@ def _used(library: Methods, experiment: Experiment) -> set[str]:
 
 
 def _behind(names: Iterable[str], layers: Sequence[Methods]) -> set[str]:
-    """Return methods of these names, and those that they are like or start from, in any layer."""
+    """Return methods of these names, and methods that they are like or start from, in any layer."""
     found: set[str] = set()
     left = list(names)
     while left:

@@ -98,10 +98,9 @@ def public_id(recipe: Recipe | OneShotRecipe) -> str:
 def samples_file(recipe: AnyRecipe, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
-    `samples` is a part of the clients' data set, a role among its training samples
-    (``validation``, ``aggregator``), or all of these (``train``), the server's ``core``,
-    ``FOLDER.NAME`` of generated images, or the id of another data set, whose training samples are
-    meant.
+    `samples` is a part of the clients' data set, a role among its training samples (``validation``,
+    ``aggregator``), or all of these (``train``). It may also be the server's ``core``,
+    ``FOLDER.NAME`` of generated images, or the id of another data set, for its training samples.
     """
     if samples in _PARTS:
         return data_file(recipe.data, samples)

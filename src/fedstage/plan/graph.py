@@ -2,7 +2,7 @@
 
 A `Stage` declares once which files it makes, from which files and settings. The rest follows:
 
-- A file *reaches* the settings that its stage reads and those that its inputs reach.
+- A file *reaches* the settings that its stage reads and the settings that its inputs reach.
 - Its *owner* is the run's configuration restricted to these settings, and its folder is named after
   the owner. So runs that differ in nothing that reaches a file share the file.
 - Edges are the inputs; the job behind a path is found in an index of all files that were named.
@@ -82,7 +82,7 @@ class Command:
     outputs : mapping of str to str
         Names of the files that it makes, by option; the first is the main one.
     given : tuple of str
-        Options that name files which it reads.
+        Options that name its input files.
     calls : tuple of str
         The stages that it runs, whose files carry its fingerprint.
     on_device : callable
@@ -110,7 +110,7 @@ class Command:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that name the files which it reads."""
+        """The options that name its input files."""
         return self.given
 
 
@@ -134,7 +134,7 @@ class Stage(Command):
     temporary : tuple of str
         Outputs that are deleted when no job reads them any more, except in rounds to continue from.
     secret : tuple of str
-        Outputs that must not live on: they are deleted in all rounds when no job reads them any
+        Outputs that must not be kept: they are deleted in all rounds when no job reads them any
         more.
     alike : callable
         Maps a configuration and place to a place whose job reads the same files.
@@ -143,7 +143,7 @@ class Stage(Command):
     takes : tuple of str
         The values of the place that the function needs, by default all.
     checks : tuple of str
-        Params of the rule that the stage takes as options, for what it checks.
+        Params of the rule that the stage takes as options, for its checks.
     """
 
     folder: Folder
@@ -166,7 +166,7 @@ class Stage(Command):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that name the files which it reads, from the class of its inputs."""
+        """The options that name its input files, from the class of its inputs."""
         returned: Any = self.inputs.__annotations__["return"]
         names = (option.name for option in fields(get_origin(returned)))
         return (*(["recipe"] if self.folder.recipe else []), *names)

@@ -82,7 +82,7 @@ class ShareInputs(Inputs[P]):
 
 
 class MaskedInputInputs(Inputs[P]):
-    """What a participant masks, and by which keys."""
+    """What a participant masks, and the keys for it."""
 
     info: P
     own_update: P

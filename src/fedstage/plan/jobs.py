@@ -98,7 +98,7 @@ def of_rounds(job: graph.Job) -> tuple[graph.Job, ...]:
 
 
 def members(job: Job) -> int:
-    """Return how many models a job computes logits of: those that it reads, or draws."""
+    """Return how many models a job computes logits of: the models that it reads, or draws."""
     assert job.node is not None, "jobs of the graph have one"
     drawn = parse_sampled(job.node.at["members"])
     return drawn.samples if drawn else len(list(of_rounds(job.node)))

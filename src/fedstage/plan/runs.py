@@ -33,7 +33,7 @@ class Run:
         return [*self.compared, *(run for run in self.candidates if run not in self.compared)]
 
     def trained(self) -> list["Run"]:
-        """Return the runs whose recipes are trained: those that are evaluated, and their starts."""
+        """Return the runs whose recipes are trained: the evaluated runs, and their starts."""
         return [part for run in self.evaluated() for part in run.chain()]
 
     def chain(self) -> list["Run"]:

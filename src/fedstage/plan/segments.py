@@ -44,7 +44,7 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The name of the rule, without that of the recipe."""
+        """The name of the rule, without the name of the recipe."""
         groups = "_".join(map(str, self.groups))
         return f"segment_{self.first:04d}_{self.last:04d}_groups_{groups}"
 
@@ -85,7 +85,7 @@ class LogitsSegment:
 
     @property
     def name(self) -> str:
-        """The name of the rule, without that of the recipe."""
+        """The name of the rule, without the name of the recipe."""
         span = f"{self.rounds[0]:04d}_{self.rounds[-1]:04d}_group_{self.group}"
         return f"logits_{span}_{self.members}_{self.images}"
 

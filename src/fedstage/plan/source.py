@@ -93,7 +93,7 @@ def source_of(
     """Return the fingerprint that the rule of a stage carries for a recipe or other settings.
 
     The rounds of a recipe may be made by jobs of single stages or by segments, and a run may be
-    continued the other way, so all their rules carry the fingerprint of the segment. This hardly
+    continued the other way. So all their rules carry the fingerprint of the segment. This hardly
     causes more reruns: files of a distilled recipe depend on a student, and in other recipes only
     the first updates do not depend on an aggregation.
 

@@ -72,7 +72,7 @@ def with_images(
 ) -> Interval:
     """Return the interval of a mean over seeds and test images together.
 
-    The seeds share one test set, so its variance does not shrink with their number: the squared
+    The seeds share one test set, so its variance does not shrink with their number. The squared
     standard error is s^2 / n + variance, with s the deviation over n seeds (which contains the
     interaction of seeds and images), and Satterthwaite's degrees of freedom.
 

@@ -51,8 +51,8 @@ def guarantee(run: ExperimentRun) -> dict[str, float]:
 def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
     """Return epsilon of all global models of `rounds` rounds, for a client.
 
-    Each round releases the sums of all groups. A client is in one group, so all sums together
-    change by as much as a single one.
+    Each round releases the sums of all groups. A client is in one group, so it changes all sums
+    together by no more than a single one.
     """
     taking_part, clients = recipe.participants, recipe.clients
     delta = delta_of(how, clients)

@@ -1,8 +1,8 @@
 """The runs file: everything that is known about an experiment at a scale before training.
 
-The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it:
-the axes of the table, and for each run its recipes, the files of its metrics and partition, and the
-published numbers of its cell.
+The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it. It
+has the axes of the table, and for each run its recipes, the files of its metrics and partition, and
+the published numbers of its cell.
 """
 
 from pathlib import Path

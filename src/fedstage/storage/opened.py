@@ -37,7 +37,7 @@ def open_all(paths: Sequence[str | Path]) -> list[tuple[Deferred, dict[str, Any]
 
 
 def open_tensors(path: str | Path, kept: int = KEPT) -> tuple[Deferred, dict[str, Any]]:
-    """Return the tensors of a file, each of which is read when it is taken, and the metadata.
+    """Return the tensors of a file, which are read one by one when taken, and the metadata.
 
     The smallest tensors, up to `kept` bytes in total, are read at once. For small models these are
     all tensors, so their files are opened only once.

@@ -127,7 +127,7 @@ def content_digest(path: Path) -> str | None:
     """Return 16 hexadecimal digits of a file's SHA-256; None if there is no file.
 
     For a safetensors file, which may be large, this is the SHA-256 in its own metadata, which every
-    stage verifies when it reads the file; a file without one is digested as a whole.
+    stage verifies when it reads the file. Files without one are digested as a whole.
     """
     if not path.is_file():
         return None

@@ -72,7 +72,7 @@ def why(path: Path, folder: Path | None = None) -> str:
 def fingerprint_now(root: Path, job: Mapping[str, Any]) -> str:
     """Return the fingerprint that a job's rule would carry now; FedstageError if unknown.
 
-    `job` is a record below a working folder, of which the stage, options and recipe are read.
+    `job` is a record below a working folder; only its stage, options and recipe are read.
     """
     stage, options = job["stage"], job["options"]
     if stage not in STAGES:

@@ -4,9 +4,9 @@ Lan and DeMets (1983), with the spending function of O'Brien and Fleming's type,
 alpha(t) = 4 - 4 Phi(z_{alpha/4} / sqrt(t)) at the share t of the last look's seeds. Probabilities
 follow from recursive integration (Armitage, McPherson and Rowe 1969).
 
-A bound b of a normal statistic is converted to its p-level, 2 - 2 Phi(b), and the p-value of the
-t-test at that look is compared with it, which keeps the error approximately (Jennison and Turnbull
-2000, Section 3.8). The share t assumes that information grows with the number of seeds.
+A bound b of a normal statistic is converted to its p-level, 2 - 2 Phi(b). Comparing the p-value of
+the t-test at that look with this level keeps the error approximately (Jennison and Turnbull 2000,
+Section 3.8). The share t assumes that information grows with the number of seeds.
 """
 
 from collections.abc import Sequence

@@ -108,7 +108,7 @@ def settings_digest(run: ExperimentRun) -> str:
 
 
 def settings_of_run(run: ExperimentRun) -> list[Any]:
-    """Return the settings of each candidate of a run, without those that equal defaults or seeds.
+    """Return the settings of each candidate of a run, without defaults and seeds.
 
     The settings of a run that starts from another one include the other's.
     """

@@ -1,4 +1,4 @@
-"""Samples and their tables as stages read them: a role, a client, or a public data set."""
+"""Reading samples and their tables in stages: for a role, a client, or a public data set."""
 
 from collections.abc import Mapping
 from functools import lru_cache

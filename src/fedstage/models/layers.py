@@ -11,8 +11,8 @@ def normalise(norm: Norm, channels: int) -> nn.Module:
     """Return a normalisation layer for feature maps [n, channels, H, W].
 
     ``batch`` is batch normalisation (Ioffe and Szegedy 2015), ``group`` group normalisation (Wu and
-    He 2018), whose output does not depend on the batch and which has no running statistics to
-    average over clients, ``none`` the identity.
+    He 2018), and ``none`` the identity. The output of group normalisation does not depend on the
+    batch, and it has no running statistics to average over clients.
     """
     if norm == "batch":
         return nn.BatchNorm2d(channels)

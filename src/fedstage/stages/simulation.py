@@ -48,9 +48,9 @@ JOBS_SCHEMA = pa.schema(
 def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: list[Path]) -> None:
     """Simulate the rounds of each run on a server and clients that are not always available.
 
-    The table has seconds per round and idle times for each combination of its axes, `jobs` the
-    start and end of every job as Parquet, and `figure` the first rounds of the first seed's runs.
-    The figure has a path for each format, and one for its caption.
+    The table has seconds per round and idle times for each combination of its axes. `jobs` has the
+    start and end of every job as Parquet. `figure` shows the first rounds of the first seed's runs,
+    and has a path for each format, and one for its caption.
     """
     experiment = read_runs_file(runs)
     settings = experiment.simulation

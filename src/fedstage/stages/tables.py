@@ -29,10 +29,10 @@ def tables(
 ) -> None:
     """Write the table of the last evaluated round of each run, averaged over seeds.
 
-    It has the published numbers and the differences too, if the experiment has a counterpart.
-    `csv` and `parquet` have exact numbers, one row per combination of the row and column axes;
-    the others are for people: rounded, column axes as columns, with a legend. Where updates were
-    dropped, both say how many.
+    It has the published numbers and the differences too, if the experiment has a counterpart. `csv`
+    and `parquet` have exact numbers, one row per combination of the row and column axes; the others
+    are for people: rounded, column axes as columns, with a legend. Where updates were dropped, both
+    give their number.
     """
     experiment, frame = read_scores(runs, scores)
     metric = experiment.metric

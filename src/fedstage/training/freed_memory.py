@@ -1,10 +1,10 @@
 """Memory that tensors have freed: kept during a job, given back after it.
 
 By default glibc returns large blocks to the system as soon as they are free, and a training step
-allocates the same blocks again: thousands of page faults per step, a fifth of the time of a
-ResNet-20 in bf16. However, a free block is not reused for a tensor of exactly its size, because
-tensors are aligned; code that has freed a whole model therefore gives its memory back. Other C
-libraries have neither function, so nothing is done.
+allocates the same blocks again. That causes thousands of page faults per step, a fifth of the time
+of a ResNet-20 in bf16. However, a free block is not reused for a tensor of exactly its size,
+because tensors are aligned; code that has freed a whole model therefore gives its memory back.
+Other C libraries have neither function, so nothing is done.
 """
 
 import ctypes

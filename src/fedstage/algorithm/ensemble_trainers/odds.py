@@ -3,9 +3,9 @@
     a_k(x) = n_k o_k(x) / sum_l n_l o_l(x),     o_k(x) = D_k(x) / (1 - D_k(x))
 
 Client k has trained D_k to tell its images from the images of a generator that all clients have.
-The optimal D_k is p_k / (p_k + p_g), so that o_k is in proportion to the density p_k of its images,
-regardless of the generator's p_g, and a_k(x) is the share of client k in the mixture of all data at
-x. n_k is client k's number of training samples, and sums are over the round's participants.
+The optimal D_k is p_k / (p_k + p_g), so that o_k is proportional to the density p_k of its images,
+regardless of the generator's p_g. Hence a_k(x) is the share of client k in the mixture of all data
+at x. Here n_k is client k's number of training samples, and sums are over the round's participants.
 """
 
 from collections.abc import Sequence

@@ -13,8 +13,8 @@ One file per round and group, with tensors named after the weights (NAME):
 
 Entries that have not been set yet are missing; c, c_i and residuals then count as zero. Where all
 global models share control variates, a group's file holds what its own participants have added to
-them, and the variates are the sums over all groups' files: each group can write its part without
-the other groups.
+them, and the variates are the sums over all groups' files. Each group can thus write its part
+without the others.
 """
 
 from collections.abc import Iterable, Sequence

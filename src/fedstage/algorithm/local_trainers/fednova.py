@@ -5,8 +5,8 @@ weights that sum to ||a_i||_1. The server takes the mean of the changes per unit
 
     w <- w_start + tau_eff sum_i p_i (w_i - w_start) / ||a_i||_1    tau_eff = sum_i p_i ||a_i||_1
 
-so that the fixed point belongs to the weighted loss, however many steps each client takes. A client
-sends its mass in addition to its weights. Where all masses are equal, this is FedAvg.
+so that the fixed point is the one of the weighted loss, however many steps each client takes. A
+client sends its mass in addition to its weights. Where all masses are equal, this is FedAvg.
 
 The global momentum of the released code is the server optimiser ``momentum`` with a rate of 1.
 """

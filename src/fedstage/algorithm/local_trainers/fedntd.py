@@ -1,7 +1,7 @@
 """FedNTD (Lee et al. 2022): a client keeps the global model's predictions for the wrong classes.
 
-For a sample with label y, let p be the trained model's softmax at temperature tau over the classes
-c != y only, and q that of the global model that the round starts from (section 4):
+For a sample with label y, p and q are softmaxes at temperature tau over the classes c != y only: p
+of the model in training, q of the global model that the round starts from (section 4).
 
     L_ntd = KL( q, p )                              gradient only through p
     L     = CE + beta tau^2 mean L_ntd

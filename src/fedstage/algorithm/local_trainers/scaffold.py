@@ -14,10 +14,11 @@ its c_i unchanged. Clients that are bound to a different architecture than the g
 the N: their variates stay 0.
 
 Each global model has its own set of variates (`control` = ``per_model``), as if each group were a
-separate run, or all share one (``shared``): a client's c_i is then from its last round, regardless
-of which model it trained. FedEED and FedSDD leave this open. `exchange.round_state` describes the
-files. The server's variate c moves in `next_state`, with secure aggregation in `server_state`; its
-step w <- w_start + eta_g mean(w_end - w_start) is part of `aggregation`.
+separate run, or all share one (``shared``). In the latter case a client's c_i is from its last
+round, regardless of which model it trained. FedEED and FedSDD leave this open.
+`exchange.round_state` describes the files. The server's variate c moves in `next_state`, with
+secure aggregation in `server_state`; its step w <- w_start + eta_g mean(w_end - w_start) is part of
+`aggregation`.
 """
 
 from collections.abc import Sequence

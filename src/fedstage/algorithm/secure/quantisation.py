@@ -3,7 +3,7 @@
     q(x) = round at random of (clip(x, -c, c) + c) / h,   h = 2c / (2^bits - 1)
 
 is rounded down or up at random so that its expectation is x. A sum of n integers stays below 2^32
-if n (2^bits - 1) < 2^32, which the settings check; the sum of the changes is then h sum q - n c,
+if n (2^bits - 1) < 2^32, which the settings check. The sum of the changes is then h sum q - n c,
 and differs from the sum of the clipped changes by at most n h.
 """
 

@@ -4,10 +4,10 @@
     v <- the optimiser's own rule, of v and Delta^2
     x <- x + eta m / (sqrt(v) + epsilon)          or eta m / sqrt(v + epsilon)
 
-elementwise, from m = 0. v starts at 0 (``zero``), as in FLamby's code and in FENS's, whose first
-v = (1 - beta2) Delta^2 is the same; or at epsilon^2, the least that the paper allows. The paper has
-no bias correction; with it m and v are divided by 1 - beta1^t and 1 - beta2^t in step t (Kingma and
-Ba 2015). An element that no participant has ever moved stays where it is.
+elementwise, from m = 0. v starts at 0 (``zero``), as in FLamby's code and in FENS's, whose first v
+= (1 - beta2) Delta^2 is the same. Alternatively it starts at epsilon^2, the least that the paper
+allows. The paper has no bias correction; with it m and v are divided by 1 - beta1^t and 1 - beta2^t
+in step t (Kingma and Ba 2015). An element that no participant has ever moved stays where it is.
 """
 
 from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 The ensemble consists of these models, the clients' models and their average, all with equal
 weights. Only parameters are drawn. The running statistics of batch normalisation, which the paper
-does not mention, are not, since a variance must not become negative: a model drawn from a Gaussian
-has the averaged model's, and one drawn from a Dirichlet distribution combines the clients'
+does not mention, are not, since a variance must not become negative. A model drawn from a Gaussian
+has the averaged model's statistics; one drawn from a Dirichlet distribution combines the clients'
 statistics as it combines their parameters.
 """
 

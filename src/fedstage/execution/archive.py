@@ -1,4 +1,4 @@
-"""``fedstage archive``: results without tensors, which go on in another folder."""
+"""``fedstage archive``: results without tensors, to continue in another folder."""
 
 import io
 import json
@@ -22,8 +22,8 @@ _TENSORS = ".safetensors"
 def archive(output: Path) -> str:
     """Write an archive of the working folder's results; return a line about it.
 
-    It has all files below `results` but tensors, with their times, and what Snakemake has noted of
-    them. Unpacked in another folder, finished runs are not trained again.
+    The archive has all files below `results` except tensors, with their times, and Snakemake's
+    notes on them. When it is unpacked in another folder, finished runs are not trained again.
 
     Raises
     ------
@@ -60,9 +60,10 @@ def _files() -> Iterator[str]:
 
 
 def _notes() -> Iterator[tuple[str, str]]:
-    """Yield the files of Snakemake's notes, and the file that each is about.
+    """Yield the files with Snakemake's notes, and the file that each note is about.
 
-    The name is that file's in Base64; one that is too long is divided into folders (``@...``).
+    A note is named after its file in Base64; a name that is too long is split into folders
+    (``@...``).
     """
     for path in sorted(_NOTES.rglob("*")):
         if path.is_file():

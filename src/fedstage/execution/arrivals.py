@@ -1,4 +1,4 @@
-"""Requests that arrive at a pool: read as their bytes come, so that no client holds up others."""
+"""Requests that arrive at a pool, read as their bytes come, so that no client holds up others."""
 
 import array
 import os
@@ -18,7 +18,7 @@ _BLOCK = 2**16
 
 @dataclass
 class Arrival:
-    """A client whose request has not come whole."""
+    """A client whose request is still incomplete."""
 
     client: socket.socket
     since: float = field(default_factory=time.monotonic)
@@ -32,12 +32,12 @@ class Arrival:
 
 
 def read_request(arrival: Arrival) -> Request | None:
-    """Read what has come; return the request once it is whole.
+    """Read the bytes that have arrived; return the request once it is complete.
 
     Raises
     ------
     ValueError
-        If it is malformed or too long, has more or fewer files, or the client has gone.
+        If the request is malformed or too long, or has more or fewer files, or the client has gone.
     OSError
         If the connection is broken.
     """
@@ -56,7 +56,7 @@ def read_request(arrival: Arrival) -> Request | None:
 
 
 def _missing(arrival: Arrival) -> int:
-    """Return how many bytes are to come as far as is known, at first the bytes of the length."""
+    """Return how many bytes are known to be missing, at first the bytes of the length."""
     if len(arrival.data) < LENGTH:
         return LENGTH - len(arrival.data)
     length = int.from_bytes(arrival.data[:LENGTH], "little")
@@ -82,5 +82,5 @@ def drop(arrival: Arrival) -> None:
 def close_files(files: Iterable[int]) -> None:
     """Close a client's standard output and error."""
     for file in files:
-        with suppress(OSError):  # as a file of a network's disk that is full reports it
+        with suppress(OSError):  # a file on a network disk may report here that it is full
             os.close(file)

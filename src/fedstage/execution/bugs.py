@@ -1,4 +1,4 @@
-"""One line for an error that no code expects: where it is from, and its first line."""
+"""One line for an unexpected error: where it is from, and its first line."""
 
 import traceback
 from pathlib import Path

@@ -1,8 +1,8 @@
 """The command line: ``fedstage STAGE --input ... --output ...``.
 
 A subcommand's options follow from the signature of the function of the same name, so that a stage
-is described once. A `FedstageError`, or a file that cannot be opened, ends in one line, shown and
-logged; of any other error the log has the traceback as well.
+is described once. A `FedstageError`, or a file that cannot be opened, ends in one line, which is
+shown and logged; for any other error the log has the traceback as well.
 """
 
 import argparse
@@ -39,8 +39,8 @@ from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
     """Run one command; return 0, 1 after an error, or 2 if there is none of this name.
 
-    `argv` are by default the arguments of this process. `started` is the start of the command on
-    the clock of `time.perf_counter`, by default the start of this process.
+    `argv` defaults to the arguments of this process. `started` is the start of the command on the
+    clock of `time.perf_counter`, by default the start of this process.
     """
     if argv is None:
         return _at_terminal()
@@ -57,9 +57,9 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
 def _at_terminal() -> int:
     """Run the command of this process's arguments; return its exit code.
 
-    Names and texts are UTF-8, also where the locale is none. Output may be closed, or be a pipe
-    whose reader has seen enough, after which the code is 128 + SIGPIPE, as in other programs;
-    after Ctrl-C it is 128 + SIGINT.
+    Names and texts are UTF-8, even without a locale. If output is closed, or is a pipe whose reader
+    has ended, the exit code is 128 + SIGPIPE, as in other programs; after Ctrl-C it is 128 +
+    SIGINT.
     """
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])
@@ -79,7 +79,7 @@ def _at_terminal() -> int:
 
 
 def _ready(stream: TextIO | None) -> TextIO:
-    """Return a stream that can be written to, and that no letter stops."""
+    """Return a stream that can be written to, and that accepts any character."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
     if isinstance(stream, TextIOWrapper):
@@ -123,7 +123,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
 
 
 def _tell(log: Path | None, message: str, details: str = "") -> None:
-    """Print the message of a job that fails, and write it into its log with what else is known."""
+    """Print the message of a job that fails, and write it into its log with the details."""
     sys.stderr.write(message)
     if log is not None:
         with suppress(FedstageError):  # the disk may be full
@@ -131,7 +131,7 @@ def _tell(log: Path | None, message: str, details: str = "") -> None:
 
 
 def check_source(name: str, options: Mapping[str, Any], source: str | None, started: float) -> None:
-    """Raise FedstageError if this process has imported other source than was planned."""
+    """Raise FedstageError if this process has imported source other than the planned one."""
 
     def now() -> str:
         from fedstage.plan.source import read_again
@@ -162,7 +162,7 @@ def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _seconds_of(parts: Seconds | None) -> Mapping[str, Any]:
-    """Return the part of a record about jobs that are done in one."""
+    """Return the part of a record about several jobs that are done in one."""
     return {PARTS: {file: round(seconds, 3) for file, seconds in parts.items()}} if parts else {}
 
 

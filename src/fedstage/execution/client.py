@@ -1,4 +1,4 @@
-"""Hand a stage command to a warm worker, or run it in this process where there is none.
+"""Hand a stage command to a warm worker, or run it in this process if there is none.
 
 This file is run by itself, as ``python -S -E client.py STAGE ...``: it imports nothing of the
 package and little of the standard library, because every job pays for its start.
@@ -32,8 +32,8 @@ BACKLOG = 128  # clients that wait while a pool imports what stages need
 LISTENER = 3  # the number of the file with which a pool is started
 CREDENTIALS = 12  # struct ucred: pid, uid, gid
 LONGEST = 107  # bytes of a socket's path
-PYTHON = (sys.executable, "-X", "utf8", "-m")  # whatever the locale: names may have any letters
-NAMES = 10  # folders that are tried, where other users have taken the first names
+PYTHON = (sys.executable, "-X", "utf8", "-m")  # in any locale, since names may have any letters
+NAMES = 10  # folders that are tried if other users have taken the first names
 
 
 def main(arguments: list[str]) -> int:
@@ -135,7 +135,7 @@ def receive_exactly(connection: socket.socket, count: int) -> bytes | None:
 
 
 def connect(path: str) -> socket.socket:
-    """Return a connection to the pool at `path`; the client with the lock starts a missing pool."""
+    """Return a connection to the pool at `path`; a missing pool is started by one locked client."""
     if connection := try_connect(path):
         return connection
     with open(path + ".lock", "w") as lock:
@@ -171,7 +171,7 @@ def peer_uid(connection: socket.socket) -> int:
 def start_pool(path: str) -> None:
     """Start a pool in a session of its own, so that Ctrl-C reaches clients only.
 
-    It gets a socket that listens already, so that clients may connect before it has started.
+    The pool gets a socket that already listens, so clients may connect before it has started.
     """
     log = os.open(path + ".log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     listener = listen(path)
@@ -184,7 +184,7 @@ def start_pool(path: str) -> None:
         os.setsid()
         if os.fork() == 0:  # no process waits for the pool
             become_pool(path, listener, log)
-    finally:  # whatever goes wrong, this is not another client
+    finally:  # after any error, since this is not another client
         os._exit(1)
 
 
@@ -232,8 +232,8 @@ def is_warm() -> bool:
 def socket_path() -> str:
     """Return where the pool of this owner listens, in a folder that only this user can enter.
 
-    That is in XDG_RUNTIME_DIR, TMPDIR or /tmp, the first in which a folder can be made and whose
-    path is not too long for a socket. All clients of an environment come to the same.
+    The folder is in XDG_RUNTIME_DIR, TMPDIR or /tmp: the first in which it can be made and whose
+    path is not too long for a socket. All clients of an environment find the same folder.
     """
     owner = os.environ["FEDSTAGE_OWNER"].replace("/", "_")
     bases = [os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"), "/tmp"]
@@ -253,7 +253,7 @@ def socket_path() -> str:
 
 
 def make_folder(folder: str) -> bool:
-    """Make a folder, unless there is something of its name; return whether there is."""
+    """Make a folder, unless something has its name; return whether something has it now."""
     try:
         os.mkdir(folder, 0o700)
     except OSError:
@@ -262,7 +262,7 @@ def make_folder(folder: str) -> bool:
 
 
 def is_own(folder: str) -> bool:
-    """Whether a folder belongs to this user, not to another who was here first."""
+    """Whether a folder belongs to this user, not to another one who made it first."""
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False

@@ -1,7 +1,7 @@
-"""Commands that are no stages: about what there is, what was made, and what runs.
+"""Commands that are not stages: about what is available, what was made, and what runs.
 
-One file because all their options stand in `COMMANDS`. What a command needs is imported by that
-command only.
+One file because all their options are in `COMMANDS`. The imports of a command are made only when it
+runs.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.stages import STAGES
 from fedstage.storage.project_plugins import load_project_plugins
 
-#: What `fedstage list` lists.
+#: The lists of `fedstage list`.
 KINDS = (
     "methods",
     "models",
@@ -33,7 +33,7 @@ KINDS = (
     "experiments",
     "runs",
 )
-#: What `fedstage export` writes for.
+#: The programs that `fedstage export` writes for.
 PROGRAMS = ("tensorboard", "mlflow")
 
 #: The name of an option, and its arguments for argparse.
@@ -41,11 +41,11 @@ Option = tuple[str, dict[str, Any]]
 
 
 class Command(NamedTuple):
-    """A command: what it does, what it is called with, its options, and what returns its answer.
+    """A command: its description, its usage, its options, and the function that returns its answer.
 
     `answer` is a function of the options, or the name of one, which is then imported. Without
-    `options` all arguments are snakemake's: it gets them as a list, `arguments`. `with_plugins`:
-    whether it reads settings, some of which plugins may define.
+    `options`, all arguments are snakemake's, and `answer` gets them as a list, `arguments`.
+    `with_plugins` is whether the command reads settings, which plugins may define.
     """
 
     about: str
@@ -93,7 +93,7 @@ def _parse(name: str, command: Command, arguments: Sequence[str]) -> dict[str, A
 
 
 def describe_commands() -> list[str]:
-    """Return how each command is called and what it does, a line each."""
+    """Return a line for each command: its usage, and what it does."""
     return [
         f"fedstage {name} {command.usage}: {command.about}" for name, command in COMMANDS.items()
     ]

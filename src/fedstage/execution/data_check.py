@@ -23,7 +23,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 
 def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
-    """Return what is in a folder of data, or in each data set of an experiment.
+    """Return a description of a folder of data, or of each data set of an experiment.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     Raises
     ------
     FedstageError
-        If one cannot be used, with the first fault.
+        If one of them cannot be used; the message has the first fault.
     """
     lines = []
     place = Path(named)
@@ -68,7 +68,7 @@ def _given(settings: str) -> dict[str, Any]:
 
 
 def _is_known(named: str, config: Path, workflow: Path) -> bool:
-    """Whether an experiment has this name; FedstageError if one has nearly this name."""
+    """Whether an experiment has this name; FedstageError if one has a similar name."""
     checked = validate(Config, load_yaml(config), str(config))
     known, name = experiment_names(checked, workflow), split_target(named)[0]
     if name not in known and (hint := suggest(name, known)):

@@ -7,15 +7,15 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import TextIO
 
-_END = "\0"  # ends the last line before `restore`, and stands in no other
-_LAST = 60.0  # seconds at most until that line is read, on a machine that does much else
+_END = "\0"  # ends the last line before `restore`, and is in no other
+_LAST = 60.0  # seconds at most until that line is read, on a busy machine
 
 
 class Diverted:
     """File 2, until `restore`: each line that is written there goes to a function, in a thread.
 
-    Jobs inherit file 2, so that what they print does not fall into a line that is being redrawn.
-    `original` is where file 2 led before.
+    Jobs inherit file 2, so their output does not fall into a line that is being redrawn. `original`
+    is where file 2 led before.
 
     Raises
     ------
@@ -34,7 +34,7 @@ class Diverted:
         Thread(target=_read, args=(source, take, self._read_all), daemon=True).start()
 
     def restore(self) -> None:
-        """Let file 2 lead where it led, after the lines that are still on their way."""
+        """Restore file 2, after the lines that are still on their way."""
         with suppress(OSError, ValueError):
             sys.stderr.flush()
         with suppress(OSError):

@@ -25,10 +25,10 @@ def prepare(environment: MutableMapping[str, str], commands: Path, execution: Ex
     environment["FEDSTAGE_PYTHON"] = sys.executable
     environment["FEDSTAGE_CLIENT"] = str(Path(fedstage.__file__).parent / "execution" / "client.py")
     environment["FEDSTAGE_SOURCE"] = fingerprint()
-    # Else Ctrl-C, which a terminal sends to all, would end jobs of a run that goes on.
+    # Otherwise Ctrl-C, which a terminal sends to all, would end jobs of a run that continues.
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     environment["FEDSTAGE_IGNORES_CTRL_C"] = "1" if ignored else "0"
-    if "SLURM_JOB_ID" in environment:  # the folder is the login node's: this one may not have it
+    if "SLURM_JOB_ID" in environment:  # the folder is on the login node, perhaps not on this one
         environment.pop("XDG_RUNTIME_DIR", None)
     job = environment.get("SLURM_JOB_ID")  # all processes of a SLURM job end with it
     place = socket.gethostname() + (f"-job{job}" if job else "")
@@ -48,9 +48,9 @@ def _lives_at(place: str, owner: str) -> bool:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of where the package is, and of its source and that of plugins on disk.
+    """Return a digest of the package's place, and of its source and the plugins' source on disk.
 
-    Of two equal copies one may be edited later, while a pool of it is still there.
+    The place counts because one of two equal copies may be edited while a pool of it still exists.
     """
     package = Path(__file__).parent.parent
     digest = hashlib.sha256(str(package).encode() + b"\0")

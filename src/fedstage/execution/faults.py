@@ -11,12 +11,12 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 
-#: The line of a run that Ctrl-C or SIGTERM has ended.
+#: The line that ends a run after Ctrl-C or SIGTERM.
 INTERRUPTED = "fedstage: interrupted; the same command goes on"
 
 _FAULT = re.compile(r"fedstage \w+: ")
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
-#: In what faults of one cause differ: the job, and the recipes of other seeds.
+#: The parts in which faults of one cause differ: the job, and the seed of the recipe.
 _OF_THE_JOB = re.compile(r"(client|participant|round|group|step)[ _]\d+|(seed)[ =]?\d+(-\w+)?")
 _MOST = 5
 _NO_MESSAGE = "no error message was recorded; see the output above"
@@ -25,7 +25,7 @@ _NO_MESSAGE = "no error message was recorded; see the output above"
 def explained(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a function returns, or end the process with the one line of its error.
 
-    An exception of Snakemake's would stand between its place in the Snakefile and the way there.
+    Otherwise Snakemake would print the exception between its place in the Snakefile and the stack.
     """
     try:
         return function(*arguments)
@@ -44,7 +44,7 @@ def expect_interrupts() -> None:
 def explain_interrupt(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print one line in place of the traceback of Ctrl-C; in the place of `sys.excepthook`."""
+    """Print one line instead of the traceback of Ctrl-C; replaces `sys.excepthook`."""
     if issubclass(kind, KeyboardInterrupt):
         print(INTERRUPTED, file=sys.stderr)
     else:
@@ -59,16 +59,16 @@ def count_failed(failed: Iterable[tuple[str, Path | None]], since: float) -> int
 def faults(
     failed: Iterable[tuple[str, Path | None]], since: float, interrupted: bool = False
 ) -> list[str]:
-    """Return each cause of failed jobs: the rule and the log of a job, its fault, how many jobs.
+    """Return, for each cause of failure, the rule, log and fault of a job, and the number of jobs.
 
     Parameters
     ----------
     failed : iterable of (str, Path or None)
         The rule and the log of each job.
     since : float
-        When the run began; a log that is older tells of another run.
+        When the run began; an older log belongs to another run.
     interrupted : bool
-        Whether the run was, which ends jobs without a message: they are no faults.
+        Whether the run was interrupted, which ends jobs without a message: these are no faults.
     """
     told: dict[str, list[tuple[str, str]]] = {}
     for rule, log in sorted(failed, key=str):
@@ -76,7 +76,7 @@ def faults(
         if fault or not interrupted:
             text = fault or _NO_MESSAGE
             told.setdefault(_cause(text), []).append((text, f"{rule} failed: {log or 'no log'}"))
-    # An error is the last line; of several, the one of most jobs.
+    # An error is the last line; if there are several, the one of the most jobs.
     groups = sorted(told.values(), key=lambda jobs: (jobs[0][0] == _NO_MESSAGE, -len(jobs), jobs))
     lines = [line for jobs in reversed(groups[:_MOST]) for line in _summary(jobs)]
     rest = len(groups) - _MOST
@@ -85,18 +85,18 @@ def faults(
 
 
 def _cause(fault: str) -> str:
-    """Return a fault without what only tells one job from another."""
+    """Return a fault without the parts that only distinguish one job from another."""
     return _OF_THE_JOB.sub(r"\1", fault)
 
 
 def _summary(jobs: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Return two lines on jobs that failed for one cause, of the first of them."""
+    """Return two lines on jobs that failed for one cause, about the first of them."""
     fault, where = jobs[0]
     return where, f"{fault} ({len(jobs)} jobs)" if len(jobs) > 1 else fault
 
 
 def _fault(log: Path | None, since: float) -> str | None:
-    """Return the fault that a job has written into its log; one ended from outside has none."""
+    """Return the fault in the log of a job, None for a job that was ended from outside."""
     if log is None or not log.is_file() or log.stat().st_mtime < since:
         return None
     text = log.read_text(errors="replace")

@@ -27,12 +27,12 @@ Traces = Sequence[Mapping[str, Any]]
 
 
 def forget(target: str, config: Path, workflow: Path, delete: bool) -> str:
-    """Return what is deleted, or would be; after deleting, look whether anything is left.
+    """Return what is deleted, or would be; after deleting, check whether anything is left.
 
     Raises
     ------
     FedstageError
-        If no run of the target forgets a client, or something is left.
+        If no run of the target forgets a client, or if something is left.
     """
     place = split_target(target)
     catalogue = _catalogue_of(place[0], config, workflow)
@@ -60,7 +60,7 @@ def _delete(
     records: Records,
     clients: Sequence[int],
 ) -> str:
-    """Delete files, look whether anything is left, write the report, and return the message."""
+    """Delete files, check whether anything is left, write the report, and return the message."""
     before: dict[str, Any] = {"clients": clients, "removed": [], "logs": [], "left": {}}
     if report.exists():
         before = load_json(report)
@@ -71,8 +71,8 @@ def _delete(
         {"file": path, "contains": contains, "digest": digests.get(path)}
         for path, contains in {**found, **swept}.items()
     ]
-    # With what was removed before: by these digests copies are found, now and later. They are
-    # written first, because a command that is killed may have deleted the records.
+    # Includes what was removed before: by these digests copies are found, now and later. They are
+    # written first, because a killed command may have deleted the records.
     known = [*(row for row in before["removed"] if row not in removed), *removed]
     content = before | {"clients": clients, "removed": known}
     if removed or not report.exists():
@@ -111,8 +111,8 @@ def with_traces(
 ) -> dict[str, str]:
     """Return the files that the traces name, and those made from them, with what they contain.
 
-    They may have been deleted already, as by a command that was killed; a file that was never there
-    is in no record.
+    They may have been deleted already, for instance by a command that was killed. A file that never
+    existed is in no record.
     """
     known = {*_files(root), *(path for job in records.values() for path in by_path(job["outputs"]))}
     named = _named(known, traces)
@@ -137,8 +137,8 @@ def _named(files: Iterable[str], traces: Traces) -> dict[str, str]:
 def delete_files(root: Path, found: Mapping[str, str], records: Records) -> list[str]:
     """Delete files, then the logs and records of the jobs that made them; return these.
 
-    The record of a job that has also made other files stays with these. Links that lead to nothing
-    any more, and logs of failed jobs, which have no record, go too.
+    The record of a job that has also made other files stays with these. Broken links, and logs of
+    failed jobs, which have no record, are deleted as well.
     """
     for path in found:
         (root / path).unlink(missing_ok=True)
@@ -184,10 +184,10 @@ def _remove_empty(root: Path, folder: Path) -> None:
 def _failed_logs(
     root: Path, found: Collection[str], folders: Iterable[Path], records: Records
 ) -> list[Path]:
-    """Return the logs without a record with the path of a deleted file, or of a folder.
+    """Return the logs without a record that have the path of a deleted file, or of a folder.
 
-    A log has the path of a file that its job makes, or of a folder above, below the name of the
-    stage, and of a recipe below that of the recipe's kind.
+    The path of a log is the name of the stage, for a recipe followed by the recipe's kind, and then
+    the path of a file that its job makes, or of a folder above.
     """
     known = {_log_of(record) for record in records}
     files = {Path(*Path(path).with_suffix("").parts[2:]) for path in found}
@@ -216,8 +216,8 @@ def _of_deleted_recipe(job: Mapping[str, Any], found: Mapping[str, str]) -> bool
 class Rest:
     """What is still there after deleting."""
 
-    left: dict[str, str] = field(default_factory=dict)  # that should not be, with the reason
-    closed: list[str] = field(default_factory=list)  # that no copy could be found in
+    left: dict[str, str] = field(default_factory=dict)  # files that should be gone, with the reason
+    closed: list[str] = field(default_factory=list)  # files in which copies cannot be detected
 
 
 def what_is_left(
@@ -227,11 +227,12 @@ def what_is_left(
     digests: Collection[str],
     clients: Sequence[int],
 ) -> Rest:
-    """Return what should not be there any more, by all that is known of `deleted` files.
+    """Return what should not be there any more, according to all records of `deleted` files.
 
-    Files and records are read again: a file is left if a trace names it, if by the record of its
-    job it was made from what was deleted, if it is written under such a name, or if it has the
-    content of what was deleted, whatever its name, and no other job has made it, as a copy has.
+    Files and records are read again. A file is left if a trace names it, if according to the record
+    of its job it was made from deleted files, or if it is being written under such a name. A copy
+    is left, too: a file under any name that has the content of a deleted one and that no other job
+    has made.
     """
     records = stored_records(root)
     made = {path for job in records.values() for path in by_path(job["outputs"])}
@@ -256,7 +257,7 @@ def what_is_left(
 
 
 def _digests(root: Path, found: Mapping[str, str], records: Records) -> dict[str, str | None]:
-    """Return the digest of each file, by its record if it is not there any more."""
+    """Return the digest of each file, from its record if the file is gone."""
     recorded = {
         path: digest for job in records.values() for path, digest in by_path(job["outputs"]).items()
     }

@@ -32,7 +32,7 @@ CPU = Place(None, "")
 
 
 def places(device: str, gpus: Sequence[str]) -> list[Place]:
-    """Return where a job with this `numerics.device` may run.
+    """Return the places where a job with this `numerics.device` may run.
 
     A worker sees its own GPU only, which is then number 0. A job that names a number sees all GPUs,
     so that the number means the same as without a pool; the stage refuses one that does not exist.
@@ -61,7 +61,7 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     stage = STAGES.get(arguments[0]) if arguments else None
     if recipe is None or stage is None or stage.on_device is never:
         return "cpu"
-    if not (folder / recipe).is_file():  # a pipe would be waited for
+    if not (folder / recipe).is_file():  # reading a pipe would block
         return "cpu"
     from fedstage.settings.numerics import Numerics  # slow to import: the pool listens before that
     from fedstage.storage.yaml_files import load_yaml

@@ -1,9 +1,10 @@
 """Whether the source that a process has imported is the one that its jobs were planned with.
 
-The plan passes on the last change of any file of the package or of a plugin, as the file system
-dates it. A module whose file has not changed since is what was planned. Of one that has, an edit
-may have been imported and reverted: it must not have changed since the import began, and the
-fingerprint of the job's source, computed from the files, must be the plan's.
+The plan passes on the time of the last change of any file of the package or of a plugin, as the
+file system dates it. A module whose file has not changed since then is what was planned. If its
+file has changed, an edit may have been imported and reverted. Then the file must not have changed
+since the import began, and the fingerprint of the job's source, computed from the files, must be
+the plan's.
 """
 
 import os
@@ -16,9 +17,9 @@ from fedstage.settings.registry import PLUGINS
 
 #: The variable with the last change at the time of the plan, in ns.
 PLANNED = "FEDSTAGE_PLANNED"
-_TICK_NS = 20_000_000  # file systems date changes by a clock that may be so much behind
+_TICK_NS = 20_000_000  # file systems date changes by a clock that may be this far behind
 
-#: Modules that have been looked at; those that had changed, with the time before their import.
+#: Modules that have been checked; modules that had changed, with the time before their import.
 _SEEN: set[str] = set()
 _CHANGED: dict[str, int] = {}
 
@@ -29,7 +30,7 @@ def last_change(files: Iterable[Path]) -> int:
 
 
 def look_at_imports(since_ns: int) -> None:
-    """Look at the modules that were imported after `since_ns`, on the clock of `time.time_ns`."""
+    """Check the modules that were imported after `since_ns`, on the clock of `time.time_ns`."""
     planned = int(os.environ.get(PLANNED) or 0)
     if not planned:
         return
@@ -43,7 +44,7 @@ def look_at_imports(since_ns: int) -> None:
 
 
 def check_imports(planned: str | None, now: Callable[[], str]) -> None:
-    """Raise FedstageError unless what was imported is what the plan's fingerprint is of.
+    """Raise FedstageError unless the imported source has the plan's fingerprint.
 
     `now` computes the fingerprint from the files.
     """
@@ -58,7 +59,7 @@ def check_imports(planned: str | None, now: Callable[[], str]) -> None:
 
 
 def _changed_at(name: str) -> int:
-    """Return when a module's file last changed, in ns; one that is gone changes now."""
+    """Return when a module's file last changed, in ns; for a missing file, the present time."""
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
         return 0

@@ -1,6 +1,6 @@
-"""The three internals of Snakemake that are replaced, all of its scheduler, and why.
+"""The three internals of Snakemake's scheduler that are replaced, and why.
 
-What an option can do stands in `workflow/profiles/default`, what a plugin can do in `terminal_log`.
+What an option can do is in `workflow/profiles/default`, and what a plugin can do in `terminal_log`.
 `tests/unit/execution/test_internals.py` fails when Snakemake changes what is relied upon here.
 """
 
@@ -15,10 +15,10 @@ _OF_DATA = {"dataset", "partition", "core"}
 
 
 def lift_rate_limit(scheduler: Any) -> None:
-    """Drop the limit of 100 jobs a second that Snakemake has by default, not one of a user.
+    """Drop Snakemake's default limit of 100 jobs per second, but not a limit set by the user.
 
-    With any limit, each look at the waiting jobs brings about another one when its timespan is
-    over: after n jobs these are n a second. No option means that there is no limit.
+    With any limit, each look at the waiting jobs causes another one at the end of its timespan:
+    after n jobs there are n looks per second. No option of Snakemake turns the limit off.
     """
     limit = scheduler.job_rate_limiter
     if limit and (limit.max_jobs, limit.timespan) == (100, 1):
@@ -26,7 +26,7 @@ def lift_rate_limit(scheduler: Any) -> None:
 
 
 def stop_in_a_thread(scheduler: Any) -> None:
-    """Let a thread of its own act on SIGTERM.
+    """Handle SIGTERM in a separate thread.
 
     Snakemake's handler waits for the scheduler's lock. It runs in the main thread, which may hold
     the lock at this moment, and would then wait for ever.
@@ -36,10 +36,10 @@ def stop_in_a_thread(scheduler: Any) -> None:
 
 
 def stop_at_bad_data(scheduler: Any) -> None:
-    """Start no more jobs once data cannot be used, although others are kept going.
+    """Start no more jobs once data cannot be used, although other failures do not stop a run.
 
-    What depends on no bad data could train for days before anyone notices. Snakemake keeps
-    going after the fault of any rule, or of none.
+    Otherwise jobs that do not depend on the bad data could train for days before anyone notices.
+    Snakemake can only keep going after faults of all rules, or of none.
     """
     handle = scheduler._handle_error
 
@@ -53,7 +53,7 @@ def stop_at_bad_data(scheduler: Any) -> None:
 
 
 def note_interrupts() -> Event:
-    """Return an event that Ctrl-C sets from now on; of SIGTERM the scheduler itself keeps a note.
+    """Return an event that Ctrl-C sets from now on; SIGTERM is noted by the scheduler itself.
 
     Where SIGINT is ignored, as in background jobs of a shell, or where Snakemake is called in
     another thread, nothing is changed.

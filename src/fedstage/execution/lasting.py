@@ -1,4 +1,4 @@
-"""``fedstage scores``: what is made of files of scores alone, without the runs."""
+"""``fedstage scores``: results that are made from files of scores alone, without the runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 #: The options of tables.
 _TABLE = ("csv", "parquet", "markdown", "html")
-#: What follows the scale in the names of figures.
+#: The suffixes, after the scale, in the names of figures.
 _FIGURES = {"figures": "accuracy", "comparison": "published", "sweep": "over"}
 
 
@@ -50,7 +50,7 @@ def scores(
     Raises
     ------
     FedstageError
-        If files cannot be merged, an option is missing, or scores are of other settings than the
+        If files cannot be merged, an option is missing, or scores belong to settings other than the
         target's.
     """
     merged = merge([read_score_file(path) for path in files], prefer_first=prefer is not None)
@@ -72,7 +72,7 @@ def present(
     config: Config,
     workflow: Path,
 ) -> str:
-    """Write tables, curves and claims of a target, of its runs that have scores.
+    """Write the tables, curves and claims of a target, for its runs that have scores.
 
     Files have the names, below `output`, and the bytes that the workflow gives them for the same
     runs. `measurements` are ``results/*/EXPERIMENT/SCALE.runs.parquet``, tables with other measures
@@ -141,7 +141,7 @@ def _in_order(description: Raw, scores: ScoreFile) -> list[dict[str, str]]:
 
 
 def _presented(at: str) -> dict[str, Raw]:
-    """Return the stages that need scores only, with the file or files of each of their options."""
+    """Return the stages that need only scores, with the file or files of each of their options."""
     tables = {
         option: result_file("tables", option, *at.split("/")) for option in (*_TABLE, "latex")
     }
@@ -178,9 +178,9 @@ def _judge(
     output: Path,
     folder: Path,
 ) -> list[str]:
-    """Judge claims, unless they are about measures that are not given: a line about each of these.
+    """Judge claims; if measures that they are about are not given, return a line about each.
 
-    `folder` is for files in between.
+    `folder` is for temporary files.
     """
     experiment, _, scale = at.partition("/")
     definitions = describe(catalogue, experiment, scale, "claims")
@@ -205,7 +205,7 @@ def _judge(
 
 
 def _united(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return tables of which those with the same columns, of several machines, are one."""
+    """Return tables, concatenating the ones with the same columns, from several machines."""
     kinds: dict[tuple[str, ...], list[pa.Table]] = {}
     for table in tables:
         kinds.setdefault(tuple(table.column_names), []).append(table.replace_schema_metadata())

@@ -1,4 +1,4 @@
-"""A run in one line: how far it is, what runs, how training goes, how much time is left."""
+"""A run in one line: progress, running jobs, how training goes, and the time left."""
 
 import os
 import re
@@ -22,8 +22,8 @@ _BAR = 20  # characters
 _REDRAWN = 1.0  # seconds, on a terminal
 _REPEATED = 60.0  # seconds, elsewhere
 _WIDTH = 80  # characters of a terminal that does not state it
-_READABLE = ((".md", ".png"), (".html",), (".csv",))  # of what a job makes, the first that it does
-#: What stages print: warnings, how training goes, and errors, which their logs have as well.
+_READABLE = ((".md", ".png"), (".html",), (".csv",))  # the first that a job makes is shown
+#: The output of stages: warnings, how training goes, and errors, which their logs have as well.
 _PRINTED = re.compile(r"fedstage \w+: (?:(warning: )|(round \d+[^:]*: [^,(]*))?")
 
 #: Running jobs: rule and outputs, by their numbers.
@@ -33,8 +33,8 @@ Jobs = dict[int, tuple[str, list[str]]]
 class Live:
     """What a run of snakemake shows while it goes on; safe to call from several threads.
 
-    On a terminal a line that is redrawn, elsewhere one line per minute. Above it stay finished
-    results, warnings, and what else is printed.
+    On a terminal this is a line that is redrawn, elsewhere one line per minute. Finished results,
+    warnings, and other output stay above it.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Live:
         return bool(self._progress.planned)
 
     def follow(self, record: LogRecord) -> None:
-        """Take in what a message of Snakemake reports of jobs."""
+        """Process what a message of Snakemake reports about jobs."""
         with self._lock:
             self._failed = getattr(record, "failed_before_interrupt", self._failed)
             for path in take_in(self._progress, self._jobs, record, datetime.now()):
@@ -73,7 +73,7 @@ class Live:
                 self._write(self._line())
 
     def printed(self, line: str) -> None:
-        """Take a line that a job, or this process, has printed."""
+        """Process a line that a job, or this process, has printed."""
         found = _PRINTED.match(line)
         with self._lock:
             if found is None or found[1]:
@@ -84,7 +84,7 @@ class Live:
                 self._faults[line] = None
 
     def close(self) -> None:
-        """End: how many jobs are done remains, and faults that no log has."""
+        """End the view, leaving the number of finished jobs, and faults that no log has."""
         if self._over.is_set():
             return
         self._over.set()
@@ -111,7 +111,7 @@ class Live:
                     self._write(f"{self._words()}\n")
 
     def _line(self) -> str:
-        """Return the line of a terminal, as long as it has room."""
+        """Return the line for the terminal, shortened to its width."""
         total = sum(self._progress.planned.values())
         bar = "#" * (_BAR * self._progress.done // max(1, total))
         try:
@@ -132,7 +132,7 @@ class Live:
 
 
 def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) -> list[str]:
-    """Change the progress and the running jobs by a message; return results that are finished."""
+    """Update the progress and the running jobs by a message; return results that are finished."""
     about: Any = record.__dict__
     match about.get("event"):
         case LogEvent.RUN_INFO:
@@ -160,7 +160,7 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
 
 
 def readable(outputs: Iterable[str]) -> list[str]:
-    """Return what users read of the files of a job: tables and figures, each in one format."""
+    """Return the files of a job that users read: tables and figures, each in one format."""
     for suffixes in _READABLE:
         if found := [path for path in outputs if path.endswith(suffixes)]:
             return found
@@ -170,7 +170,7 @@ def readable(outputs: Iterable[str]) -> list[str]:
 def describe_shortly(
     progress: Progress, now: datetime, seconds: Mapping[str, float | None], note: str
 ) -> str:
-    """Return one line: jobs, time left, how training goes, what runs. `seconds` are a rule's."""
+    """Return one line: jobs, time left, how training goes, what runs. `seconds` are per rule."""
     if not progress.planned:
         return "planning"
     failed = [f"{len(progress.failed)} failed"] if progress.failed else []
@@ -184,7 +184,7 @@ def describe_shortly(
 
 
 def fitting(line: str, width: int) -> str:
-    """Return a line without the parts, between semicolons, that there is no room for."""
+    """Return a line without the parts, between semicolons, for which there is no room."""
     kept, *parts = line.split("; ")
     for part in parts:
         if len(kept) + len("; ") + len(part) <= width:
@@ -193,10 +193,10 @@ def fitting(line: str, width: int) -> str:
 
 
 def ending(progress: Progress, now: datetime, before_interrupt: int | None = None) -> str:
-    """Return the line that stays: how many jobs are done, and in what time.
+    """Return the line that stays: how many jobs are done, and how long they took.
 
-    `before_interrupt` is how many had failed before an interrupt, which ends jobs that have not;
-    None: there was no interrupt.
+    `before_interrupt` is the number of jobs that had failed before an interrupt, which also ends
+    others; None if there was no interrupt.
     """
     taken = (now - progress.started).total_seconds() if progress.started else 0.0
     number = len(progress.failed) if before_interrupt is None else before_interrupt

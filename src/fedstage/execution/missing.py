@@ -1,7 +1,7 @@
 """``fedstage missing``: which files of finished work are gone.
 
 Snakemake looks at the outputs of a job only if another job that has to run reads them. So a deleted
-model between the files that are there is not made again, as nothing needs it, until it is named.
+model between existing files is not made again, because nothing needs it, until it is named.
 """
 
 import csv
@@ -15,10 +15,10 @@ from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.settings.command_lines import as_typed
 
-#: Snakemake's words: the file does not exist, nor was it temporary; nothing makes its job run.
+#: Snakemake's words for a missing file that was not temporary and whose job need not run.
 _GONE = {"status": "missing", "plan": "no update"}
 
-#: What the last line of a fault begins with.
+#: The beginning of the last line of a fault.
 _OWN = "fedstage: "
 
 #: A row of snakemake's summary, by its columns.
@@ -26,14 +26,14 @@ Row = dict[str, str]
 
 
 def list_missing(arguments: Sequence[str]) -> str:
-    """Return the missing files, a line each; say on standard error what makes them again."""
+    """Return the missing files, a line each; print on standard error how to make them again."""
     files = missing(arguments)
     print(describe(files, arguments), file=sys.stderr)
     return "\n".join(files)
 
 
 def missing(arguments: Sequence[str]) -> list[str]:
-    """Return the files that finished jobs have made, that were to stay, and that are gone.
+    """Return the files that finished jobs have made, that should have stayed, and that are gone.
 
     `arguments` are as in `summary`.
     """
@@ -85,7 +85,7 @@ def _halves(targets: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the line on why snakemake could not plan: the last of this package, if it has any."""
+    """Return the reason why snakemake could not plan: the last line of this package, if any."""
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     own = [line.removeprefix(_OWN) for line in lines if line.startswith(_OWN)]
     return [*lines, *own][-1].strip() if lines else f"exit status {done.returncode}"
@@ -118,7 +118,7 @@ def options_of(arguments: Sequence[str]) -> list[str]:
 
 
 def working_folder(arguments: Sequence[str]) -> Path:
-    """Return where `results` is: the folder of the option --directory, or this one."""
+    """Return the folder of `results`: the one of the option --directory, or the current one."""
     for option, value in pairwise(arguments):
         if option in ("--directory", "-d"):
             return Path(value)
@@ -132,14 +132,14 @@ def gone(rows: Iterable[Row]) -> list[str]:
 
 
 def finished(rows: Iterable[Row]) -> set[str]:
-    """Return the files that the next run does not make again, there or gone."""
+    """Return the files, existing or gone, that the next run does not make again."""
     return {row["output_file"] for row in rows if row["plan"] == _GONE["plan"]}
 
 
 def describe(files: Sequence[str], arguments: Sequence[str]) -> str:
     """Return what to do about missing files.
 
-    With no file `snakemake $(fedstage missing)` would make all targets; `xargs -r` makes nothing.
+    Without files, `snakemake $(fedstage missing)` would make all targets; `xargs -r` makes none.
     """
     if not files:
         return "no file of a finished job is missing"

@@ -1,6 +1,6 @@
 """Messages of a stage while it runs: on the terminal at once, and in the job's log.
 
-Warnings, and how training goes: losses of rounds, accuracies on validation samples.
+These are warnings, and the course of training: losses of rounds and validation accuracies.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 class _Line(logging.Formatter):
-    """A line, in which a warning is called one."""
+    """A format of lines in which warnings are marked."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         if record.levelno >= logging.WARNING:
@@ -21,9 +21,9 @@ class _Line(logging.Formatter):
 
 @contextmanager
 def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
-    """Give a text to which every notice of the package's loggers is added, a line each.
+    """Yield a text to which every notice of the package's loggers is added, a line each.
 
-    With a `stream` each is written there at once.
+    With a `stream`, each notice is also written there at once.
     """
     text, logger = StringIO(), logging.getLogger("fedstage")
     handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]

@@ -1,4 +1,4 @@
-"""Running out of memory: one line that says how much was taken, and what to lower."""
+"""Running out of memory: one line with the memory that was taken, and the settings to lower."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.timings import most_taken, peak_mb
 from fedstage.plan.stages import STAGES
 
-# Where the failing allocation is not that of a tensor, the error has no class of its own.
+# If the failing allocation is not a tensor's, the error has no class of its own.
 _ON_GPU = ("CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 _ON_CPU = ("DefaultCPUAllocator",)
 
@@ -20,9 +20,9 @@ _ON_CPU = ("DefaultCPUAllocator",)
 def explain_out_of_memory(
     stage: str, recipe: Path | None, participants: list[int] | None = None
 ) -> Iterator[None]:
-    """Turn out-of-memory in this block into one `FedstageError` that names what to lower.
+    """Turn an out-of-memory error in this block into a `FedstageError` that names what to lower.
 
-    `participants` are those that the job trains, if it names them. Other errors are raised
+    `participants` are the ones that the job trains, if it names them. Other errors are raised
     unchanged.
     """
     try:
@@ -54,7 +54,7 @@ def _on_gpu(stage: str, recipe: Path | None, participants: list[int] | None) -> 
 
 
 def _shares(stage: str, participants: list[int] | None) -> list[str]:
-    """Return the settings by which several clients or jobs share the GPU now."""
+    """Return the settings that make several clients or jobs share the GPU now."""
     names = ["workers_per_gpu"]
     if STAGES[stage].several and (participants is None or len(participants) > 1):
         names.insert(0, "clients_per_gpu")
@@ -74,7 +74,7 @@ def _on_cpu(stage: str, recipe: Path | None, asked: int) -> str:
 
 
 def asked_mb(text: str) -> int:
-    """Return what could not be allocated, as torch or numpy wrote it; 0 if they did not."""
+    """Return the size of the failed allocation, as torch or numpy wrote it; 0 if they did not."""
     if found := re.search(r"allocate (\d+) bytes", text):
         return int(found[1]) // 2**20
     if found := re.search(r"allocate ([\d.]+) ([KMGTPE])iB", text):

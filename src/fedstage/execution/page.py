@@ -1,4 +1,4 @@
-"""``fedstage page``: the primary claims of all papers, from the files of scores that are kept."""
+"""``fedstage page``: the primary claims of all papers, judged from files of scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from fedstage.storage.files import save_json, save_text
 from fedstage.storage.tables import load_frame
 from fedstage.storage.yaml_files import load_yaml
 
-#: Scores of an experiment, in a folder of its name.
+#: The file of an experiment's scores, in the folder of its name.
 SCORES = "scores.csv"
 _LINKS = {"table": "table.md", "claims": "claims.md", "scores": SCORES}
 _PICTURES = ("published.png", "accuracy.png")
@@ -35,7 +35,7 @@ _PICTURES = ("published.png", "accuracy.png")
 
 @dataclass(frozen=True)
 class _Measured:
-    """The judgements on an experiment's primary claims, not corrected, by ids; and its gate."""
+    """The uncorrected judgements on an experiment's primary claims, by id, and its gate."""
 
     judgements: Mapping[str, Judgement]
     regime: str | None = None
@@ -44,15 +44,15 @@ class _Measured:
 def page(folder: Path, scale: str, config: Path, workflow: Path) -> str:
     """Write the page of a folder of results, ``README.md`` in it; return what was done.
 
-    It has a section for each paper with primary claims: what the paper prints, and what
-    ``EXPERIMENT/scores.csv`` below the folder has at this scale. Claims about bytes, seconds or
-    forgetting need ``EXPERIMENT/*.runs.parquet``, too. Holm's correction is over a paper's primary
-    claims, whatever experiments they are about.
+    The page has a section for each paper with primary claims: the printed numbers, and the scores
+    in ``EXPERIMENT/scores.csv`` below the folder at this scale. Claims about bytes, seconds or
+    forgetting need ``EXPERIMENT/*.runs.parquet``, too. Holm's correction is over all primary claims
+    of a paper, on any experiment.
 
     Raises
     ------
     FedstageError
-        If scores are of no run of their experiment at this scale, or of other settings.
+        If scores belong to no run of their experiment at this scale, or to other settings.
     """
     checked = validate(Config, load_yaml(config), str(config))
     checked = checked.model_copy(update={"targets": []})
@@ -103,7 +103,7 @@ def _of_paper(
 
 
 def _others(folder: Path, paper: str, claims: Sequence[Sourced]) -> list[str]:
-    """Return links to what is kept of a paper's experiments that no primary claim is about."""
+    """Return links to results of a paper's experiments that no primary claim is about."""
     experiments = dict.fromkeys(one.claim.experiment for one in claims if one.paper == paper)
     primary = {one.claim.experiment for one in claims if one.claim.primary}
     kept = [name for name in experiments if (folder / name / SCORES).is_file()]
@@ -111,7 +111,7 @@ def _others(folder: Path, paper: str, claims: Sequence[Sourced]) -> list[str]:
 
 
 def _waiting(one: Sourced, catalogue: Catalogue, scale: str) -> str:
-    """Write what a claim that is not measured waits for: a scale, or seeds."""
+    """Write what an unmeasured claim waits for: a scale, or seeds."""
     if (one.claim.experiment, scale) not in catalogue.runs:
         return f"; {one.claim.experiment} has no scale {scale}"
     looks = one.file.looks
@@ -130,7 +130,7 @@ def _corrected(claims: list[Sourced], measured: Mapping[str, _Measured]) -> dict
 
 
 def _published(one: Sourced, catalogue: Catalogue) -> Judgement:
-    """Return the judgement on a claim in the numbers that its paper prints."""
+    """Return the judgement on a claim from the numbers that its paper prints."""
     name, claim = one.claim.experiment, one.claim
     table = catalogue.published.get((name, PAPER))
     same_metric = claim.metric in (None, catalogue.experiments[name].table.metric)
@@ -161,6 +161,6 @@ def _measure(config: Config, workflow: Path, folder: Path, scale: str) -> _Measu
 
 
 def _links(folder: Path, experiment: str) -> str:
-    """Return links to what is kept of an experiment: ``[table](fedsdd_table2/table.md)``."""
+    """Return links to the results of an experiment: ``[table](fedsdd_table2/table.md)``."""
     kept = {text: name for text, name in _LINKS.items() if (folder / experiment / name).is_file()}
     return ", ".join(f"[{text}]({experiment}/{name})" for text, name in kept.items())

@@ -1,11 +1,11 @@
 """The pool: imports what most jobs need, then hands the commands of clients to workers.
 
-It is a single thread that never computes, so that forking it is safe: a worker is ready in some
-10 ms with torch imported. The pool ends when its owner has gone, or after `IDLE_SECONDS` without
-work.
+The pool is a single thread that never computes, so that forking it is safe: a worker is ready
+within about 10 ms with torch imported. The pool ends when its owner has gone, or after
+`IDLE_SECONDS` without work.
 
-A worker sees one GPU, or none, for all its life. The settings limit how many share a GPU; a job
-waits until there is room at a place where it may run, and others may overtake it meanwhile.
+A worker sees one GPU, or none, for all its life. The settings limit how many workers share a GPU. A
+job waits until there is room at a place where it may run; other jobs may overtake it meanwhile.
 """
 
 import gc
@@ -75,7 +75,7 @@ def main(path: str, listener: socket.socket) -> None:
 def warm_up() -> None:
     """Import what most jobs need; nothing here may compute in parallel, for workers are forks.
 
-    The stages that present results import as much again, which a worker does when it has to.
+    The stages that present results import as much again; a worker imports it when needed.
     """
     began = time.time_ns() - int(process_age() * 1e9)
     as_a_worker()
@@ -84,7 +84,7 @@ def warm_up() -> None:
             find_stage(name)
     load_project_plugins()
     look_at_imports(began)
-    gc.freeze()  # workers neither search what is imported for garbage nor copy it
+    gc.freeze()  # workers neither copy imported objects nor search them for garbage
 
 
 def as_a_worker() -> None:
@@ -111,7 +111,7 @@ def serve(pool: Pool) -> None:
 
 
 def finished(pool: Pool) -> bool:
-    """Whether no job is left and the owner has gone, or no job has come for long."""
+    """Whether no job is left and the owner has gone, or no job has come for a long time."""
     if pool.waiting or any(worker.client for worker in pool.workers):
         pool.last_work = time.monotonic()
         return False
@@ -120,7 +120,7 @@ def finished(pool: Pool) -> bool:
 
 
 def retire(pool: Pool) -> None:
-    """Give up the socket's place, once: from then on it may be a younger pool's."""
+    """Give up the path of the socket, once: from then on it may belong to a younger pool."""
     if not pool.retired:
         pool.retired = True
         for path in (pool.path, Path(f"{pool.path}.lock"), Path(f"{pool.path}.log")):
@@ -144,7 +144,7 @@ def accept(pool: Pool) -> None:
 
 
 def receive(pool: Pool, arrival: Arrival) -> None:
-    """Read more of a request, and queue it once it is whole; drop a client that sends none."""
+    """Read more of a request, and queue it once it is complete; drop a client that sends none."""
     try:
         request = read_request(arrival)
     except BlockingIOError:
@@ -160,13 +160,13 @@ def receive(pool: Pool, arrival: Arrival) -> None:
 
 
 def leave(pool: Pool, arrival: Arrival) -> None:
-    """Read no more of an arrival."""
+    """Stop reading an arrival."""
     pool.arriving.remove(arrival)
     pool.selector.unregister(arrival.client)
 
 
 def drop_slow(pool: Pool) -> None:
-    """Drop the clients whose requests have not come whole in time."""
+    """Drop the clients whose requests were not complete in time."""
     for arrival in list(pool.arriving):
         if time.monotonic() - arrival.since > REQUEST_SECONDS:
             leave(pool, arrival)
@@ -174,7 +174,7 @@ def drop_slow(pool: Pool) -> None:
 
 
 def queue(pool: Pool, arrival: Arrival, request: Request) -> None:
-    """Let a request wait for a worker; one for other source ends this pool's service."""
+    """Let a request wait for a worker; a request for another source retires this pool."""
     if request.source != pool.source:
         retire(pool)
         close_files(arrival.files)
@@ -204,7 +204,7 @@ def hand_out(pool: Pool) -> None:
 def find_worker(pool: Pool, places: Sequence[Place]) -> Worker | None:
     """Return an idle worker at one of the places, a new one if need be; None if all are busy.
 
-    Of several GPUs, the one with the fewest busy workers is taken.
+    If there are several GPUs, the one with the fewest busy workers is taken.
     """
     for place in sorted(places, key=lambda place: busy(pool, place.gpu)):
         here = [worker for worker in pool.workers if worker.place.gpu == place.gpu]

@@ -1,4 +1,4 @@
-"""Which processes of this machine there are."""
+"""The processes of this machine."""
 
 from fedstage.execution.client import process_status
 

@@ -1,7 +1,7 @@
 """``fedstage prune``: delete results that no experiment needs any more.
 
-Folders of runs are named after settings and shared by experiments, so which are needed follows from
-all experiments together.
+Folders of runs are named after settings and shared by experiments, so all experiments together
+determine which folders are needed.
 """
 
 import os
@@ -27,13 +27,13 @@ from fedstage.storage.yaml_files import load_yaml
 #: An experiment and a scale.
 Place = tuple[str, str]
 
-#: Folders that stay: logs go with what they are about, and what was deleted of forgotten clients
-#: stays on record.
+#: Folders that stay: logs are deleted with their results, and records of forgotten clients are
+#: kept.
 _STAY = {"logs", "forgetting"}
 
 
 def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> str:
-    """Return what is deleted, or would be, with its size; links and logs go with it.
+    """Return what is deleted, or would be, with its size; its links and logs are deleted, too.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _results(targets: Collection[Place], needed: Collection[str]) -> Iterator[Pa
 def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
     """Yield logs and records of folders that are not needed, and of results of other targets.
 
-    A log has the name of the folder, or the experiment and the scale, below the name of the stage.
+    The path of a log is the stage, followed by the folder, or by the experiment and the scale.
     """
     names = {path.rpartition("/")[2] for path in needed}
     experiments = {experiment for experiment, _ in targets}
@@ -104,7 +104,7 @@ def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]
 
 
 def _of_others(experiment: Path, targets: Iterable[Place]) -> Iterator[Path]:
-    """Yield what is in the folder of an experiment and belongs to none of some targets' scales."""
+    """Yield the paths in the folder of an experiment that belong to none of the targets' scales."""
     scales = [scale for name, scale in targets if name == experiment.name]
     starts = tuple(f"{scale}{end}" for scale in scales for end in "._")
     for path in _inside(experiment):

@@ -1,4 +1,4 @@
-"""What a run needs of this machine, looked at before its first job."""
+"""The requirements of a run on this machine, checked before its first job."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
 
 
 def check_data(data: DataSet, folder: Path | None) -> None:
-    """Refuse a data set whose files are not there, before its job does; none is opened.
+    """Refuse a data set with missing files, before its job does; no file is opened.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def check_data(data: DataSet, folder: Path | None) -> None:
 
 
 def missing_data(data_sets: Iterable[DataSet], folder: Path | None) -> str | None:
-    """Return a line if any of some data sets is not there: on the first, and how many more."""
+    """Return a line if data sets are missing: about the first, and how many more there are."""
     missing = []
     for data in data_sets:
         try:
@@ -81,7 +81,7 @@ def check_packages(settings: Settings) -> None:
     Raises
     ------
     FedstageError
-        Naming the extra that installs it, if there is one.
+        If there is such a package; the message names the extra that installs it, if any.
     """
     for needing, package in needed_packages(settings):
         if find_spec(package) is None:
@@ -93,7 +93,7 @@ def check_packages(settings: Settings) -> None:
 
 
 def check_device(device: str) -> None:
-    """Refuse a `numerics.device` that this machine lacks; FedstageError if it is a missing GPU."""
+    """Raise FedstageError if a `numerics.device` is a GPU that this machine lacks."""
     if not device.startswith("cuda"):
         return
     found = usable_gpus()
@@ -106,7 +106,7 @@ def check_device(device: str) -> None:
 
 @cache
 def usable_gpus() -> int:
-    """Return how many GPUs torch can use, asked in another process, as plans do not import it."""
+    """Return how many GPUs torch can use; another process asks it, as plans do not import torch."""
     asked = [sys.executable, "-c", _COUNT]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     return int(done.stdout) if done.returncode == 0 else 0

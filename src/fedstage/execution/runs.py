@@ -1,4 +1,4 @@
-"""Which runs of snakemake work in a folder: each notes its process next to its log."""
+"""The runs of snakemake in a folder: each notes its process next to its log."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fedstage.execution.client import process_status
 from fedstage.settings.command_lines import as_typed
 
-#: Snakemake's message that others have locked a folder, not who.
+#: Snakemake's message that a folder is locked, which does not name the owner.
 LOCKED = re.compile(r"Directory cannot be locked.*directory:\n([^\n]+)\n", re.DOTALL)
 
 _LOGS = ".snakemake/log"
@@ -43,7 +43,7 @@ class Process(NamedTuple):
 def note_run(log: Path) -> Path:
     """Note that this process writes a log; return the note, which is to be deleted at the end.
 
-    Notes of runs that were killed are deleted, as snakemake has let this one have the lock.
+    Notes of killed runs are deleted, since snakemake has given the lock to this one.
     """
     for path, process in noted(log.parents[2]).items():
         if process.has_ended():
@@ -55,7 +55,7 @@ def note_run(log: Path) -> Path:
 
 
 def noted(folder: Path) -> dict[Path, Process]:
-    """Return the processes of runs in a working folder that go on or were killed, by their logs."""
+    """Return the processes of runs in a working folder that work or were killed, by their logs."""
     return dict(_noted(folder))
 
 
@@ -65,7 +65,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def explain_lock(folder: Path) -> str:
-    """Return who has locked a working folder, or how to unlock it."""
+    """Return a message about which process has locked a working folder, or how to unlock it."""
     processes = noted(folder).values()
     unlock = as_typed("snakemake", "--unlock")
     if working := [process for process in processes if not process.has_ended()]:

@@ -50,9 +50,9 @@ class Progress:
 
 
 def latest_log(folder: Path) -> Path:
-    """Return the log of the run that works in a folder, or of the last; FedstageError if none is.
+    """Return the log of the current or last run in a folder; FedstageError if there is none.
 
-    Calls that are refused, while a run works or after it was killed, have later logs.
+    Calls that are refused while a run works, or after it was killed, have later logs.
     """
     runs = noted(folder)
     working = [log for log, process in runs.items() if not process.has_ended()]
@@ -63,7 +63,7 @@ def latest_log(folder: Path) -> Path:
 
 
 def read_progress(lines: Iterable[str]) -> Progress:
-    """Return the progress that the lines of a log report; other lines are passed over."""
+    """Return the progress that the lines of a log report; other lines are skipped."""
     progress, now = Progress(), None
     for line in (line.rstrip("\n") for line in lines):
         if found := _TIME.match(line):
@@ -77,7 +77,7 @@ def read_progress(lines: Iterable[str]) -> Progress:
 
 
 def _plan(progress: Progress, line: str) -> None:
-    """Read a line of what comes before the first job."""
+    """Read a line that comes before the first job."""
     if found := _CORES.match(line):
         progress.cores = int(found[1])
     elif (found := _COUNT.match(line)) and found[1] != "total":
@@ -86,7 +86,7 @@ def _plan(progress: Progress, line: str) -> None:
 
 
 def _follow(progress: Progress, line: str, now: datetime) -> None:
-    """Read a line of what jobs do."""
+    """Read a line about the work of jobs."""
     if found := _STARTED.match(line):
         progress.running[int(found[1])] = now, found[2]
     elif found := _FINISHED.match(line):

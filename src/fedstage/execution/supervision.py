@@ -50,7 +50,7 @@ class Worker:
 
 @dataclass
 class Pool:
-    """The state of a pool: its settings, its workers, the jobs that wait and those that arrive."""
+    """The state of a pool: its settings, its workers, and the waiting and arriving jobs."""
 
     path: Path
     listener: socket.socket
@@ -68,7 +68,7 @@ class Pool:
 
     @cached_property
     def gpus(self) -> tuple[str, ...]:
-        """The GPUs, looked for when a job comes that may take one."""
+        """The GPUs, which are looked for when the first job comes that may take one."""
         return visible_gpus(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
@@ -84,7 +84,7 @@ def fork_worker(pool: Pool, place: Place) -> Worker:
             os.environ["CUDA_VISIBLE_DEVICES"] = place.visible
             work(theirs)
             code = 0
-        finally:  # whatever goes wrong, this is not another pool, which would end all workers
+        finally:  # after any error, since this is not another pool, which would end all workers
             os._exit(code)
     theirs.close()
     worker = Worker(pid, ours, place)
@@ -129,8 +129,8 @@ def attend(pool: Pool, worker: Worker) -> None:
         code = int.from_bytes(report, "little")
         dismiss_client(pool, worker, str(code).encode())
         if code:
-            # A failed job may have left memory taken on the GPU, or a context that is broken, or
-            # have imported source that has changed.
+            # A failed job may have left memory allocated on the GPU, or a broken context, or have
+            # imported source that has changed.
             end(pool, worker)
     elif not alive(worker.pid):
         bury(pool, worker)
@@ -139,7 +139,7 @@ def attend(pool: Pool, worker: Worker) -> None:
 
 
 def client_has_gone(client: socket.socket) -> bool:
-    """Whether the other end is closed, or sends more: after its request no client does."""
+    """Whether the other end is closed, or sends more, which no client does after its request."""
     try:
         client.recv(1, socket.MSG_DONTWAIT)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What Snakemake prints: one line that is redrawn, and no lists of hundreds of jobs."""
+"""The output of Snakemake: one line that is redrawn, and no lists of hundreds of jobs."""
 
 import atexit
 import logging
@@ -18,7 +18,7 @@ from fedstage.settings.command_lines import as_typed
 if TYPE_CHECKING:
     from fedstage.execution.live import Live
 
-#: Snakemake's words for what the end of a run explains better.
+#: Messages of Snakemake that the end of a run explains better.
 _OF_FAILED_JOBS = (
     "returned non-zero exit status",
     "died with <Signals",  # a shell that Ctrl-C reaches before its command has started
@@ -30,7 +30,7 @@ _OF_FAILED_JOBS = (
 class LogHandler(LogHandlerBase):
     """A logger plugin of Snakemake, which prints little; Snakemake's log file has everything.
 
-    A run is shown in one line (`live`), and a dry run by how many jobs of each rule there are. The
+    A run is shown in one line (`live`), and a dry run by the number of jobs of each rule. The
     options -p, --verbose, --debug-dag and --quiet print what Snakemake itself would.
     """
 
@@ -60,7 +60,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         """Print a message, unless it is left out."""
-        if record.msg == "None":  # the queue before a plugin makes text of a missing message
+        if record.msg == "None":  # the queue before a plugin turns a missing message into text
             record.msg = None
         if locked := LOCKED.search(str(record.msg)):
             record.msg = f"fedstage: {explain_lock(Path(locked[1]))}"
@@ -70,9 +70,9 @@ class LogHandler(LogHandlerBase):
             self._print(record)
 
     def _is_shown(self, record: LogRecord) -> bool:
-        """Whether a message is printed at once; it may be held until it is clear that no job runs.
+        """Whether a message is printed at once; some are held until it is clear that no job runs.
 
-        Then it is the answer of another command, such as --unlock.
+        If none does, the message is the answer to another command, such as --unlock.
         """
         event = getattr(record, "event", None)
         first = not self._planned

@@ -1,4 +1,4 @@
-"""How long a run still takes, from the seconds of its jobs so far and of earlier ones."""
+"""The time that a run still takes, estimated from the seconds of its jobs and of earlier ones."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from fedstage.plan.stages import STAGES
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.records import load_record
 
-_RECORDS = 30  # of a stage, which its seconds are the mean of
+_RECORDS = 30  # of a stage, whose seconds are averaged
 
 
 def time_left(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
@@ -26,9 +26,10 @@ def time_left(progress: Progress, now: datetime, seconds: Mapping[str, float | N
 def seconds_left(
     progress: Progress, now: datetime, seconds: Mapping[str, float | None]
 ) -> tuple[float, int]:
-    """Return the seconds that a run still takes, and how many jobs nothing is known of.
+    """Return the seconds that a run still takes, and the number of jobs of unknown length.
 
-    As many jobs run side by side as did so far: a chain of rounds keeps no more cores busy.
+    The estimate assumes as many parallel jobs as so far: a chain of rounds keeps no more cores
+    busy.
     """
     begun = [(now - since).total_seconds() for since, _ in progress.running.values()]
     busy = sum(sum(seconds) for seconds in progress.finished.values()) + sum(begun)
@@ -44,7 +45,7 @@ def seconds_of(
 ) -> dict[str, float | None]:
     """Return the mean seconds of a job of each rule that has any left.
 
-    Measured in this run, or else in the records of earlier jobs, which `known` remembers.
+    They are from this run, or else from the records of earlier jobs, which `known` caches.
     """
     for rule in progress.left:
         if rule not in known:
@@ -54,7 +55,7 @@ def seconds_of(
 
 
 def _recorded(folder: Path, rule: str) -> float | None:
-    """Return the mean seconds of recorded jobs of a rule, whose name begins with its stage's."""
+    """Return the mean seconds of recorded jobs of a rule, whose name begins with its stage."""
     stages = [name for name in STAGES if rule == name or rule.startswith(f"{name}_")]
     if not stages:
         return 0.0  # `all` and descriptions
@@ -68,7 +69,7 @@ def _recorded_seconds(folder: Path, stage: str) -> Iterator[float]:
         try:
             yield float(load_record(path)["compute_s"])
         except FedstageError:
-            continue  # `fedstage verify` names it
+            continue  # `fedstage verify` reports it
 
 
 def in_words(seconds: float) -> str:

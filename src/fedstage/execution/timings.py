@@ -1,4 +1,4 @@
-"""Seconds and megabytes that a stage took: kept next to its log, never in an artefact.
+"""Seconds and megabytes that a stage took, kept next to its log, never in an artefact.
 
 The megabytes are the peaks of the process's memory and of tensors on a GPU.
 """
@@ -14,20 +14,20 @@ MEGABYTE = 2**20
 
 
 class Taken(NamedTuple):
-    """Megabytes that tensors took on a GPU at the peak, and that the GPU has."""
+    """The megabytes that tensors took on a GPU at the peak, and the megabytes of the GPU."""
 
     peak: int
     total: int
 
 
 class Timings:
-    """Stop-watch of one stage, and its peaks of memory, to which earlier stages do not count.
+    """A stop-watch for one stage, with its peaks of memory; earlier stages do not count.
 
     `startup` are the seconds until the stage function starts, `compute` the seconds inside it.
     """
 
     def __init__(self, startup: float) -> None:
-        with suppress(OSError):  # not Linux, or not allowed: the peak is then the whole process's
+        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the process
             Path("/proc/self/clear_refs").write_text("5")
         forget_peak()
         self.startup = startup
@@ -51,7 +51,7 @@ class Timings:
 
 
 def peak_mb() -> int:
-    """Return the peak of resident memory: VmHWM, which can be reset, or that of the process."""
+    """Return the peak of resident memory: VmHWM, which can be reset, or the peak of the process."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         status = Path("/proc/self/status").read_text()

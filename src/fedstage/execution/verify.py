@@ -1,4 +1,4 @@
-"""``fedstage verify``: whether the files of finished work are right, and what killed jobs left."""
+"""``fedstage verify``: check the files of finished work, and remove what killed jobs left."""
 
 import os
 import re
@@ -19,23 +19,23 @@ from fedstage.storage.strays import remove_strays
 from fedstage.storage.verification import faults
 from fedstage.storage.yaml_files import load_yaml
 
-#: Where sockets are if the environment names no other place.
+#: The folder of sockets if the environment names no other one.
 _SHARED = "/tmp"
 
-#: A pool's files are called after the process that it ends with, and the machine of that.
+#: A pool's files are named after the process that it ends with, and that process's machine.
 _POOL = re.compile(r"(?P<place>.+?)(-job\w+)?-(?P<process>\d+)\.sock(\.lock|\.log)?")
 
 
 def list_faults(arguments: Sequence[str]) -> str:
-    """Return that all files are right, after removing what killed processes have left.
+    """Return a message that all files are right, after removing what killed processes have left.
 
     `arguments` are as in `fedstage.execution.missing.summary`.
 
     Raises
     ------
     FedstageError
-        If any is wrong or missing: each has been printed with its reason, and the command that
-        makes them again is in the message. Or if snakemake cannot plan the targets.
+        If any file is wrong or missing: each has been printed with its reason, and the message has
+        the command that makes them again. Also if snakemake cannot plan the targets.
     """
     root = working_folder(arguments)
     for path in sweep(root, os.environ):
@@ -57,7 +57,7 @@ def list_faults(arguments: Sequence[str]) -> str:
 
 
 def _accepts_other_source(root: Path) -> bool:
-    """Return whether the configuration of a working folder accepts files of another source."""
+    """Whether the configuration of a working folder accepts files of another source."""
     path = root / "config.yaml"
     raw = load_yaml(path) if path.is_file() else {}
     return (raw.get("execution") or {}).get("other_source") == "accept"
@@ -66,8 +66,8 @@ def _accepts_other_source(root: Path) -> bool:
 def _raw_faults(root: Path, planned: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the raw files that differ from what the data sets among `planned` files were made of.
 
-    The next run makes the planned files. A data set is not among them if the run reads the same
-    raw files from another place.
+    `planned` are the files that the next run makes. A data set is not among them if the run reads
+    the same raw files from another place.
     """
     for data, folder, files in raw_changes(root, planned, default_folder()):
         for how, name in altered(files):
@@ -76,14 +76,14 @@ def _raw_faults(root: Path, planned: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _cure_of_raw(count: int, arguments: Sequence[str]) -> str:
-    """Return how many raw files differ, and what makes the results of the new ones."""
+    """Return how many raw files differ, and the command that makes results from the new ones."""
     command = as_typed("snakemake", "--cores", "all", *arguments)
     files = "1 raw file differs" if count == 1 else f"{count} raw files differ"
     return f"{files} from what results were made of; to update these: {command}"
 
 
 def _cure(wrong: Sequence[str], there: Sequence[str], arguments: Sequence[str]) -> str:
-    """Return how many files are wrong, and what makes them again."""
+    """Return how many files are wrong, and the command that makes them again."""
     names = [name for name in wrong if not name.endswith(RECORD)]
     count = f"{len(wrong)} wrong or gone, of {len(there)} files there"
     if not names:
@@ -94,7 +94,7 @@ def _cure(wrong: Sequence[str], there: Sequence[str], arguments: Sequence[str]) 
 
 
 def sweep(root: Path, environment: Mapping[str, str]) -> list[Path]:
-    """Remove what processes of this machine that have ended have left; return what it was."""
+    """Remove files left by ended processes of this machine; return their paths."""
     found = remove_strays((root / RESULTS).rglob(".*.tmp"))
     for path in _pool_files(environment):
         match = _POOL.fullmatch(path.name)

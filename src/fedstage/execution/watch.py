@@ -1,4 +1,4 @@
-"""``fedstage watch``: what runs, what is next, how long it takes, and how training goes."""
+"""``fedstage watch``: what runs, what is next, how long it takes, and how training proceeds."""
 
 import time
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def watch(folder: Path, every: float, once: bool) -> str:
 
 
 def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
-    """Return the progress of the last run in a folder, and what there is to say of it."""
+    """Return the progress of the last run in a folder, and its description."""
     log = latest_log(folder)
     with log.open(encoding="utf-8", errors="replace") as lines:
         progress = read_progress(lines)
@@ -60,7 +60,7 @@ def look(folder: Path, known: dict[str, float | None]) -> tuple[Progress, str]:
 
 
 def describe(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
-    """Return the text: progress, what runs, what is left; `seconds` are a rule's per job."""
+    """Return the text: progress, what runs, what is left; `seconds` are per job, by rule."""
     total = sum(progress.planned.values())
     if progress.ended and not total:
         return f"ended: {_SILENT}"
@@ -79,7 +79,7 @@ def describe(progress: Progress, now: datetime, seconds: Mapping[str, float | No
 
 
 def last_rounds(folder: Path, started: float) -> list[str]:
-    """Return a line for each training line that got on since a time: round and training loss."""
+    """Return a line for each training that advanced since a time: its round and training loss."""
     lines = []
     for place in sorted((folder / RESULTS / "training").glob("*")):
         tables = sorted(place.glob("round_*/group_0/participants.parquet"))

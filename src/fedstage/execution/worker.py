@@ -1,4 +1,4 @@
-"""A warm worker: one stage after the other, each as its own process would run it."""
+"""A warm worker: runs one stage after the other, each as in a process of its own."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ class Request:
 
 
 def receive_request(connection: socket.socket) -> tuple[bytes, list[int]]:
-    """Read a block of the pool and the files passed with it; ValueError if the pool has ended."""
+    """Read a block from the pool and the files passed with it; ValueError if the pool has ended."""
     header, files, _, _ = socket.recv_fds(connection, LENGTH, 2)
     if len(header) != LENGTH:
         raise ValueError("no request")
@@ -85,10 +85,10 @@ def run(request: Request, stdout: int, stderr: int) -> int:
 
 
 def let_go_of(stdout: int, stderr: int) -> None:
-    """Put the null device in place of each open file that is a client's output.
+    """Replace each open file that is a client's output by the null device.
 
-    Otherwise readers of the client's pipes would wait on. Libraries keep copies for as long as a
-    process lives: the engine behind vl-convert does.
+    Otherwise readers of the client's pipes would keep waiting. Libraries may keep copies for the
+    life of a process, as the engine behind vl-convert does.
     """
     null = os.open(os.devnull, os.O_RDWR)
     outputs = {file_identity(stdout), file_identity(stderr)}

@@ -1,4 +1,4 @@
 """Experiments of config.yaml and of experiment files, and their runs.
 
-The Snakefile imports all of it, so it needs neither torch nor pandas.
+The Snakefile imports the whole package, so it must not need torch or pandas.
 """

@@ -1,8 +1,8 @@
 """The catalogue: experiments, resolved when the Snakefile is parsed.
 
 An experiment is read when a target or an argument of the command line names it. If an argument
-names a folder of none of these, all are, to find the settings that the folder's name stands for.
-No torch, no pandas here.
+names a folder that belongs to none of these, all experiments are read, to find the settings that
+the folder's name stands for. No torch, no pandas here.
 """
 
 import fnmatch
@@ -50,7 +50,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 T = TypeVar("T")
 
-#: How many names a fault lists.
+#: The number of names that a message lists.
 _FEW = 12
 #: Options of snakemake whose value may be the name of a folder.
 _OF_FOLDERS = ("-d", "--directory", "--profile", "--workflow-profile")
@@ -72,7 +72,7 @@ class Catalogue:
 
     @cached_property
     def folders(self) -> dict[str, Any]:
-        """The settings that each folder is named after, by its path; takes long with many runs."""
+        """The settings that each folder is named after, by its path; slow with many runs."""
         every = (run for runs in self.runs.values() for run in runs)
         return settings_of_folders(part.recipe for run in every for part in run.trained())
 
@@ -111,9 +111,9 @@ def load_catalogue(
 def resolve_sound(
     config: Config, folder: Path, every: Collection[str], needed: Collection[str]
 ) -> Catalogue:
-    """Return the catalogue of all experiments but broken ones, each with a line on the terminal.
+    """Return the catalogue of all experiments but broken ones; print a line about each of these.
 
-    FedstageError if one that is needed is broken.
+    FedstageError if a needed experiment is broken.
     """
     try:
         return resolve_all(config, folder)
@@ -137,7 +137,7 @@ def resolve_alone(config: Config, folder: Path, name: str) -> Catalogue:
 def named_experiments(config: Config, known: Collection[str], arguments: str) -> set[str]:
     """Return the experiments that a target or an argument names.
 
-    FedstageError if a target names none, before any is resolved.
+    FedstageError if a target names no experiment, before any is resolved.
     """
     targets = [fnmatch.filter(known, split_target(target)[0]) for target in config.targets]
     for target, found in zip(config.targets, targets, strict=True):
@@ -151,7 +151,7 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
 
 
 def with_scales(arguments: str, known: Collection[str]) -> str:
-    """Return arguments in which the name of an experiment alone has its scale, `default`."""
+    """Return arguments, with the scale `default` added to each experiment without a scale."""
     words = shlex.split(arguments)
     return shlex.join(
         f"{word}/default" if word in known and before not in _OF_FOLDERS else word
@@ -167,7 +167,7 @@ def resolve_all(
 ) -> Catalogue:
     """Return the catalogue of some experiments, by default all; see `load_catalogue`.
 
-    `seeds` replace the seeds of their grids; seeds that a grid has come first, in its order.
+    `seeds` replace the seeds of all grids; seeds that a grid has come first, in its order.
     """
     read = reader(config, folder)
     experiments = load_experiments(config, folder, names, read)
@@ -217,7 +217,7 @@ def load_methods(path: Path) -> dict[str, Raw]:
 
 
 def find(known: Mapping[str, T], name: str, kind: str) -> T:
-    """Return the settings of a folder's name; FedstageError if no experiment has it."""
+    """Return the settings behind a folder's name; FedstageError if no experiment has it."""
     if name not in known:
         raise FedstageError(f"{kind} {name}: no experiment of this configuration has it")
     return known[name]
@@ -291,7 +291,7 @@ def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
 
 
 def _unknown(target: str, known: Collection[str], nearest: str) -> FedstageError:
-    """Return the fault of a target, with what it may be, or where that stands if it is much."""
+    """Return the error about a target, with possible targets, or where to list them if many."""
     few = len(known) <= _FEW
     see = f"see `{as_typed('fedstage', 'list', 'experiments')}`"
     listed = f"use one of {', '.join(sorted(known))}" if few else see

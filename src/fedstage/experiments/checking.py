@@ -21,7 +21,7 @@ def check(config: Path, workflow: Path) -> str:
     Raises
     ------
     FedstageError
-        With the fault of each experiment that is not valid, a line each.
+        If experiments are not valid; the message has a line for each fault.
     """
     checked = validate(Config, load_yaml(config), str(config))
     names = experiment_names(checked, workflow)

@@ -1,4 +1,4 @@
-"""Clients that count twice by their samples: drawn by them, and weighted by them."""
+"""Clients whose samples count twice: in the drawing of participants, and in their weights."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,9 +10,9 @@ from fedstage.settings.recipes import Recipe
 def counted_twice(runs: Mapping[tuple[str, str], Sequence[Run]]) -> Iterator[str]:
     """Yield a line for each experiment and scale whose averages weigh clients by samples twice.
 
-    Of participants that are drawn in proportion to their samples the plain mean is the average over
-    all samples (Fed-ET, Eq. 12), and of participants that are drawn uniformly the weighted one. No
-    paper does both, but that is no fault.
+    If participants are drawn in proportion to their samples, the plain mean is the average over all
+    samples (Fed-ET, Eq. 12); if they are drawn uniformly, the weighted mean is. No paper combines
+    both weightings, but doing so is not an error.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def counted_twice(runs: Mapping[tuple[str, str], Sequence[Run]]) -> Iterator[str
 
 
 def weighs_twice(recipe: Recipe) -> bool:
-    """Whether an average weighs participants by samples that are drawn by samples."""
+    """Whether participants are drawn by samples and weighted by samples in an average."""
     averages = weights_travel(recipe) and recipe.aggregation.rule.name == "average"
     by_samples = (recipe.participation, recipe.aggregation.weights) == ("by_samples", "samples")
     return averages and by_samples

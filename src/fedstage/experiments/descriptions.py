@@ -27,7 +27,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 #: What a paper reports of communication: the keys of its source, and of a run's number.
 _COMMUNICATED = {MEMORY: ("memory", "memory_mib"), PARAMETERS: ("params", "published_params")}
 
-#: Seeds from which bands show the interval of the mean, unless an experiment chooses.
+#: Number of seeds from which bands show the interval of the mean, unless an experiment chooses.
 _FEWEST_OF_INTERVALS = 5
 
 
@@ -75,7 +75,7 @@ def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
 
 
 def _bands(runs: Sequence[Run]) -> Bands:
-    """Return what bands show by default, the same in a whole figure.
+    """Return what the bands of a figure show by default, the same for all runs.
 
     The interval of the mean of three seeds is 2.5 deviations to each side: it would fill a panel.
     """
@@ -115,9 +115,9 @@ def _sourced(catalogue: Catalogue, experiment: str) -> list[Sourced]:
 
 
 def _printed(catalogue: Catalogue, experiment: str) -> list[str]:
-    """Return the claims whose paper prints the experiment's numbers, of the metric they are about.
+    """Return the claims whose paper prints the experiment's numbers in the metric of the claim.
 
-    What the text of a paper states needs no cell of its tables.
+    A claim that the text of a paper states needs no cell of its tables.
     """
     table = catalogue.experiments[experiment].table
     if table.published is None:
@@ -132,7 +132,7 @@ def _printed(catalogue: Catalogue, experiment: str) -> list[str]:
 
 
 def _comparisons(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, int]:
-    """Return how many comparisons each claim on an experiment makes at a scale, if it has that."""
+    """Return the number of comparisons of each claim on an experiment at a scale, if it exists."""
     points = [run.axes for run in catalogue.runs.get((experiment, scale), [])]
     published = catalogue.published.get((experiment, scale))
     cells = distinct_cells(points, published.numbers if published else None)
@@ -153,7 +153,7 @@ def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
 
 
 def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
-    """Yield the files of rounds that results read besides metrics: tables, and main models."""
+    """Yield the files of rounds that results read apart from metrics: tables and main models."""
     for (name, _), runs in catalogue.runs.items():
         results = catalogue.experiments[name].results
         for tried in (tried for run in runs for tried in _tried(run)):
@@ -177,9 +177,9 @@ def _tried(run: Run) -> tuple[Run, ...]:
 
 
 def _counted(run: Run) -> list[str]:
-    """Return the participants of all rounds of a run where they count for its table.
+    """Return the participants of all rounds of a run, if its table depends on them.
 
-    These are runs whose updates may be dropped, or that cost samples privacy in each round.
+    It does if updates may be dropped, or if samples lose privacy in each round.
     """
     return [
         path
@@ -195,7 +195,7 @@ def _counts(recipe: Recipe) -> bool:
 
 
 def _described(run: Run, experiment: Experiment) -> Raw:
-    """Return what is known of a run, without what it does not have."""
+    """Return the description of a run, without keys that it does not have."""
     tried, results = _tried(run), experiment.results
     lasts = [(candidate.recipe, candidate.length.rounds) for candidate in tried]
     described: Raw = {
@@ -221,7 +221,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
 
 
 def _over_rounds(run: Run) -> str | None:
-    """Return the metrics of a run's aggregator during its training, if it ends in a trained one."""
+    """Return the metrics of a run's aggregator during its training, if it trains one at the end."""
     recipe = run.recipe
     if not isinstance(recipe, OneShotRecipe) or run.candidates or recipe.distillation is not None:
         return None

@@ -1,4 +1,4 @@
-"""The disk space that runs will take, reported before it is made."""
+"""The disk space that runs will take, reported before they start."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -20,8 +20,8 @@ from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
-#: Stages of clients' models, with the parts of float32 that a parameter takes: of 8 bits one in 4,
-#: where parameters that are not quantised are neglected.
+#: Stages of clients' models, with the share of float32 that a parameter takes: a quarter for 8
+#: bits, neglecting parameters that are not quantised.
 _PARTS = {unfederated.LOCAL_MODEL: 1, unfederated.QUANTISED_MODEL: 4}
 
 
@@ -45,7 +45,7 @@ def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:
 
 
 def _models_without_size(runs: Iterable[Run]) -> set[str]:
-    """Return the names of models whose size is not known, though that of their data is."""
+    """Return the names of models whose size is unknown although the size of their data is known."""
     recipes = {run.recipe for run in runs if _is_known(run.recipe.data)}
     pairs = {
         (recipe.data, model)
@@ -63,7 +63,8 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
         for group in range(run.recipe.global_models):
             place = (run.recipe, round_, group)
             size = _model_size(run.recipe.data, model_of(run.recipe, group))
-            # Participants of groups that are drawn are filled once in as many times on average.
+            # If groups are drawn, a participant is filled once in as many rounds as there are
+            # groups.
             update = size * _update_parts(run.recipe) // (groups_drawn(run.recipe) or 1)
             if run.recipe.participation == "poisson":
                 update = update * run.recipe.participants // run.recipe.clients

@@ -1,4 +1,4 @@
-"""Checks of what a run is scored by: samples that exist, and models that are trained."""
+"""Checks of how a run is scored: its samples must exist, and its models must be trained."""
 
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import evaluated_rounds
@@ -48,7 +48,7 @@ def _check_client(
 
 
 def _check_trained(where: str, recipe: Recipe, length: RunLength) -> None:
-    """Refuse to score a main model, or averaged models, that stay as they were drawn."""
+    """Refuse to score a main model, or averaged models, that keep their initial weights."""
     evaluated = f"{where}: evaluate = {length.evaluate.name!r}"
     allowed = "use each_client or clients"
     if exchanges_features(recipe):

@@ -34,7 +34,7 @@ class Point:
 
 
 def points(grid: Mapping[str, Values]) -> list[Point]:
-    """Return all points of a grid, the last axis the fastest."""
+    """Return all points of a grid; the last axis varies fastest."""
     axes = [named(values) for values in grid.values()]
     return [
         Point(
@@ -73,7 +73,7 @@ def label(value: Any) -> Axis:
 
 
 def short_name(value: Any) -> Any:
-    """Return a value of an axis: of a choice with settings its name, of a list its text."""
+    """Return a value of an axis: for a choice with settings its name, for a list its text."""
     if isinstance(value, Mapping):
         return value.get("name", next(iter(value), None))
     return _written(value)
@@ -96,7 +96,7 @@ def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
     Raises
     ------
     FedstageError
-        Naming the axis, and what it may be.
+        If there is such an axis; the message names it and the possible ones.
     """
     axes = [*table.rows, *table.columns]
     _check_names(where, table, axes, {"method", *grid} - {"seed"})

@@ -1,4 +1,4 @@
-"""Experiments of config.yaml and of files, merged with those that they extend (`like`)."""
+"""Experiments of config.yaml and of files, merged with the ones that they extend (`like`)."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,8 @@ def load_experiments(
     Raises
     ------
     FedstageError
-        If a file is not valid, extends an unknown experiment or itself, or has settings of no cell.
+        If a file is not valid, extends an unknown experiment or itself, or has settings for cells
+        that do not exist.
     """
     files = _files(folder)
     known = experiment_names(config, folder)
@@ -65,7 +66,7 @@ def load_experiments(
 
 
 def lineage(name: str, read: Callable[[str], Experiment]) -> Iterator[str]:
-    """Yield an experiment, the one that it is `like`, the one that this is like, and so on.
+    """Yield an experiment, the one that it is `like`, the one that that is like, and so on.
 
     FedstageError if one of them is like itself.
     """
@@ -96,7 +97,7 @@ def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, 
 
 
 def _files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files of each name, of which there should be one; none is read."""
+    """Return the files of each experiment's name, without reading any; there should be one each."""
     paths = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
     files: dict[str, list[Path]] = {}
     for path in sorted(paths, key=lambda path: path.stem):
@@ -112,7 +113,7 @@ def reader(config: Config, folder: Path) -> Callable[[str], Experiment]:
 def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Experiment:
     """Return an experiment as it is written, without what it inherits.
 
-    Its name is checked here, so that a file of a bad name is in the way of nothing else.
+    Its name is checked here, so that a file with a bad name affects no other experiment.
     """
     paths = files.get(name, ())
     if name in config.experiments and not paths:
@@ -146,7 +147,7 @@ def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experime
 
 
 def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
-    """Merge an experiment with all that the one has which it extends, inherited or its own."""
+    """Merge an experiment with all settings, inherited or own, of the one that it extends."""
     experiment = read(name)
     if experiment.like is None:
         return experiment

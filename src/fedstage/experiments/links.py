@@ -1,8 +1,8 @@
 """Links to the folders of runs by method and seed: ``results/by_method``.
 
-The folder of a run is named by its settings and shared by experiments. A link says which run it is:
-``results/by_method/EXPERIMENT/SCALE/feddf/seed_0``, and where the grid has further axes
-``.../feddf/partition.alpha=0.1,data=cifar10/seed_0``.
+The folder of a run is named by its settings and shared by experiments. The path of a link
+identifies the run: ``results/by_method/EXPERIMENT/SCALE/feddf/seed_0``, or, if the grid has further
+axes, ``.../feddf/partition.alpha=0.1,data=cifar10/seed_0``.
 """
 
 import os
@@ -18,7 +18,7 @@ from fedstage.results.at_hand.names import run_name
 
 
 def folder_of(run: Run) -> str:
-    """Return the folder of a run's models and metrics; of a choice, the folder of its metrics."""
+    """Return the folder of a run's models and metrics; for a choice, the folder of its metrics."""
     if run.candidates:
         return f"{RESULTS}/choices/{choice_id(run)}"
     return main_folder(run.recipe)
@@ -27,7 +27,7 @@ def folder_of(run: Run) -> str:
 def links_of(runs: Sequence[Run]) -> dict[str, str]:
     """Return the folder that each link leads to, for the runs of one experiment and scale.
 
-    The names, below the folder of the experiment and scale, say all axes.
+    The names are relative to the folder of the experiment and scale, and contain all axes.
     """
     return {run_name(run.axes): folder_of(run) for run in runs}
 
@@ -41,7 +41,7 @@ def linked(tables: Iterable[str]) -> list[tuple[str, str]]:
 def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path) -> None:
     """Replace the links of experiments and scales below the working folder `root`.
 
-    Runs of which nothing has been made have no link. What else lies in these folders stays.
+    Runs without any files have no link. Other files in these folders stay.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``fedstage list``: what there is to choose from, and what has been made of a target."""
+"""``fedstage list``: the available alternatives, and the progress of a target's runs."""
 
 import inspect
 import re
@@ -37,10 +37,10 @@ from fedstage.settings.registry import PLUGINS
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
-#: Rows of texts, with heads.
+#: Heads, and rows of texts.
 Listing = tuple[list[str], list[list[str]]]
 
-#: Settings of a method that say what it is composed of, in the order of a round.
+#: Settings of a method that describe its parts, in the order of a round.
 _PARTS = (
     "training",
     "local",
@@ -52,12 +52,12 @@ _PARTS = (
     "evaluate",
 )
 _NOTHING = "-"
-#: Not after "et al.".
+#: A sentence does not end after "et al.".
 _SENTENCE_ENDS = re.compile(r"(?<! al)\. (?=[A-Z`])")
 
 
 def listing(what: str, target: str | None, config: Path, folder: Path) -> Listing:
-    """Return heads and rows of what there is of a kind.
+    """Return the heads and rows of a list.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _experiments(config: Config, folder: Path) -> Listing:
 
 
 def _runs(catalogue: Catalogue) -> Listing:
-    """Return the runs of all targets, and what has been made of each."""
+    """Return the runs of all targets, with the progress of each."""
     wanted = [split_target(target) for target in catalogue.config.targets]
     runs = [(key, run) for key in wanted for run in catalogue.runs[key]]
     axes = list(dict.fromkeys(axis for _, run in runs for axis in run.axes))
@@ -183,7 +183,7 @@ def _runs(catalogue: Catalogue) -> Listing:
 
 
 def _rounds_done(run: Run) -> str:
-    """Write how many of its rounds a run has models of: ``3/8``."""
+    """Write for how many of its rounds a run has models: ``3/8``."""
     if run.candidates or not isinstance(run.recipe, Recipe):
         return _NOTHING
     rounds, recipe = run.length.rounds, run.recipe
@@ -193,7 +193,7 @@ def _rounds_done(run: Run) -> str:
 
 def _accuracy(run: Run) -> str:
     """Write the accuracy of a run's last evaluated round, if its metrics have been made."""
-    from fedstage.storage.tables import load_table  # which imports more than the standard library
+    from fedstage.storage.tables import load_table  # imports more than the standard library
 
     path = Path(metrics_of(run))
     if not path.is_file():

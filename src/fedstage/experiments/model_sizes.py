@@ -10,9 +10,9 @@ from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
-#: How many numbers a model may have: 40 GB.
+#: The most numbers that a model may have: 40 GB.
 MOST = 10**10
-#: The shape of samples whose size only the data determine: the least that any model takes.
+#: The shape assumed for samples whose size only the data determine: the least for any model.
 _LEAST = {"images": (1, 32, 32), "features": (1,), "bags": (1,), "tokens": (1,)}
 
 
@@ -42,7 +42,7 @@ def _models(recipe: Recipe | LocalRecipe | OneShotRecipe) -> Iterator[tuple[str,
 
 @cache
 def _numbers(data: Data, model: Model) -> int:
-    """Return how many numbers a model has at least."""
+    """Return a lower bound of how many numbers a model has."""
     known = data.known
     shape = known.shape or _LEAST[data.samples]
     return state_size(model, shape, known.classes or 2) // FLOAT

@@ -20,13 +20,13 @@ KEY = "clients"
 def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     """Return settings with the number of `clients`, if the partition is natural and none is given.
 
-    `folder` is the data folder, by default that of the environment. Where the files are not there,
-    those clients count that the data set had when it was made, if its results are here.
+    `folder` is the data folder, by default the environment's. If the files are missing, the number
+    is taken from the data set as it was made, if its results are here.
 
     Raises
     ------
     FedstageError
-        If there is no such number; UncountedClients if it is in files that are missing or invalid.
+        If there is no such number; UncountedClients if its files are missing or invalid.
     """
     partition, data = settings.get("partition"), settings.get("data")
     natural = isinstance(partition, dict) and partition.get("name") == "natural"
@@ -48,7 +48,7 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
 def _made(data: Data) -> int | None:
     """Return how many clients a data set had when it was made, None if it was not made here.
 
-    A `division` gives other samples to its clients than are named there.
+    A `division` gives its clients other samples than the data set names.
     """
     path = Path(data_file(data, "info"))
     divided = isinstance(data, Sized) and data.division is not None

@@ -1,4 +1,4 @@
-"""Checks of what the results of an experiment present of its runs."""
+"""Checks of whether the results of an experiment can present its runs."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from fedstage.settings.scores import Axis
 
 
 def check_results(where: str, results: Iterable[Result], runs: Iterable[Run]) -> None:
-    """Refuse runs without rounds for results about rounds, and for one without a main model."""
+    """Refuse runs without rounds, or without a main model, for results that need them."""
     about_rounds = [result for result in results if result not in OF_ANY_RUN]
     for run in runs if about_rounds else ():
         method = f"method {run.axes['method']}"

@@ -20,8 +20,8 @@ Methods = Mapping[str, Raw]
 class Sources:
     """Where experiments and methods come from.
 
-    `read` returns an experiment as it is written, `load` some with what they inherit; methods of
-    the `library` are free of short forms.
+    `read` returns an experiment as it is written, and `load` some with what they inherit. Methods
+    of the `library` have no short forms.
     """
 
     known: Sequence[str]
@@ -30,7 +30,7 @@ class Sources:
     library: Methods
 
     def heirs(self, name: str) -> Mapping[str, Experiment] | None:
-        """Return the experiments that extend one, None if any that may do so is broken."""
+        """Return the experiments that extend one, None if any that might extend it is broken."""
         try:
             return self.load(heirs_of(name, self.known, self.read))
         except FedstageError:
@@ -39,7 +39,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Laid:
-    """A base with a method laid over it: all of the method, or what others wrote of it.
+    """A base with a method laid over it: the whole method, or only what others wrote.
 
     `like` are the methods that this one starts from.
     """
@@ -53,16 +53,16 @@ class Laid:
 def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None:
     """Refuse settings of an experiment's own base, or a scale's, that no run has.
 
-    All methods override such a setting, at least one of them by what does not stand in the
-    experiment's own file: in the library, or in the experiment that it is `like`. It may be meant
-    for an experiment that is `like` this one; so it counts whether a run of these has it. What an
-    experiment inherits is never refused, nor are settings of a run's length: methods have them by
-    their nature, as one-shot methods have one round.
+    All methods override such a setting, at least one of them outside the experiment's own file: in
+    the library, or in the experiment that it is `like`. A setting may be meant for an experiment
+    that is `like` this one, so runs of these count as well. Inherited settings are never refused,
+    nor are settings of a run's length: methods have them by their nature, as one-shot methods have
+    one round.
 
     Raises
     ------
     FedstageError
-        Naming the setting, and the method whose setting wins.
+        If there is such a setting; the message names it and the method whose setting wins.
     """
     for name, experiment in experiments.items():
         for scale, base in bases(sources.read(name)):
@@ -79,7 +79,7 @@ def bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
 def _check(
     sources: Sources, name: str, experiment: Experiment, base: Raw, scale: str | None
 ) -> None:
-    """Refuse a base of one scale, or of all, of which a setting has no effect."""
+    """Refuse a base, of one scale or of all, with a setting that has no effect."""
     settings = in_full(base)
     laid = list(laid_over(sources, settings, name, experiment, scale))
     of_recipes = (path for path in _leaves(settings) if path[0] not in RunLength.model_fields)
@@ -98,7 +98,7 @@ def _check(
 
 
 def _is_lost(base: Raw, path: Path, laid: Sequence[Laid]) -> bool:
-    """Whether no run has a setting of a base, and not only because its author wrote so."""
+    """Whether no run has a setting of a base, not only because the same file overrides it."""
     value = _at(base, path)
     everywhere = all(_at(method.settings, path) != value for method in laid)
     return everywhere and any(_at(method.by_others, path) != value for method in laid)

@@ -31,13 +31,13 @@ from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
 from fedstage.settings.validation import validate
 
-#: Keys of a method that are no setting of any recipe: how results show it, and `LIKE`.
+#: Keys of a method that are not settings of a recipe: how results show it, and `LIKE`.
 _NO_SETTING = (*Style.model_fields, LIKE)
 
-#: From a place for messages and a method's name to its settings at a point of the grid.
+#: Maps a place for messages and a method's name to its settings at a point of the grid.
 SettingsOf = Callable[[str, str], Raw]
 
-#: From an axis and a value of it to the settings that it implies.
+#: Maps an axis and one of its values to the settings that the value implies.
 Implied = Mapping[str, Mapping[Any, Raw]]
 
 
@@ -104,8 +104,8 @@ class _Layers:
     def _below(self, where: str, point: Point, method: str, *heirs: str) -> Raw:
         """Return the settings on which the values of the grid's axes are laid.
 
-        A method that is `like` another starts from all of the other's at this point, its cells
-        included; `heirs` are the methods that start from this one.
+        A method that is `like` another starts from all settings of the other at this point,
+        including its cells. `heirs` are the methods that start from this one.
         """
         if method not in self.methods:
             see = f"; see `{as_typed('fedstage', 'list', 'methods')}`"
@@ -119,7 +119,7 @@ class _Layers:
             settings = self._below(f"{where}, like", point.at("method", like), like, method, *heirs)
         settings = lay(settings, own)
         for path, value in point.values.items():
-            # By the value's name or, if it is a choice, by that of the choice.
+            # By the value's name or, if it is a choice, by the name of the choice.
             implied = self.implies.get(path, {})
             by_choice = implied.get(short_name(value), {})
             settings = lay(settings, implied.get(point.shown[path], by_choice))
@@ -144,7 +144,7 @@ def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
 
 
 def _runs(where: str, layers: _Layers, points: Iterable[Point]) -> list[Run]:
-    """Return the run of each point; a checked run of another seed differs in nothing else."""
+    """Return the run of each point; runs that differ only in the seed are checked once."""
     apart = "seed" in layers.implies or any("seed" in cell.at for cell in layers.cells)
     checked: dict[Any, Run] = {}
     runs = []
@@ -260,7 +260,7 @@ def _candidates(
 
 
 def _recipe(where: str, settings: Raw, length: RunLength) -> Recipe | LocalRecipe | OneShotRecipe:
-    """Return the recipe that a run trains, of those settings that its kind of recipe has."""
+    """Return the recipe that a run trains, from the settings that its kind of recipe has."""
     if length.training == "one_shot":
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
@@ -274,7 +274,7 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> Recipe | LocalRecip
     )
     apart = set(keys(OneShot)) - set(
         keys(Recipe)
-    )  # what rounds share with one shot is the recipe's
+    )  # settings shared by rounds and one shot belong to the recipe
     own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)
     alone_faults = [*check_alone(own, recipe)]
     if length.training == "alone" and alone_faults:
@@ -288,12 +288,12 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> Recipe | LocalRecip
 
 
 def _check_public(where: str, recipe: Recipe | OneShotRecipe, used: bool) -> None:
-    """Refuse public images that no model of the recipe takes, if they are used."""
+    """Refuse public images, if they are used, that a model of the recipe cannot take."""
     for fault in check_channels(recipe.data, recipe.public) if used else ():
         raise FedstageError(f"{where}: {fault}")
 
 
 def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:
-    """Return settings without those that only another kind of recipe has."""
+    """Return settings without the ones that only another kind of recipe has."""
     foreign = set(keys(other)) - set(keys(kind))
     return {key: value for key, value in settings.items() if key not in foreign}

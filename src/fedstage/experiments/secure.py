@@ -1,4 +1,4 @@
-"""Who may use secure aggregation: runs whose server needs sums of updates and nothing else."""
+"""Check that secure aggregation is used only where the server needs just sums of updates."""
 
 from fedstage.errors import FedstageError
 from fedstage.plan.exposure import exposed, predicting

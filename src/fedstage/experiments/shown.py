@@ -1,4 +1,4 @@
-"""What a call of Snakemake is about: the tables and the size that it shows."""
+"""The tables and runs that a call of Snakemake is about, which it shows."""
 
 from collections.abc import Collection, Iterable
 from itertools import chain
@@ -8,13 +8,12 @@ from fedstage.experiments.catalogue import Catalogue, trained_runs
 from fedstage.experiments.targets import is_named, results_of
 from fedstage.plan.runs import Run
 
-#: Results that follow from settings: their files need no training, whatever else is made of the
-#: runs.
+#: Results that follow from settings alone: their files need no training.
 _UNTRAINED = ("descriptions", "properties", "simulation", "forgetting")
 
 
 def shown_tables(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
-    """Return the tables in Markdown of what a call wants.
+    """Return the tables in Markdown that a call asks for.
 
     Parameters
     ----------
@@ -27,7 +26,7 @@ def shown_tables(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
 
 
 def shown_runs(catalogue: Catalogue, wanted: Collection[str]) -> list[Run]:
-    """Return the runs that are trained for what a call wants; `wanted` as in `shown_tables`."""
+    """Return the runs that are trained for a call; `wanted` is as in `shown_tables`."""
     targets = _targets(catalogue)
     runs: dict[tuple[str, int], Run] = {}
     for name in _wanted(catalogue, wanted):
@@ -37,7 +36,7 @@ def shown_runs(catalogue: Catalogue, wanted: Collection[str]) -> list[Run]:
 
 
 def _wanted(catalogue: Catalogue, names: Iterable[str]) -> list[str]:
-    """Return what stands on a command line, in one order, or the configured targets."""
+    """Return the names on a command line, in a fixed order, or the configured targets."""
     every = sorted(names)
     configured = catalogue.config.targets if not every or "all" in every else []
     return list(dict.fromkeys([*configured, *(name for name in every if name != "all")]))
@@ -50,7 +49,7 @@ def _targets(catalogue: Catalogue) -> set[str]:
 
 
 def _results(catalogue: Catalogue, name: str) -> list[str]:
-    """Return the results of a target, or the table of which a file is one of the formats."""
+    """Return the results of a target, or the table that a file shows in another format."""
     if name in _targets(catalogue):
         return results_of(catalogue, name)
     path = PurePosixPath(name).with_suffix(".md")
@@ -59,7 +58,7 @@ def _results(catalogue: Catalogue, name: str) -> list[str]:
 
 
 def _runs(catalogue: Catalogue, file: str) -> list[Run]:
-    """Return the runs that a file is made of: of its experiment and scale, or of its recipe."""
+    """Return the runs that a file is made from: by its experiment and scale, or by its recipe."""
     if file.startswith(tuple(f"results/{kind}/" for kind in _UNTRAINED)):
         return []
     return [

@@ -1,4 +1,4 @@
-"""The rules of a run: of each stage of the graph those that its granularity needs."""
+"""The rules of a run: for each stage of the graph, the ones that the granularity needs."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,10 +28,10 @@ def stage_rules(catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
 
 
 def _of_run(rule: Rule, catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
-    """Yield a stage's rule as the settings of execution change it."""
+    """Yield a stage's rule, changed according to the settings of execution."""
     execution = catalogue.config.execution
     if rule.stage is LOGITS and execution.granularity != "participant":
-        # Of public images they are a segment's, as training is.
+        # Logits of public images are computed in segments, as training is.
         images = "|".join(get_args(Role))
         rule = replace(rule, constraints={**rule.constraints, "images": images})
     if rule.stage in (LOCAL_TRAINING, *STEPS) and catalogue.config.keep != "all":

@@ -1,8 +1,9 @@
 """Runs that start from the final model of another method.
 
-So methods follow one another: federated rounds from a student that clients have taught in one shot
+This chains methods: federated rounds start from a student that clients have taught in one shot
 (FENS, Table 7: FedKD and then FedAvg), or the other way round. The method that `start` names, at
-the same point of the grid, becomes a file of weights, whose name identifies all that determines it.
+the same point of the grid, is replaced by a file of weights, whose name identifies everything that
+determines it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
-#: The key of a method's name whose settings, at the same point, another method has.
+#: The key that names another method, whose settings at the same point a method starts from.
 LIKE = "like"
 
 _FORM = "must be the name of a method, or {method: NAME, KEY: VALUE} with changes of its settings"
@@ -96,7 +97,7 @@ def check_parts(where: str, parts: Sequence[Run], methods: Mapping[str, Raw]) ->
     """Refuse methods that go on in rounds from one shot, or the other way round, with its settings.
 
     An experiment's base trains clients for one of these, to the end or for a round. So a method
-    with a `start` of the other kind must be `like` the one that it is by itself.
+    with a `start` of the other kind must be `like` the same method without the start.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def check_parts(where: str, parts: Sequence[Run], methods: Mapping[str, Raw]) ->
     Raises
     ------
     FedstageError
-        If such a method is like no other.
+        If such a method has no `like`.
     """
     for before, part in pairwise(parts):
         method = str(part.axes["method"])

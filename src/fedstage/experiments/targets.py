@@ -25,7 +25,7 @@ from fedstage.settings.suggestions import suggest
 
 #: The files of a figure: for screens, for print, and its caption.
 FORMATS = ("png", "svg", "pdf", "txt")
-#: The results with figures that reports show, and the names of these.
+#: The results with figures that reports show, and the names of the figures.
 REPORTED: dict[Result, tuple[str, ...]] = {
     "communication": ("communication",),
     "costs": ("costs",),
@@ -34,12 +34,12 @@ REPORTED: dict[Result, tuple[str, ...]] = {
 
 
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
-    """Return the runs that a command line is about, and those that share rounds with them.
+    """Return the runs that a command line is about, and runs that share rounds with them.
 
-    It is about the configured targets, and about the runs whose experiment and scale, or recipe's
-    id, is in the arguments. All runs of the catalogue that share rounds determine how these are cut
-    into segments and which files stay, so jobs on other machines get the arguments of the command
-    that started them.
+    A command line is about the configured targets, and about runs whose experiment and scale, or
+    recipe's id, it contains. All runs that share rounds determine how these are cut into segments
+    and which files stay. So jobs on other machines get the arguments of the command that started
+    them.
     """
     every = [
         (key, scored)
@@ -60,7 +60,7 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
 def last_states(run: Run) -> list[str]:
     """Return what clients keep after the last round, which no job of a run reads.
 
-    What the server keeps is made by its aggregation in any case. A run of one round keeps nothing.
+    The server's state is made by its aggregation in any case. A run of one round keeps nothing.
     """
     return [
         file
@@ -93,9 +93,9 @@ def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:
 def explain_unknown(
     catalogue: Catalogue, targets: Iterable[str], has_rule: Callable[[str], bool]
 ) -> str | None:
-    """Return a line on the first target that is no experiment, nor a file of one, if one is.
+    """Return a line about the first target that is neither an experiment nor a file of one, if any.
 
-    `has_rule` returns whether files of this form are made, if there are such settings.
+    `has_rule` returns whether files of this form are made for some settings.
     """
     for target in sorted(targets):
         folder = "/".join(target.split("/")[:3])
@@ -108,7 +108,7 @@ def explain_unknown(
 
 
 def _meant(catalogue: Catalogue, target: str) -> str:
-    """Return which experiment, or file of those that are read, a target may be meant for."""
+    """Return the experiment, or the file of an experiment that is read, that a target may mean."""
     if "." not in target and not target.startswith("results/"):
         known = experiment_names(catalogue.config, catalogue.folder)
         return suggest(split_target(target)[0], known)
@@ -130,7 +130,7 @@ def cohorts_of(
 
 
 def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
-    """Whether a run's experiment and scale, or the id of one of its recipes, stands in a text."""
+    """Whether a text contains a run's experiment and scale, or the id of one of its recipes."""
     ids = (path.rpartition("/")[2] for part in run.chain() for path in folders_of(part.recipe))
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
@@ -199,7 +199,7 @@ def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
 
 
 def _reported(result: Result, target: str) -> list[str]:
-    """Return a document, and for each of its figures the picture and its caption."""
+    """Return a document, with the picture and the caption of each of its figures."""
     figures = [
         f"results/figures/{target}_{name}.{kind}"
         for name in REPORTED.get(result, ())
@@ -219,7 +219,7 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     if (experiment, scale) not in catalogue.runs:
         known = {"/".join(key) for key in catalogue.runs}
         names = experiment_names(catalogue.config, catalogue.folder)
-        # One that is read has no such scale; others are not read for a misspelled name.
+        # An experiment that is read has no such scale; others are not read for a misspelled name.
         known |= {f"{name}/{scale}" for name in names if name not in catalogue.experiments}
         raise FedstageError(
             f"{experiment}/{scale}: no such experiment and scale"

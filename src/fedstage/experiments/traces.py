@@ -1,8 +1,8 @@
-"""What files of a recipe contain of a client that an aggregator has forgotten.
+"""Traces, in the files of a recipe, of a client that an aggregator has forgotten.
 
-A natural client is a person or an institution: every recipe on the same data set may have used its
-samples, whatever the seed, and held-out samples and the server's may be among them. A client of
-another partition is only a share of samples that this partition, of one seed, has dealt out.
+A natural client is a person or an institution. Every recipe on the same data set, with any seed,
+may have used its samples, also as held-out samples or as the server's. A client of another
+partition is only a share of samples that this partition, of one seed, has dealt out.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _PARTS = ("train", "test", "test_own", "held_out", "server_validation", "info")
 _IMAGES = ("aggregator", "validation", *_PARTS[1:-1])
 _WEIGHTED = "scores weighted by its label counts"
 
-#: What a recipe has of a client: itself, its samples in other shares, or these as public ones.
+#: What a recipe has of a client: the client itself, or its samples in other shares or as public.
 Has = Literal["client", "samples", "public"]
 
 
@@ -80,7 +80,7 @@ class Forgotten:
                 yield Trace(self.client, f"{contains}{also}", data_file(data, part))
 
     def in_folder(self, folder: str, recipe: AnyRecipe) -> Iterator[Trace]:
-        """Yield what files of a recipe's folder, and of its partition, contain of the client."""
+        """Yield the traces of the client in files of a recipe's folder, and of its partition."""
         has = self.has(recipe)
         if has in ("client", "samples"):
             for contains, path in _of_partition(recipe):
@@ -91,7 +91,7 @@ class Forgotten:
 
 
 def public_data(recipe: AnyRecipe) -> Data | None:
-    """Return the data set that a recipe reads in addition to its clients' data, if any."""
+    """Return the data set that a recipe reads in addition to the data of its clients, if any."""
     if isinstance(recipe, LocalRecipe) or isinstance(
         recipe.public, HeldOut | CoreSamples | Generated
     ):
@@ -109,7 +109,7 @@ def _of_partition(recipe: AnyRecipe) -> Iterator[tuple[str, str]]:
 def _of_folder(
     gone: Forgotten, has: Has, folder: str, recipe: AnyRecipe
 ) -> Iterator[tuple[str, str]]:
-    """Yield what a recipe's folder contains of a client, with the files below it."""
+    """Yield what a recipe's folder contains of a client, with the names of files below it."""
     kind, own = folder.split("/")[1], f"client_{gone.client}"
     if has == "samples":
         yield "learnt from its samples in other shares", ""
@@ -161,7 +161,7 @@ def _learns_from_set_aside(recipe: OneShotRecipe) -> bool:
 
 
 def _same_files(data: Data, other: Data) -> bool:
-    """Whether two data sets are read from the same files, whatever is taken of them."""
+    """Whether two data sets are read from the same files, perhaps from different parts of them."""
     names = ((each.name, getattr(each, "folder", None)) for each in (data, other))
     return len(set(names)) == 1
 

@@ -20,7 +20,7 @@ def check_keys(where: str, settings: Mapping[str, Any], more: Collection[str] = 
     Raises
     ------
     FedstageError
-        With a line for each of them.
+        If there are such keys; the message has a line for each.
     """
     unknown = [key for key in settings if key not in _known() and key not in more]
     if unknown:

@@ -1,6 +1,6 @@
 """Unlearning a client: the files that still contain it after an aggregator has forgotten it.
 
-That makes one new aggregator and trains no model. Earlier files stay in place until they are
+Forgetting makes one new aggregator and trains no model. Earlier files stay in place until they are
 deleted (`fedstage forget --delete`).
 """
 
@@ -32,8 +32,8 @@ def traces_of(
 ) -> list[dict[str, str | int]]:
     """Return the traces, for JSON, of all clients that runs of an experiment forget.
 
-    They may be in files of any experiment, and of the recipes that are `stored` by the paths of
-    their folders, which the configuration no longer has.
+    Traces may be in files of any experiment, and of recipes that the configuration no longer has.
+    The latter are `stored` by the paths of their folders.
     """
     names = experiment_names(catalogue.config, catalogue.folder)
     every = resolve_sound(catalogue.config, catalogue.folder, names, [experiment])
@@ -86,7 +86,7 @@ def _started(
 
 
 def is_among(file: str, files: str) -> bool:
-    """Whether a file is one of a pattern, or lies in the folder of that name."""
+    """Whether a file matches a pattern, or lies in the folder of that name."""
     return fnmatchcase(file, files) or file.startswith(f"{files}/")
 
 

@@ -11,7 +11,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import keys
 
-#: The settings that one kind of training has, and the other not.
+#: The settings that only one kind of training has.
 _KINDS = {key: "federated" for key in keys(Recipe) if key not in keys(OneShotRecipe)} | {
     key: "one_shot" for key in keys(OneShotRecipe) if key not in keys(Recipe)
 }
@@ -20,12 +20,12 @@ _OF_STUDENTS = ("generator", "student")
 
 
 def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield a line for each setting that an experiment's file has and no run of it reads.
+    """Yield a line for each setting in an experiment's file that none of its runs reads.
 
-    Such as `forget`, which only one-shot learning has, where all methods have rounds; or a method's
-    `generator`, from which only a student learns, without a `distillation`. That is no fault: a
-    grid may be narrowed for a while. It counts whether a run of an experiment that is `like` this
-    one reads it.
+    Examples are `forget`, which only one-shot learning has, if all methods have rounds, or a
+    method's `generator`, from which only a student learns, without a `distillation`. Such a setting
+    is no error: a grid may be narrowed for a while. Runs of experiments that are `like` this one
+    count as well.
     """
     for name, experiment in experiments.items():
         runs_at = cache(partial(_runs, sources, name, experiment))
@@ -41,7 +41,7 @@ def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> 
 
 
 def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
-    """Yield what a file has for all scales or one, in the base or in a method."""
+    """Yield the settings that a file has for all scales or for one, in the base or in a method."""
     for scale, base in bases(own):
         yield scale, None, base
     for method, settings in own.methods.items():
@@ -57,8 +57,8 @@ def _kind(run: Laid) -> str:
 
 
 def _why_unread(key: str, runs: Collection[Laid]) -> str | None:
-    """Return what no run is, or has, that would read a setting."""
-    # Those that are trained apart are recipes of both kinds.
+    """Return the property, missing in all runs, that would make a run read a setting."""
+    # Runs of other kinds of training are recipes of both kinds.
     kinds = set(map(_kind, runs))
     kind = _KINDS.get(key)
     if kind and kinds <= {"federated", "one_shot"} and kind not in kinds:
@@ -76,9 +76,9 @@ def _teaches(run: Laid, key: str) -> bool:
 
 
 def _runs(sources: Sources, name: str, experiment: Experiment, scale: str | None) -> list[Laid]:
-    """Return the settings of an experiment's runs, and of those that are `like` it.
+    """Return the settings of the runs of an experiment, and of experiments that are `like` it.
 
-    There are none if an heir is broken. What is varied has a text for a value.
+    The list is empty if an heir is broken. Settings that are varied have a text as their value.
     """
     heirs = sources.heirs(name)
     if heirs is None:

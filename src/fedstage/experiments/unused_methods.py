@@ -1,4 +1,4 @@
-"""Methods of an experiment's file that no run is of."""
+"""Methods in an experiment's file that no run uses."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from fedstage.settings.suggestions import suggest
 
 #: Settings, and axes of the grid, whose values are names of methods.
 _OF_METHODS = ("method", "start", LIKE)
-#: How many unused methods a line names.
+#: The number of unused methods that a line names.
 _FEW = 5
 
 
 def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield a line for the methods that an experiment's file has and no run of it uses.
+    """Yield a line about the methods in an experiment's file that none of its runs uses.
 
-    Such as a misspelt change of a method. It counts whether a run starts from the method, or from
-    one that is `like` it, and whether an experiment that is `like` this one does.
+    An example is a misspelt change of a method. A method counts as used if a run starts from it, or
+    from one that is `like` it. Runs of experiments that are `like` this one count as well.
     """
     for name, experiment in experiments.items():
         used = _used(sources.library, experiment)
@@ -37,7 +37,7 @@ def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> I
 
 
 def _told(methods: Sequence[str], known: Collection[str]) -> str:
-    """Return what is told of unused methods: of one also what it may have meant."""
+    """Return the text about unused methods; for a single one, also what it may have meant."""
     if len(methods) == 1:
         return f"methods.{methods[0]}: no run uses it{_meant(methods[0], known)}"
     more = f" and {len(methods) - _FEW} more" if len(methods) > _FEW else ""
@@ -45,7 +45,7 @@ def _told(methods: Sequence[str], known: Collection[str]) -> str:
 
 
 def _written(own: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield the methods that a file has, each with its scale if it is of one alone."""
+    """Yield the methods that a file has, each with its scale if it is only for one."""
     for scale, change in own.scales.items():
         yield from ((method, f"/{scale}") for method in (change or Scale()).methods)
     yield from ((method, "") for method in own.methods)
@@ -56,7 +56,7 @@ def _meant(method: str, known: Collection[str]) -> str:
 
 
 def _used(library: Methods, experiment: Experiment) -> set[str]:
-    """Return the methods that runs of an experiment are of, or start from, at any scale."""
+    """Return the methods that runs of an experiment use, or start from, at any scale."""
     found: set[str] = set()
     for change in experiment.scales.values():
         change = change or Scale()
@@ -71,7 +71,7 @@ def _used(library: Methods, experiment: Experiment) -> set[str]:
 
 
 def _behind(names: Iterable[str], layers: Sequence[Methods]) -> set[str]:
-    """Return methods of these names, and those that they are like or start from, in any layer."""
+    """Return methods of these names, and methods that they are like or start from, in any layer."""
     found: set[str] = set()
     left = list(names)
     while left:

@@ -1,1 +1,1 @@
-"""The graph of stages: which files there are, what each is made from, and in which folder."""
+"""The graph of stages: the files that they make, the inputs of each file, and its folder."""

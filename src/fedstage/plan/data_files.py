@@ -1,7 +1,7 @@
-"""From raw data to what training starts from: data sets, partitions, participants, weights.
+"""The files that training starts from: data sets, partitions, participants, initial weights.
 
-Configurations of runs, of whatever class, share these files: each file has a configuration of its
-own, of the settings that decide it. One file because each of them is named by those before it.
+Configurations of runs of all classes share these files: each file has its own configuration, with
+the settings that determine it. One file because the name of each depends on the ones before it.
 """
 
 import re
@@ -61,7 +61,7 @@ _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
 def _dataset(data: Data) -> Inputs[str]:
-    """Return no file of the graph: what is read lies in the data folder."""
+    """Return no file of the graph, because raw files lie in the data folder."""
     return Inputs()
 
 
@@ -78,7 +78,7 @@ DATASET = Stage(
 
 @cache
 def data_file(data: Data, part: str) -> File:
-    """Return a data set's file: ``train``, ``test``, ``info``, or what else its stage makes."""
+    """Return a data set's file: ``train``, ``test``, ``info``, or another output of its stage."""
     return DATASET(data, output=part)
 
 
@@ -88,7 +88,7 @@ def info(recipe: AnyRecipe) -> File:
 
 
 def public_id(recipe: Recipe | OneShotRecipe) -> str:
-    """Name public images as `samples_file` reads it: `held_out`, `core`, or a data set's folder."""
+    """Name public images for `samples_file`: `held_out`, `core`, or a data set's folder."""
     if isinstance(recipe.public, HeldOut | CoreSamples):
         return recipe.public.name
     assert not isinstance(recipe.public, Generated), "generated images have names of their own"
@@ -98,10 +98,9 @@ def public_id(recipe: Recipe | OneShotRecipe) -> str:
 def samples_file(recipe: AnyRecipe, samples: str) -> str:
     """Return the file of the samples that logits are computed on.
 
-    `samples` is a part of the clients' data set, a role among its training samples
-    (``validation``, ``aggregator``), or all of these (``train``), the server's ``core``,
-    ``FOLDER.NAME`` of generated images, or the id of another data set, whose training samples are
-    meant.
+    `samples` is a part of the clients' data set, a role among its training samples (``validation``,
+    ``aggregator``), or all of these (``train``). It may also be the server's ``core``,
+    ``FOLDER.NAME`` of generated images, or the id of another data set, for its training samples.
     """
     if samples in _PARTS:
         return data_file(recipe.data, samples)
@@ -187,7 +186,7 @@ def clients_table(recipe: AnyRecipe) -> File:
 
 
 def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]:
-    """Return the files of `ClientsInputs`, of samples that `samples_file` names."""
+    """Return the files of `ClientsInputs`; `samples` is as in `samples_file`."""
     return {
         "data": samples_file(recipe, samples),
         "info": info(recipe),
@@ -201,7 +200,7 @@ def label_histogram(recipe: AnyRecipe) -> File:
 
 
 def core_file(recipe: AnyRecipe) -> File:
-    """Return the labelled samples that the server has of its own."""
+    """Return the server's own labelled samples."""
     assert recipe.core is not None, "checked by the recipe: a recipe that reads a core has one"
     whole = recipe.core.samples == "all"
     return data_file(recipe.data, "train") if whole else CORE(division_of(recipe))
@@ -237,7 +236,7 @@ def _identity_of_plan(plan: Plan) -> Any:
 
 
 def _participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
-    """Return what participants are drawn by."""
+    """Return the files by which participants are drawn."""
     return ParticipationInputs(PARTITION(plan.data, output="histogram") if plan.data else None)
 
 
@@ -280,7 +279,7 @@ class Initial(InitialModel):
 
 
 def _initial_model(initial: Initial, group: int) -> InitialModelInputs[str]:
-    """Return what the shape of a model follows from."""
+    """Return the files that determine the shape of a model."""
     return InitialModelInputs(data_file(initial.data, "info"))
 
 

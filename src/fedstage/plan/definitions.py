@@ -1,10 +1,10 @@
-"""Which definitions of declaring modules run in a job: they are counted one by one.
+"""The definitions of declaring modules that run in a job, counted one by one.
 
 Modules of `settings` and `plan` are imported nearly everywhere, but few of their functions run in
-any job. A definition counts if code that counts names it; a method, property or constant of a class
-if code that counts reads an attribute of its name, and the class is one of the job's settings or
-named. Fields of settings and their defaults do not count, because settings reach results by their
-values; nor does what checks settings, which the plan has done before any job.
+any job. A definition counts if code that counts names it. A method, property or constant of a class
+counts if code that counts reads an attribute of its name, and if the class is named or is one of
+the job's settings. Fields of settings and their defaults do not count, because settings reach
+results by their values; nor does code that checks settings, which the plan has done before any job.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedstage.plan.syntax import PACKAGE, Code, modules, source
 
-#: Members and modules that check settings, which counts nowhere.
+#: Members and modules that check settings; they never count.
 _CHECKS = ("_faults", "_check", "check_")
 _CHECKING = ("fedstage.settings.validation", "fedstage.settings.suggestions")
 
@@ -30,7 +30,7 @@ class Reached:
         self._classes: set[tuple[str, str]] = set()
 
     def copy(self) -> "Reached":
-        """Return what is reached so far, to go on from."""
+        """Return a copy, to continue from."""
         other = Reached(self.declaring, self.package)
         other.definitions, other.modules = dict(self.definitions), set(self.modules)
         other._names, other._attributes = set(self._names), set(self._attributes)
@@ -122,6 +122,6 @@ def _defined(name: str, package: Path) -> tuple[str, str]:
 
 
 def forget() -> None:
-    """Look up definitions again, in the files as they are by then."""
+    """Clear the caches, so that definitions are read from the files again."""
     _members_of.cache_clear()
     _defined.cache_clear()

@@ -23,7 +23,7 @@ def _label(config: Any) -> str:
     return f"{short(config.data)}-{partition_name(config)}-odds-seed{config.seed}"
 
 
-#: What clients train in the rounds, and what the server does with their votes, does not reach them.
+#: Neither the clients' training in rounds nor the server's use of votes affects these files.
 FOLDER = Folder(
     "discriminators", Recipe, _label,
     lambda config: (

@@ -1,7 +1,7 @@
-"""What the server sees of single clients, by the edges of the graph.
+"""What the server sees of single clients, according to the edges of the graph.
 
-A client's files are its own until a job of the server reads one. Behind secure aggregation only
-messages do that, which tell nothing but their sum.
+A client's files are private until a job of the server reads one. With secure aggregation the server
+reads only messages, which reveal nothing but their sum.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class Exposed(NamedTuple):
 
 
 def exposed(files: Iterable[str]) -> Exposed | None:
-    """Return the first of what the server reads of single clients behind files, if anything."""
+    """Return the first file of a single client that the server reads behind `files`, if any."""
     for job in behind(files):
         if job.stage not in BY_CLIENTS and (seen := _seen(job)):
             return Exposed(job.stage.name, seen)
@@ -66,7 +66,7 @@ def _tells(file: File) -> bool:
 def predicting(recipe: Recipe | OneShotRecipe, length: RunLength) -> list[str]:
     """Return the files that a run predicts with, which its evaluation reads, and global models.
 
-    Of rounds, up to the second one that is distilled: what is behind later ones is alike.
+    Rounds count up to the second distilled one, since the jobs behind later rounds are alike.
     """
     if isinstance(recipe, OneShotRecipe):
         read = one_shot_metrics_file(recipe, length.role).job.inputs

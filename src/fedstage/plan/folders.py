@@ -1,4 +1,4 @@
-"""Which folders a run has; `graph.folder_of` and `training_folder` make their names."""
+"""The folders of a run, whose names are made by `graph.folder_of` and `training_folder`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 
 
 def scored(recipe: AnyRecipe) -> list[str]:
-    """Return files of a run's first rounds, or scores, behind which are files of all its folders.
+    """Return files of a run's first rounds, or scores, that depend on files in all its folders.
 
     After the first distillation, no later file of rounds lies in another folder.
     """
@@ -32,7 +32,7 @@ def main_folder(recipe: AnyRecipe) -> str:
 
 
 def folders_of(recipe: AnyRecipe) -> dict[str, AnyRecipe]:
-    """Return the settings of each folder that has models of a run, or what these are made from.
+    """Return the settings of each folder with models of a run, or with files behind them.
 
     These are settings of training, clients, aggregators, students, and of what is generated.
     """

@@ -1,14 +1,14 @@
-"""The graph: what a file is made from, and where it lies, derived from declarations of stages.
+"""The graph: the inputs of each file, and its place, derived from declarations of stages.
 
-A `Stage` declares once which files it makes, from which files, by which settings. The rest follows:
+A `Stage` declares once which files it makes, from which files and settings. The rest follows:
 
-- A file *reaches* the settings that its stage reads and those that its inputs reach.
+- A file *reaches* the settings that its stage reads and the settings that its inputs reach.
 - Its *owner* is the run's configuration restricted to these settings, and its folder is named after
   the owner. So runs that differ in nothing that reaches a file share the file.
-- Edges are the inputs; what is behind a path is the job in the index of all files that were named.
+- Edges are the inputs; the job behind a path is found in an index of all files that were named.
 
-Two files lie in one place exactly if all that they are made from is the same. One file because
-stages, jobs and restricted configurations are defined by one another.
+Two files have the same path if and only if everything that they are made from is the same. One file
+because stages, jobs and restricted configurations are defined by one another.
 """
 
 import re
@@ -44,10 +44,11 @@ class Folder:
     """Files below ``results/NAME/CONFIGURATION``, all of which depend on the settings in `reads`.
 
     `label` gives the readable beginning of a configuration's name, `kind` the class of its
-    settings. With a `recipe` its settings lie in it, in a file that all of its stages read. The
-    name ends in a digest of the settings, or of the `identity` that they have; without one in none.
-    `pattern` is the name with Snakemake's wildcards. Where settings lie in no file, stages take
-    them as an option: all, or the `identity`, an option that is called `setting`.
+    settings. With `recipe`, the folder has a file of its settings, which all of its stages read.
+    The name ends in a digest of the settings, or of their `identity` if that is given; for an
+    identity of None there is no digest. `pattern` is the name with Snakemake's wildcards. Without a
+    file of settings, stages take them as an option: all of them, or the `identity` in an option
+    that is called `setting`.
     """
 
     name: str
@@ -72,7 +73,7 @@ def never(config: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Command:
-    """What every stage has: a subcommand of `fedstage`, a rule and a function of one name.
+    """The common part of stages: a subcommand of `fedstage`, a rule and a function of one name.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class Command:
     outputs : mapping of str to str
         Names of the files that it makes, by option; the first is the main one.
     given : tuple of str
-        Options that name files which it reads.
+        Options that name its input files.
     calls : tuple of str
         The stages that it runs, whose files carry its fingerprint.
     on_device : callable
@@ -109,7 +110,7 @@ class Command:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that name the files which it reads."""
+        """The options that name its input files."""
         return self.given
 
 
@@ -122,7 +123,7 @@ class Stage(Command):
     Attributes
     ----------
     inputs : callable
-        From a configuration and the values of a place to the files that are read, by option.
+        Maps a configuration and the values of a place to the files that are read, by option.
     reads : callable
         The settings, such as ``server`` or ``aggregation.rule``, on which the files depend, in
         addition to the settings of the folder and of the inputs.
@@ -131,18 +132,18 @@ class Stage(Command):
     made : callable, optional
         Which outputs a configuration has; by default all.
     temporary : tuple of str
-        Outputs that are deleted when no job reads them any more, but in rounds to go on from.
+        Outputs that are deleted when no job reads them any more, except in rounds to continue from.
     secret : tuple of str
-        Outputs that must not live on: they are deleted in all rounds when no job reads them any
+        Outputs that must not be kept: they are deleted in all rounds when no job reads them any
         more.
     alike : callable
-        From a configuration and place to a place whose job reads the same files.
+        Maps a configuration and place to a place whose job reads the same files.
     settled : callable
-        From a configuration and place to an earlier place whose files reach the same settings.
+        Maps a configuration and place to an earlier place whose files reach the same settings.
     takes : tuple of str
         The values of the place that the function needs, by default all.
     checks : tuple of str
-        Params of the rule that the stage takes as options, for what it checks.
+        Params of the rule that the stage takes as options, for its checks.
     """
 
     folder: Folder
@@ -165,7 +166,7 @@ class Stage(Command):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that name the files which it reads, from the class of its inputs."""
+        """The options that name its input files, from the class of its inputs."""
         returned: Any = self.inputs.__annotations__["return"]
         names = (option.name for option in fields(get_origin(returned)))
         return (*(["recipe"] if self.folder.recipe else []), *names)
@@ -189,7 +190,7 @@ class Stage(Command):
 
 _JOBS: dict[tuple[Stage, Any, Place], "Job"] = {}
 _REACH: dict[tuple[Stage, Any, Place], frozenset[str]] = {}
-#: Of each folder the first job, which is the only one of a data set, or of generated images.
+#: The first job of each folder, which is the only one for a data set or generated images.
 _FIRST: dict[str, "Job"] = {}
 
 
@@ -203,7 +204,7 @@ class Job:
 
     @property
     def settings(self) -> Any:
-        """The settings that the stage takes as an option, for JSON; the data set's are a file's."""
+        """The settings that the stage takes as an option, for JSON, without the data set's."""
         folder = self.stage.folder
         if folder.setting and folder.identity:
             return folder.identity(self.config)
@@ -257,8 +258,8 @@ def listed(files: str | Sequence[str] | None) -> Sequence[str]:
 def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
     """Return the settings on which the files of a place depend, by themselves or by their inputs.
 
-    Of an input whose configuration is of another class, such as a partition, none count: the folder
-    declares the settings from which that configuration is derived.
+    Settings of an input whose configuration is of another class, such as a partition, do not count:
+    the folder declares the settings from which that configuration is derived.
     """
     place = stage.settled(config, *stage.alike(config, *place))
     key = (stage, config, place)
@@ -281,7 +282,7 @@ def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
 def _united(
     own: frozenset[str], behind: frozenset[frozenset[str]], fields: frozenset[str]
 ) -> frozenset[str]:
-    """Return a stage's own settings and those behind its inputs that its configuration has."""
+    """Return a stage's own settings and the ones behind its inputs that its configuration has."""
     passed = (name for names in behind for name in names)
     return own.union(name for name in passed if name.partition(".")[0] in fields)
 
@@ -295,7 +296,7 @@ def folder_of(folder: Folder, config: Any) -> str:
 
 
 def name_of(file: File) -> str:
-    """Return the name of a file's folder, in which a digest of its settings may be."""
+    """Return the name of a file's folder, which may contain a digest of its settings."""
     return file.job.folder.rpartition("/")[2]
 
 
@@ -308,7 +309,7 @@ def found_file(path: str) -> str:
 def job_behind(path: str, stages: Iterable[Stage]) -> Job | None:
     """Return the job of one of `stages` that makes a file, if it is in the folder of a known job.
 
-    Such a file is named in settings, as the model of another run is that a run starts from.
+    Such a file is named in settings, for instance the model of another run that a run starts from.
     """
     first = _FIRST.get("/".join(path.split("/")[:3]))
     if first is None:
@@ -346,8 +347,8 @@ def behind(
 ) -> list[Job]:
     """Return the jobs behind files that `belong`, each once and after those behind it.
 
-    What is behind a job that does not belong is not looked for; `before` are the jobs that one
-    waits for, by default all.
+    Jobs behind one that does not belong are not searched. `before` gives the jobs that a job waits
+    for, by default all.
     """
     found: dict[Job, None] = {}
     waiting = [file.job for file in files if isinstance(file, File)][::-1]
@@ -366,18 +367,18 @@ def behind(
 
 # --- configurations restricted to some of their settings, which own files -----------------------
 
-#: Configurations that own files, which are in their simplest form: of equal ones always the same.
+#: Configurations that own files, in their simplest form; equal ones are the same object.
 _OWNED: dict[Any, Any] = {}
 
 
 def interned(config: T) -> T:
-    """Return the one configuration of all equal ones that own files, so that it is soon found."""
+    """Return the one object for equal configurations that own files, so that look-ups are fast."""
     found: T = _OWNED.setdefault(config, config)
     return found
 
 
 def in_simplest_form(config: Any) -> Any:
-    """Return a configuration in its simplest form, which those that own files are in."""
+    """Return a configuration in its simplest form, as required of configurations that own files."""
     return config if config in _OWNED else simplest(config)
 
 
@@ -399,7 +400,7 @@ def restricted(config: Any, names: frozenset[str]) -> Any:
 
 
 def _with_defaults(settings: Settings | None, read: set[str]) -> Settings | None:
-    """Return settings whose fields, and those in them, are at their defaults unless read."""
+    """Return settings whose fields, nested ones included, are at their defaults unless read."""
     if settings is None:
         return None
     whole = {name.partition(".")[0] for name in read}

@@ -1,7 +1,7 @@
 """What each stage reads: the files of a job, by the options of its command.
 
-In a plan they are paths as text, where the stage runs `pathlib.Path`. A list may be empty, and a
-file that may be absent is None. One file because each class is a list of names, which plans and
+In a plan the files are paths as text; in a running stage they are `pathlib.Path`. A list may be
+empty, and an absent file is None. One file because each class is a list of names, which plans and
 stages both import.
 """
 
@@ -22,10 +22,10 @@ class Inputs(Generic[P]):
 
 
 class ClientsInputs(Inputs[P]):
-    """Samples of clients, and what is read with them."""
+    """Samples of clients, and the files that are read with them."""
 
-    data: P  # the data set, of which a stage takes the samples of some clients and roles
-    info: P  # of this data set, by which other images are normalised, too
+    data: P  # the data set, from which a stage takes the samples of some clients and roles
+    info: P  # of this data set; other images are normalised by it, too
     clients: P  # the partition
 
 
@@ -38,25 +38,25 @@ class StudentInputs(Inputs[P]):
 
 
 class PartitionInputs(Inputs[P]):
-    """What is divided."""
+    """The samples that are divided."""
 
     train: P
 
 
 class ParticipationInputs(Inputs[P]):
-    """What participants are drawn by."""
+    """The files by which participants are drawn."""
 
-    histogram: P | None  # the label counts of clients, whose samples count; none if all are alike
+    histogram: P | None  # the label counts of clients, if they are drawn by samples
 
 
 class InitialModelInputs(Inputs[P]):
-    """What the shape and the classes of a model follow from."""
+    """The files that determine the shape and the classes of a model."""
 
     info: P
 
 
 class LocalTrainingInputs(ClientsInputs[P]):
-    """What a participant trains from; if it starts from w*_{b,k}, what was there after round b."""
+    """What a participant trains from; if it starts from w*_{b,k}, the files after round b."""
 
     participation: P
     start: P
@@ -69,20 +69,20 @@ class LocalTrainingInputs(ClientsInputs[P]):
 
 
 class AdvertiseInputs(Inputs[P]):
-    """What a participant's keys belong to."""
+    """The file that identifies the owner of a participant's keys."""
 
     participation: P
 
 
 class ShareInputs(Inputs[P]):
-    """What a participant shares its secrets with."""
+    """What a participant needs to share its secrets."""
 
     private: P  # its own secrets
     public_keys: list[P]  # of all participants of its group, as in all steps
 
 
 class MaskedInputInputs(Inputs[P]):
-    """What a participant masks, and by which keys."""
+    """What a participant masks, and the keys for it."""
 
     info: P
     own_update: P
@@ -93,7 +93,7 @@ class MaskedInputInputs(Inputs[P]):
 
 
 class UnmaskInputs(Inputs[P]):
-    """What a participant is asked for, and which shares it was given."""
+    """The request to a participant, and the shares that it was given."""
 
     private: P
     public_keys: list[P]
@@ -102,7 +102,7 @@ class UnmaskInputs(Inputs[P]):
 
 
 class ClientStateInputs(Inputs[P]):
-    """What participants keep behind secure aggregation, each from its own update."""
+    """What participants keep with secure aggregation, each from its own update."""
 
     state: P | None  # what the group's clients have kept until the round before
     own_updates: list[P]
@@ -153,7 +153,7 @@ class LogitsInputs(Inputs[P]):
 
 
 class CachedLabelsInputs(Inputs[P]):
-    """What labels of public samples are made of."""
+    """What labels of public samples are made from."""
 
     logits: list[P]  # of the round's participants, of all groups
     before: P | None  # the labels after the round before
@@ -202,7 +202,7 @@ class DataFreeDistillationInputs(Inputs[P]):
 
 
 class SelectedLabelsInputs(StudentInputs[P]):
-    """What the server's model selects its labels by."""
+    """The files by which the server's model selects its labels."""
 
     logits: list[P]  # of the round's participants, of all groups
     before: P | None  # the labels of the round before
@@ -216,7 +216,7 @@ class PublicGeneratorInputs(Inputs[P]):
 
 
 class ClientDiscriminatorInputs(ClientsInputs[P]):
-    """What a client tells apart: its own samples, and images of the generator."""
+    """What a client learns to distinguish: its own samples, and images of the generator."""
 
     generator: P
 
@@ -238,7 +238,7 @@ class EvaluationInputs(ClientsInputs[P]):
 
 
 class RetentionInputs(ClientsInputs[P]):
-    """What is measured of forgetting."""
+    """What forgetting is measured from."""
 
     models: list[P]  # the main model after each round, its start included
     test: P
@@ -288,7 +288,7 @@ class LocalEvaluationInputs(ClientsInputs[P]):
 
 
 class GeneratedInputs(Inputs[P]):
-    """What images are generated with."""
+    """The files that images are generated with."""
 
     info: P
     generators: list[P]  # of the members, in the order of clients
@@ -323,7 +323,7 @@ class FeatureMomentsInputs(ClientsInputs[P]):
 
 
 class ClosedFormModelInputs(Inputs[P]):
-    """What a model with a head of moments is made of."""
+    """What a model with a head of moments is made from."""
 
     moments: list[P]  # of the members, in the order of clients
     start: P

@@ -85,7 +85,7 @@ def jobs_of(recipe: Recipe, last: int, first: int = 1) -> dict[Job, tuple[Job, .
 def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[graph.Job]:
     """Return the jobs of rounds that are behind files and `belong`, each after those behind it.
 
-    What is behind a job that does not belong is not looked for.
+    Jobs behind one that does not belong are not searched.
     """
     own = (file for file in files if isinstance(file, File) and file.job.stage in _STAGES)
     return graph.behind(own, belongs, of_rounds)
@@ -98,7 +98,7 @@ def of_rounds(job: graph.Job) -> tuple[graph.Job, ...]:
 
 
 def members(job: Job) -> int:
-    """Return how many models a job computes logits of: those that it reads, or draws."""
+    """Return how many models a job computes logits of: the models that it reads, or draws."""
     assert job.node is not None, "jobs of the graph have one"
     drawn = parse_sampled(job.node.at["members"])
     return drawn.samples if drawn else len(list(of_rounds(job.node)))

@@ -1,9 +1,9 @@
 """Kinds of ensemble members, which name the files of their logits.
 
-``clients`` and ``aggregated`` are models of every round, ``split`` are the clients' extractors with
-the server's model behind them; a kind such as ``gaussian_10`` or
-``dirichlet_10_0.5`` is models drawn for the ensemble (`Bayesian`), identified by the name. Files of
-one kind are shared by every ensemble that has such members.
+``clients`` and ``aggregated`` are models of every round, and ``split`` are the clients' extractors
+followed by the server's model. A kind such as ``gaussian_10`` or ``dirichlet_10_0.5`` stands for
+models drawn for the ensemble, whose name gives the settings (`Bayesian`). Files of one kind are
+shared by all ensembles that have such members.
 """
 
 import re

@@ -56,7 +56,7 @@ def _aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
 
 
 def _fitted_to(recipe: OneShotRecipe) -> str | None:
-    """Return the samples that an aggregator is fitted to, as `samples_file` reads it, if any."""
+    """Return the samples that an aggregator is fitted to, as `samples_file` takes them, if any."""
     if not recipe.aggregator.fitted:
         return None
     training = recipe.aggregator_training if recipe.aggregator.trained else None
@@ -102,7 +102,7 @@ FEATURE_MOMENTS = Stage(
 
 
 def _closed_form_model(recipe: OneShotRecipe) -> ClosedFormModelInputs[str]:
-    """Return what a model with a head of moments is made of."""
+    """Return what a model with a head of moments is made from."""
     moments = (FEATURE_MOMENTS(recipe, client) for client in members(recipe))
     return ClosedFormModelInputs([*moments], student_start(recipe))
 
@@ -123,7 +123,7 @@ CLOSED_FORM_MODEL = Stage(
 
 
 def public_id(recipe: OneShotRecipe) -> str:
-    """Name the public images as `samples_file` reads it."""
+    """Name the public images for `samples_file`."""
     if isinstance(recipe.public, Generated):
         _, folder, name = generated_images(recipe).job.folder.split("/")
         return f"{folder}.{name}"
@@ -191,7 +191,7 @@ def reads_models(recipe: OneShotRecipe) -> bool:
 
 
 def traffic_tables(recipe: OneShotRecipe) -> list[File]:
-    """Return the tables of all that travels."""
+    """Return the tables of everything that travels."""
     if learns_from_moments(recipe):
         return [CLOSED_FORM_MODEL(recipe, output="rounds")]
     models = [AGGREGATOR(recipe, output="rounds")] if reads_models(recipe) else []
@@ -199,9 +199,9 @@ def traffic_tables(recipe: OneShotRecipe) -> list[File]:
 
 
 def travelling_models(recipe: OneShotRecipe) -> list[str]:
-    """Return what clients send: their models, or their generators where these are all.
+    """Return what clients send: their models, or their generators if they send nothing else.
 
-    Where they send moments only, it is the model that they receive.
+    If they send only moments, it is the model that they receive.
     """
     if learns_from_moments(recipe):
         return [student_start(recipe)]

@@ -1,4 +1,4 @@
-"""Configurations of clients that train to the end, derived from others; and what a run reads."""
+"""Configurations of clients that train to the end, derived from others, and what a run reads."""
 
 from functools import cache
 from typing import Any
@@ -91,7 +91,7 @@ def client_model(recipe: LocalRecipe | OneShotRecipe, client: int) -> Model:
 
 
 def members(recipe: OneShotRecipe) -> list[int]:
-    """Return the clients whose models are aggregated, or chosen from for that."""
+    """Return the clients whose models are aggregated, or are candidates for it."""
     return [client for client in range(recipe.clients) if client not in recipe.forget]
 
 

@@ -22,7 +22,7 @@ def cohorts(recipe: Recipe, group: int, size: int | None) -> list[tuple[int, ...
 
 
 def groups_drawn(recipe: Recipe) -> int | None:
-    """Return how many groups there are of which each client is drawn one, if so."""
+    """Return the number of groups if the group of each client is drawn, else None."""
     settings = simplest(recipe)
     return len(client_groups(settings)) if settings.client_groups == "drawn" else None
 
@@ -32,7 +32,7 @@ def delays(recipe: Recipe) -> Delays | None:
     settings = simplest(recipe)
     if settings.staleness.name == "none":
         return None
-    # Jobs ask for it, so that what reads settings, and counts nowhere, must not run.
+    # Jobs call this, so it must not run code that reads settings, which never counts.
     return Delays.model_construct(
         staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
     )

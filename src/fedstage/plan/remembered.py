@@ -1,6 +1,6 @@
-"""What was found out about a module's source, kept between calls by the digest of its file.
+"""Facts about a module's source, cached between calls by the digest of its file.
 
-Parsing all modules takes half a second, as long as all else that happens before a short plan.
+Parsing all modules takes half a second, as long as everything else before a short plan.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def key_of(module: str, *contents: bytes) -> str:
 
 
 def recall(key: str) -> list[str] | None:
-    """Return the lines kept under a key, None if there are none, or others than were kept."""
+    """Return the lines kept under a key, None if there are none or they have been altered."""
     try:
         seal, *lines = (cache_folder() / "source" / key).read_text().splitlines() or [""]
     except (OSError, UnicodeDecodeError):
@@ -36,14 +36,14 @@ def recall(key: str) -> list[str] | None:
 
 
 def remember(key: str, lines: list[str]) -> None:
-    """Keep lines under a key; where the folder cannot be written to, they are found out again."""
+    """Keep lines under a key, unless the folder cannot be written to."""
     folder = cache_folder() / "source"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         temporary = folder / f".{key}.{os.getpid()}.tmp"
         # With the user's umask, which `tempfile` ignores.
         temporary.write_text("\n".join([_seal(lines), *lines]))
-        temporary.replace(folder / key)  # at once, for others may read it meanwhile
+        temporary.replace(folder / key)  # at once, since others may read it meanwhile
 
 
 def _seal(lines: list[str]) -> str:

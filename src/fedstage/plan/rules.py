@@ -1,7 +1,7 @@
 """The rule of a stage: outputs, log and command, as text with Snakemake's wildcards.
 
-A stage is one rule, but for files that are temporary in some rounds only, outputs that some
-configurations lack, and participants that train together: each of these is a rule of its own.
+A stage is one rule, with exceptions that have their own rules: files that are temporary in some
+rounds only, outputs that some configurations lack, and participants that train together.
 """
 
 import re
@@ -76,7 +76,7 @@ class Rule:
 
     @property
     def message(self) -> str:
-        """What a job is, for people."""
+        """The description of a job, for people."""
         place = (name for name in self.stage.place if f"{{{name}}}" in self.log)
         where = ", ".join(f"{name} {{wildcards.{name}}}" for name in place)
         return f"{self.name}{': ' * bool(where)}{where} ({{wildcards.recipe}})"
@@ -92,8 +92,8 @@ def command(
 ) -> str:
     """Return the shell command of a rule, from the options of its stage.
 
-    It begins with what a person needs to run it: inputs, the values of its place, and outputs, by
-    default all.
+    It begins with the options that a person needs to run it: inputs, the values of its place, and
+    outputs, by default all.
     """
     options = {name: f"{{input.{name}}}" for name in stage.options}
     if isinstance(stage, Stage):
@@ -115,7 +115,7 @@ def command(
 def rules_of(
     stage: Stage, configurations: Mapping[str, Any], kept_rounds: Iterable[int]
 ) -> Iterator[Rule]:
-    """Yield the rules of a stage, of which each file matches at most one.
+    """Yield the rules of a stage; each file matches at most one of them.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def cohort_rules(rule: Rule, cohorts: Cohorts) -> Iterator[Rule]:
 
 
 def named(names: Iterable[str]) -> str:
-    """Return a pattern of these names, by the digests in which they end: short, so soon matched."""
+    """Return a pattern that matches these names by the digests at their ends: short, hence fast."""
     return rf"[^/]+-(?:{'|'.join(dict.fromkeys(name.rpartition('-')[2] for name in names))})"
 
 

@@ -13,9 +13,9 @@ from fedstage.settings.scores import Axis, Role
 class Run:
     """One point of an experiment's grid.
 
-    A run that chooses has `candidates`, whose axes are the values to choose among; the first lends
-    it its recipe. They are `compared` on validation samples, perhaps with other settings. The
-    recipe starts from the final model of the run `before`, which is not evaluated.
+    A run that chooses has `candidates`, whose axes are the values to choose among; its recipe is
+    the first candidate's. They are `compared` on validation samples, perhaps with other settings.
+    The recipe starts from the final model of the run `before`, which is not evaluated.
     """
 
     axes: dict[str, Axis]  # of the grid, and always `method` and `seed`
@@ -33,7 +33,7 @@ class Run:
         return [*self.compared, *(run for run in self.candidates if run not in self.compared)]
 
     def trained(self) -> list["Run"]:
-        """Return the runs whose recipes are trained: those that are evaluated, and their starts."""
+        """Return the runs whose recipes are trained: the evaluated runs, and their starts."""
         return [part for run in self.evaluated() for part in run.chain()]
 
     def chain(self) -> list["Run"]:

@@ -1,4 +1,4 @@
-"""What is measured of runs in rounds: accuracy, what is forgotten, accuracy by client and class."""
+"""Measurements of runs in rounds: accuracy, forgetting, accuracy by client and class."""
 
 from itertools import product
 
@@ -48,7 +48,7 @@ EVALUATION = Stage(
 
 
 def _retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
-    """Return what is measured of forgetting."""
+    """Return what forgetting is measured from."""
     return RetentionInputs(
         models=[global_model(recipe, round_, 0) for round_ in range(rounds + 1)],
         **data_files.clients_samples(recipe),

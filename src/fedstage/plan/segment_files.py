@@ -24,17 +24,17 @@ KINDS = {
     "cached_labels": "logits",
     "selected_labels": "logits",
 }
-#: Options of files that stay as they are in a run: settings, data sets, and what is made of these.
+#: Options of files that do not change in a run: settings, data sets, and files made from these.
 _COMMON = frozenset(
     ("recipe", "info", "data", "clients", "public", "odds", "histogram", "server_validation")
 )
 
 
 def kind_of(file: File) -> str:
-    """Return the kind of a file of a round, by which it stays on disk or not.
+    """Return the kind of a file of a round, which decides whether the file stays on disk.
 
-    Of ``state``, which stages go on from, only the last of a segment stays, and of ``secret``
-    nothing.
+    Only the last ``state`` of a segment stays, from which later rounds continue; no ``secret``
+    does.
     """
     stage = file.job.stage
     if file.output in stage.temporary:
@@ -85,8 +85,8 @@ def _stays(file: File, kept: Kept | None, last: bool) -> bool:
 def rounds_kept(segment: Segment, jobs: Iterable[Job], keep: Keep, read: Collection[str]) -> Kept:
     """Return the rounds of a segment whose files stay, by kind.
 
-    By `keep` all files stay, or all but the updates that no job reads (``models``), or only the
-    files that jobs `read` and the models of the last round (``needed``).
+    Depending on `keep`, all files stay, or all but the updates that no job reads (``models``), or
+    only the files that jobs `read` and the models of the last round (``needed``).
     """
     every = tuple(range(segment.first, segment.last + 1))
     needed: dict[str, set[int]] = defaultdict(set)

@@ -1,6 +1,6 @@
-"""Rules of segments: those that make the same files, each of its own recipe, share one.
+"""Rules of segments; segments that make the same files, for different recipes, share a rule.
 
-A rule a segment would be simpler, but for each file that it plans Snakemake looks at all rules.
+One rule per segment would be simpler, but Snakemake searches all rules for each file it plans.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ class SegmentRule:
 
     @property
     def recipes(self) -> str:
-        """The wildcard's constraint, by the digests at the ends of ids: short, so soon matched."""
+        """The wildcard's constraint, by the digests at the ends of ids: short, hence fast."""
         return named(self.jobs)
 
     @property
@@ -68,7 +68,7 @@ def segment_rules(
     Parameters
     ----------
     keep : str
-        What stays of the files that segments make.
+        Which of the files that segments make stay.
     files : iterable of str
         Files of rounds that results read in addition to metrics.
     """

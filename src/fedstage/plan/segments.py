@@ -1,15 +1,15 @@
 """Segments: rounds first..last of some groups in one job, for runs of many rounds.
 
-The same stage functions are called in one process and write the same files. What lies in one folder
-is cut into segments
+The same stage functions are called in one process and write the same files. The files of one folder
+are cut into segments
 
 - after every multiple of their length, so that they are the same however long a run is,
-- after the last round of every run that uses a group, and that another folder goes on from, and
+- after rounds of a group that are the last of a run, or that another folder continues from, and
 - by groups, unless these read one another's files.
 
-So the groups of FedAvg have their own segments, which run ahead, and students, which read what all
-taught groups predict, are trained in one job. Logits that nothing in their folder reads have
-segments of their own.
+So the groups of FedAvg have their own segments, which may run ahead of one another. Students, which
+read the predictions of all taught groups, are trained in one job. Logits that nothing in their
+folder reads have segments of their own.
 """
 
 from bisect import bisect_right
@@ -44,7 +44,7 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """The name of the rule, without that of the recipe."""
+        """The name of the rule, without the name of the recipe."""
         groups = "_".join(map(str, self.groups))
         return f"segment_{self.first:04d}_{self.last:04d}_groups_{groups}"
 
@@ -54,7 +54,7 @@ class Segment:
         return f"rounds {self.first} to {self.last} of group {', '.join(map(str, self.groups))}"
 
     def options(self, kept: Kept) -> str:
-        """Return the rounds and groups, and whose files stay, as options of a command."""
+        """Return the rounds, the groups, and what stays of the rounds, as options of a command."""
         stay = (_written(f"kept-{kind}", rounds) for kind, rounds in kept.items())
         span = f"--first {self.first} --last {self.last}"
         return " ".join([span, _written("groups", self.groups), *stay])
@@ -85,7 +85,7 @@ class LogitsSegment:
 
     @property
     def name(self) -> str:
-        """The name of the rule, without that of the recipe."""
+        """The name of the rule, without the name of the recipe."""
         span = f"{self.rounds[0]:04d}_{self.rounds[-1]:04d}_group_{self.group}"
         return f"logits_{span}_{self.members}_{self.images}"
 
@@ -95,7 +95,7 @@ class LogitsSegment:
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
 
     def options(self, kept: Kept) -> str:
-        """Return the rounds, and what is computed in them, as options of a command."""
+        """Return the rounds, and what is computed in them, as command-line options."""
         what = f"--group {self.group} --members {self.members} --images {self.images}"
         return f"{_written('rounds', self.rounds)} {what}"
 
@@ -110,10 +110,10 @@ def _written(name: str, numbers: Iterable[int]) -> str:
 
 
 def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Iterator[str]:
-    """Yield the files from which all that rounds `first` to `last` make can be found.
+    """Yield files that depend on all files made by rounds `first` to `last`.
 
-    They are of later rounds, too, as far as their jobs may read logits or a state of round `last`.
-    Where a student starts from its previous model, no global model is behind an aggregation.
+    Some are of later rounds, whose jobs may read logits or a state of round `last`. Where a student
+    starts from its previous model, no global model depends on an aggregation.
     """
     end = last + (checkpoints(recipe.ensemble) if recipe.ensemble else 1)
     for group in groups:
@@ -163,7 +163,7 @@ def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
         round_, group = job.at["round"], job.at["group"]
         for before in of_rounds(job):
             if before.folder != job.folder and before.stage is job.stage is AGGREGATION:
-                # Another folder goes on from here, perhaps from state, of which the last stays.
+                # Another folder continues from here, perhaps from state, and the last state stays.
                 ends[before.folder, before.at["group"]].add(before.at["round"])
             elif before.folder == job.folder and before.at["group"] != group:
                 folder.read.add((group, before.at["group"], round_ - before.at["round"]))
@@ -184,7 +184,7 @@ def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
 
 
 def _segments(folder: _Folder, length: int) -> Iterator[Segment]:
-    """Yield the segments of a folder, group by group or of groups that are in one."""
+    """Yield the segments of a folder, each of one group or of groups that must be together."""
     for groups in _together(folder, length):
         first = min(min(folder.rounds[group]) for group in groups)
         stops = set().union(*(folder.stops[group] for group in groups))
@@ -194,7 +194,7 @@ def _segments(folder: _Folder, length: int) -> Iterator[Segment]:
 
 
 def _together(folder: _Folder, length: int) -> list[tuple[int, ...]]:
-    """Return the groups of a folder, those together that read files of one another in a segment."""
+    """Return the groups of a folder, united if they read files of one another in a segment."""
     parts = {group: {group} for group in folder.rounds}
     for group, other, distance in folder.read:
         if distance < length and {group, other} <= parts.keys():

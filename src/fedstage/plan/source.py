@@ -2,16 +2,17 @@
 
 Snakemake reruns a rule if its shell command or params change, but does not see the package behind
 the command. So each rule has in its params a digest of the modules that its stage can reach: the
-closure of its imports, of each module the syntax tree without docstrings. An edit reruns the stages
-that reach it; an edit of comments, docstrings or formatting reruns nothing.
+syntax trees, without docstrings, of the closure of its imports. An edit reruns the stages that
+reach it; an edit of comments, docstrings or formatting reruns nothing.
 
 The modules that count follow from folders and settings:
 
-- Of `settings` and `plan` those definitions count that code which counts uses, one by one
-  (`fedstage.plan.definitions`); for stages whose results are about the plan itself, all of `plan`.
-- A module that implements a choice, or that `uses` of some settings names, counts for the recipes
-  that choose it, and for no other recipe.
-- A package that finds its modules by name is reached with those that the recipe chooses.
+- In `settings` and `plan`, definitions count one by one, if code that counts uses them
+  (`fedstage.plan.definitions`); for stages whose results are about the plan itself, all of `plan`
+  counts.
+- A module that implements a choice, or that some settings name in `uses`, counts only for the
+  recipes that choose it.
+- A package that finds its modules by name counts with the modules that the recipe chooses.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ from fedstage.settings.exchange import teaches_public
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
 
-#: Modules, and rooms, of which definitions count one by one.
+#: Modules, and rooms, whose definitions count one by one.
 DECLARING = (
     "fedstage.errors",
     "fedstage.settings",
@@ -91,10 +92,10 @@ def source_of(
 ) -> str:
     """Return the fingerprint that the rule of a stage carries for a recipe or other settings.
 
-    The rounds of a recipe may be made by jobs of one stage each or by segments, and a run may be
-    continued in the other way: so all their rules carry the fingerprint of the segment. This reruns
-    hardly more: files of a distilled recipe follow from a student, and of another recipe only the
-    first updates do not follow from an aggregation.
+    The rounds of a recipe may be made by jobs of single stages or by segments, and a run may be
+    continued the other way. So all their rules carry the fingerprint of the segment. This hardly
+    causes more reruns: files of a distilled recipe depend on a student, and in other recipes only
+    the first updates do not depend on an aggregation.
 
     `evaluated` is ``global_model`` or the name of a scored ensemble, `members` a kind of members
     whose logits are computed.
@@ -125,7 +126,7 @@ def sources_of(files: Iterable[str]) -> list[str]:
 
 @cache
 def _taken(settings: Any) -> Any:
-    """Return the settings that a stage takes: of a partition or weights without the data set."""
+    """Return the settings that a stage takes; for a partition or weights, without the data set."""
     if "data" not in type(settings).model_fields:
         return settings
     kind: Any = type(settings).__bases__[0]
@@ -236,11 +237,11 @@ def _reached(
     waiting |= parents(waiting) - declaring
     found: set[str] = set()
     declared = Reached(declaring, package)
-    # What calls the function of a stage runs in each job, too.
+    # The code that calls the function of a stage runs in each job, too.
     declared.name("fedstage.stages.call")
     waiting |= declared.modules - optional_modules()
     while waiting:
-        # All that imports reach first, for then few passes look at what all code uses.
+        # First all that imports reach, so that few passes over the names used in code are needed.
         new = set()
         while waiting:
             module = waiting.pop()

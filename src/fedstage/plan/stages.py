@@ -38,7 +38,7 @@ GRAPH: tuple[Stage, ...] = (
     *one_shot.EVALUATIONS.values(),
 )
 
-#: The names of folders whose folders are named after settings, not after experiments.
+#: The names of folders whose subfolders are named after settings, not after experiments.
 OF_SETTINGS = {FOLDERS["choice"], *(stage.folder.name for stage in GRAPH)}
 #: The names of folders in which files of settings lie.
 RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))

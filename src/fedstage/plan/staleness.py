@@ -1,6 +1,6 @@
-"""Staleness: the round whose global model a participant starts from, and which are absent.
+"""Staleness: the round whose global model a participant starts from, and absent participants.
 
-The graph depends on it, so that it needs nothing but settings.
+The graph depends on this module, so it needs nothing but settings.
 """
 
 from itertools import accumulate, count

@@ -35,7 +35,8 @@ class Source:
     """A module: its code as a whole, what it imports, and its definitions.
 
     Definitions are functions, classes and values by their names, and members of classes by
-    ``Class.member``. `imported` has the names of the package that the module gives its own names.
+    ``Class.member``. `imported` maps names in the module to the full names that they stand for in
+    the package.
     """
 
     code: Code
@@ -52,8 +53,8 @@ def module_digest(module: str, package: Path = PACKAGE) -> str:
 def imports(module: str, package: Path = PACKAGE) -> frozenset[str]:
     """Return the modules of the package that a module imports, at its top or inside functions.
 
-    With a module its packages are imported, whose ``__init__`` runs. Imports under
-    ``if TYPE_CHECKING`` do not count.
+    Importing a module also imports its packages, whose ``__init__`` runs. Imports under ``if
+    TYPE_CHECKING`` do not count.
     """
     return source(module, package).imports
 
@@ -70,7 +71,7 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
 
 @cache
 def source(module: str, package: Path = PACKAGE) -> Source:
-    """Return what there is to know of a module's code."""
+    """Return the code, imports and definitions of a module."""
     path = modules(package).get(module)
     if path is None:
         raise FedstageError(f"{module}: no such module in {package}")
@@ -139,7 +140,7 @@ def _behaviour(node: Any) -> Iterator[ast.AST]:
 
 
 def _definitions(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    """Yield the names and trees of definitions, of a class its head and each of its members."""
+    """Yield the names and trees of definitions: for a class, its head and each of its members."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield node.name, [*node.bases, *node.keywords, *node.decorator_list]
@@ -164,7 +165,7 @@ def _names_of(node: ast.stmt) -> list[str]:
 
 
 def _local_names(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[tuple[str, str]]:
-    """Yield the names that an import gives to what is in the package, with the full names."""
+    """Yield the local names that an import gives to parts of the package, with the full names."""
     if isinstance(node, ast.Import):
         return
     origin = resolve_name("." * node.level + (node.module or ""), home)

@@ -1,4 +1,4 @@
-"""When which global model is taught: distilled, given a head, or trained on features."""
+"""When each global model is taught: distilled, given a head, or trained on features."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ def first_distillation(recipe: Recipe) -> int:
 
 
 def is_distilled(recipe: Recipe, round_: int, group: int) -> bool:
-    """Whether the group is a student of this round; none is where all participants are absent."""
+    """Whether the group is a student of this round; no group is if all participants are absent."""
     if group not in students(recipe) or is_idle(recipe, round_):
         return False
     return 0 < first_distillation(recipe) <= round_

@@ -1,6 +1,6 @@
 """A round of federated training: each stage, its files, and what they are made from.
 
-One file because a round is a circle: what is trained is taught, and trained again in the next one.
+One file because a round is a circle: models are trained, taught, and trained again in the next.
 
 Notation of FedSDD: round t = 1..T, group (global model) k = 0..K-1; w_{t,k} is the aggregated
 model, w*_{t,k} the global model that round t + 1 starts from. A round consists of
@@ -71,7 +71,7 @@ from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import has_factors, needs_validation
 from fedstage.settings.teaching import teaching_of
 
-#: So many rounds after the first distillation each teacher and student has reached all groups.
+#: Rounds after the first distillation until each teacher and student has reached all groups.
 _SETTLED = 4
 
 
@@ -183,7 +183,7 @@ def _all_updates(recipe: Recipe, round_: int) -> list[File]:
 
 
 def _advertise(recipe: Recipe, round_: int, group: int, participant: int) -> AdvertiseInputs[str]:
-    """Return what a participant's keys belong to."""
+    """Return the file that identifies the owner of a participant's keys."""
     return AdvertiseInputs(data_files.participation_table(recipe, round_))
 
 
@@ -201,7 +201,7 @@ ADVERTISE = _step(
         "private": f"{_OF_STEP}_private.safetensors",
     },
     inputs=_advertise,
-    # A secret is of one update and no other: both lie in one folder and are made by one segment.
+    # A secret belongs to a single update: both lie in one folder and are made by one segment.
     reads=lambda recipe, *place: reach(LOCAL_TRAINING, recipe, place),
     secret=("private",),
 )
@@ -214,7 +214,7 @@ def _sent(recipe: Recipe, round_: int, group: int, step: Stage, output: str) -> 
 
 
 def _share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInputs[str]:
-    """Return what a participant shares its secrets with."""
+    """Return what a participant needs to share its secrets."""
     place = (recipe, round_, group)
     return ShareInputs(
         private=ADVERTISE(*place, participant, output="private"),
@@ -258,7 +258,7 @@ MASKED_INPUT = _step(
 
 
 def _unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskInputs[str]:
-    """Return which shares a participant was given, and who is still there."""
+    """Return the shares that a participant was given, and the participants that remain."""
     place = (recipe, round_, group)
     return UnmaskInputs(
         shares=_sent(*place, SHARE, "shares"),
@@ -361,7 +361,7 @@ def aggregated_model(recipe: Recipe, round_: int, group: int) -> str:
         return AGGREGATION(recipe, round_, group)
     if recipe.head_sharing:
         return HEAD_SHARING(recipe, round_, group)
-    # It is the last distilled one; before its first distillation the initial model.
+    # It is the last distilled model, or the initial model before its first distillation.
     first = first_distillation(recipe)
     taught = (t for t in range(round_ - 1, first - 1, -1) if is_distilled(recipe, t, group))
     return global_model(recipe, next(taught, 0) if first else 0, group)
@@ -473,7 +473,7 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 
 
 def _cached_labels(recipe: Recipe, round_: int, group: int) -> CachedLabelsInputs[str]:
-    """Return what labels of public samples are made of."""
+    """Return what labels of public samples are made from."""
     return CachedLabelsInputs(
         [*teacher_logits(recipe, round_)], _only(cached_labels(recipe, round_ - 1))
     )
@@ -674,7 +674,7 @@ def distilled_model(recipe: Recipe, round_: int, group: int) -> File:
 
 
 def _selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
-    """Return what the server's model selects its labels by."""
+    """Return the files by which the server's model selects its labels."""
     return SelectedLabelsInputs(
         **_of_student(recipe, round_, group),
         logits=[*teacher_logits(recipe, round_)],
@@ -694,14 +694,14 @@ SELECTED_LABELS = _of_rounds(
 
 
 def selected_labels(recipe: Recipe, round_: int) -> list[File]:
-    """Return what the server's model is to learn after a round, where it selects that itself."""
+    """Return the labels that the server's model learns after a round, if it selects them itself."""
     selects = receives_server_logits(recipe) and is_distilled(recipe, round_, 0)
     return [SELECTED_LABELS(recipe, round_, 0)] if selects else []
 
 
 # --- the global model -----------------------------------------------------------------------------
 
-#: A global model is found by way of those this many rounds apart, so that no call is deep.
+#: A global model is found via models this many rounds apart, so that recursion is not deep.
 _STEP = 50
 
 

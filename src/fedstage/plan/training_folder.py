@@ -73,7 +73,7 @@ FOLDER = Folder("training", Recipe, training_name, _of_all)
 
 
 def owners(recipe: Recipe) -> tuple[Recipe, Recipe]:
-    """Return what owns the files that a teacher or a head reaches, and what owns the others."""
+    """Return the owners of the files that a teacher or a head reaches, and of the others."""
     simple = simplest(recipe)
     of_all = frozenset(_of_all(simple))
     return restricted(simple, of_all.union(TEACHING)), restricted(simple, of_all)
@@ -90,7 +90,7 @@ def training_id(recipe: Recipe) -> str:
 
 
 def teaching(recipe: Recipe, *place: Any) -> Iterable[str]:
-    """Return the settings that stages read that teach, and all files after them."""
+    """Return the settings that stages that teach read, and so all files after them."""
     return TEACHING
 
 

@@ -1,7 +1,7 @@
 """Models that are trained to the end without federation: each stage, its files and their inputs.
 
-Each client trains alone, for one-shot learning or to be compared with, or there is a single model
-of the pooled data, or of the server's core.
+Each client trains alone, for one-shot learning or as a baseline, or there is a single model of the
+pooled data or of the server's core.
 """
 
 from fedstage.errors import FedstageError
@@ -54,7 +54,7 @@ def local_folder(recipe: LocalRecipe) -> str:
 
 
 def _in_precision(part: str) -> Folder:
-    """Return a folder, inside that of the models, of what is made with a quantisation."""
+    """Return a folder, inside the folder of the models, for files made with a quantisation."""
 
     def is_precise(recipe: LocalRecipe) -> bool:
         return recipe.quantisation.name == "none"
@@ -182,7 +182,7 @@ def _client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsIn
     )
 
 
-#: `images` names a file of `samples_file`; of a role they are the samples of all clients.
+#: `images` names a file of `samples_file`; for a role it has the samples of all clients.
 CLIENT_LOGITS = Stage(
     name="client_logits",
     about="compute the logits of a model that a client has trained to the end",

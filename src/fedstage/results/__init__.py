@@ -1,8 +1,8 @@
 """Results: metrics and scores, tables, figures, claims, and results at hand.
 
 For users, in Python: `load`, `model`, `samples`, `by_class`, `by_client` and `compare`, which read
-what a run of the workflow has made. They are imported when they are used, because the workflow
-itself reads modules of this room without pandas and torch.
+the files of a finished run. They are imported when they are used, because the workflow itself
+imports modules of this room without pandas and torch.
 """
 
 from importlib import import_module

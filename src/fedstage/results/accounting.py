@@ -1,12 +1,12 @@
-"""How much privacy noise gives: epsilon for a delta, by the package `dp-accounting`.
+"""The privacy that noise gives: epsilon for a delta, computed with the package `dp-accounting`.
 
 A mechanism is (epsilon, delta)-differentially private if for all data D and D' that differ in one
 unit, which is a client or an example, and all sets S of outputs
 
     P[M(D) in S] <= exp(epsilon) P[M(D') in S] + delta
 
-Each step releases a sum of vectors that are no longer than C, of a sample of all units, with
-Gaussian noise of deviation z C for every number (Abadi et al. 2016; McMahan et al. 2018).
+Each step releases the sum, over a sample of all units, of vectors no longer than C, with Gaussian
+noise of deviation z C for every number (Abadi et al. 2016; McMahan et al. 2018).
 """
 
 from functools import cache
@@ -20,14 +20,14 @@ Accountant = Literal["pld", "rdp"]
 def poisson_epsilon(
     noise: float, rate: float, steps: int, delta: float, accountant: Accountant = "pld"
 ) -> float:
-    """Return epsilon where each unit is in a step's sample independently, with probability `rate`.
+    """Return epsilon if each unit is sampled independently in each step, with probability `rate`.
 
     Units are added or removed. A rate of 1 means that all units are in every sample.
 
     Parameters
     ----------
     noise : float
-        z, the noise's deviation as a multiple of the largest length; infinite epsilon if it is 0.
+        z, the noise's deviation as a multiple of the largest length; if 0, epsilon is infinite.
     accountant : str
         Distributions of privacy loss (Koskela et al. 2020), or Rényi divergences (Mironov 2017),
         which give a larger bound.
@@ -45,10 +45,11 @@ def poisson_epsilon(
 
 @cache
 def fixed_size_epsilon(noise: float, sampled: int, units: int, steps: int, delta: float) -> float:
-    """Return epsilon where each step samples `sampled` of `units` without replacement.
+    """Return epsilon if each step samples `sampled` of `units` without replacement.
 
-    The number of units is public, so one of them is replaced: a sum changes by up to 2 C, and noise
-    counts half. By Rényi divergences (Wang, Balle, Kasiviswanathan 2019, Theorem 27).
+    The number of units is public, so neighbours differ in one replaced unit: a sum changes by up to
+    2 C, and noise counts half. Computed from Rényi divergences (Wang, Balle, Kasiviswanathan 2019,
+    Theorem 27).
     """
     if not noise or not steps:
         return inf if steps else 0.0
@@ -66,7 +67,7 @@ def fixed_size_epsilon(noise: float, sampled: int, units: int, steps: int, delta
 def skellam_epsilon(
     variance: float, longest: float, numbers: int, steps: int, delta: float
 ) -> float:
-    """Return epsilon of sums of integers with Skellam noise, in each of which the unit is.
+    """Return epsilon of sums of integers with Skellam noise, each of which includes the unit.
 
     By the Rényi divergence of Skellam noise (Agarwal, Kairouz, Liu 2021, Corollary 3.6),
 
@@ -78,7 +79,7 @@ def skellam_epsilon(
     Parameters
     ----------
     variance : float
-        v, of the noise of a sum.
+        v, the variance of the noise of a sum.
     longest : float
         L2.
     numbers : int

@@ -1,4 +1,4 @@
-"""Which cells of a table are meant: a value, or several, on some of its axes."""
+"""The cells of a table that are meant: those with a value, or several, on some of its axes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ def as_text(value: Axis) -> str:
 def names_of(axis: str, value: Axis) -> tuple[str, ...]:
     """Return the texts that name a value of an axis.
 
-    A choice with settings, such as ``cifar10 train_size 5000``, goes by its name too.
+    A choice with settings, such as ``cifar10 train_size 5000``, can be given by its name, too.
     """
     text = as_text(value)
     if axis.rpartition(".")[2] not in CHOICES or " " not in text:
@@ -47,12 +47,12 @@ def check_cells(
     *,
     seeds: bool = False,
 ) -> None:
-    """Refuse cells that name no axis of an experiment, or no value of it; `seeds` by choice only.
+    """Refuse cells that name an unknown axis or value of an experiment, or a seed unless `seeds`.
 
     Raises
     ------
     FedstageError
-        If an axis or a value is in none of the experiment's points.
+        If an axis or a value is in none of the points, or if `seed` is named without `seeds`.
     """
     for axis, wanted in cells.items():
         known = dict.fromkeys(str(point[axis]) for point in points if axis in point)

@@ -1,4 +1,4 @@
-"""Confidence intervals of means: over seeds, of two papers' means, over seeds and test images."""
+"""Confidence intervals: of means over seeds, of two papers' means, over seeds and test images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,10 +34,10 @@ def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interv
 
 
 def interval_of_differences(differences: Sequence[float]) -> Interval:
-    """Return `confidence_interval` of paired differences, without ends where they mislead.
+    """Return `confidence_interval` of paired differences, without ends if these are misleading.
 
-    Differences of a few seeds may be the same by chance, above all between scores of few test
-    samples: fewer than five of them are no reason for an interval without any width.
+    Differences of a few seeds may be equal by chance, above all between scores on few test samples.
+    Fewer than five equal differences do not justify an interval of zero width.
     """
     found = confidence_interval(differences)
     return replace(found, low=nan, high=nan) if few_equal(differences) else found
@@ -54,8 +54,8 @@ def welch_interval(
 ) -> tuple[float, float]:
     """Return the confidence interval of the difference of two means (Welch 1947).
 
-    Each is a mean, its deviation (n - 1) and n, of independent samples whose variances may differ;
-    nan where a deviation is not known or of a single value.
+    Each is a mean, its deviation (n - 1) and n, from independent samples whose variances may
+    differ; nan if a deviation is unknown or based on a single value.
     """
     (mean, std, n), (reference, its_std, its_n) = sample, other
     if min(n, its_n) < 2 or isnan(std) or isnan(its_std):
@@ -72,14 +72,14 @@ def with_images(
 ) -> Interval:
     """Return the interval of a mean over seeds and test images together.
 
-    The seeds share one test set, so that its variance does not shrink with their number: the
-    squared standard error is s^2 / n + variance, with s the deviation over n seeds (which contains
-    the interaction of seeds and images), and Satterthwaite's degrees of freedom.
+    The seeds share one test set, so its variance does not shrink with their number. The squared
+    standard error is s^2 / n + variance, with s the deviation over n seeds (which contains the
+    interaction of seeds and images), and Satterthwaite's degrees of freedom.
 
     Parameters
     ----------
     variance : float
-        Of the mean, by the draw of the test images.
+        The variance of the mean by the draw of the test images.
     images : int
         The number of test images.
     """
@@ -92,7 +92,7 @@ def with_images(
 
 
 def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
-    """Return the degrees of freedom of a sum of variances, each with its own; 1 of none at all."""
+    """Return the degrees of freedom of a sum of variances, each with its own; 1 if all are zero."""
     bottom = sum(variance**2 / degrees for variance, degrees in parts)
     return sum(variance for variance, _ in parts) ** 2 / bottom if bottom else 1.0
 

@@ -1,7 +1,7 @@
 """Properties of methods (FedEED, Table 3; FedSDD, Table 1), computed from the edges of the DAG.
 
-No method is known by name here: which jobs wait, and which see a client's model, follows from the
-inputs of the jobs of two rounds.
+This module does not depend on the names of methods: the inputs of the jobs of two rounds determine
+which jobs wait, and which see a client's model.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ class Properties:
     #: Distillations in a round.
     students: int
     #: The stage by which the server reads single clients' models other than to average them, if
-    #: any: then their sum, which is all that secure aggregation reveals, is not enough.
+    #: any. Then their sum, which is all that secure aggregation reveals, is not enough.
     reader: str | None
     #: Share of the participants of the next round that wait for no distillation of this one: they
     #: train while the server distils. None if nothing is distilled.
@@ -102,7 +102,7 @@ def _teacher(recipe: Recipe, round_: int) -> list[Job]:
 
 
 def _live(recipe: Recipe, round_: int) -> int:
-    """Return the number of models that students ask themselves: all of them, in each round."""
+    """Return the number of models that students query directly: all of them, in each round."""
     return len(teacher_models(recipe, round_)) if teaches_live(recipe) else 0
 
 
@@ -127,7 +127,7 @@ def _cost(recipe: Recipe, count: Callable[[Recipe], int]) -> Cost:
 
 
 def _reader(edges: Edges) -> str | None:
-    """Return the first stage that reads a single client's model, not to average it or its head."""
+    """Return the first stage that reads a client's model, other than to average it or its head."""
     others = {"aggregation", "head_sharing", *(stage.name for stage in SECURE)}
     readers = (
         job.node.stage.name

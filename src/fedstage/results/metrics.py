@@ -10,23 +10,23 @@ import pyarrow as pa
 #: percent.
 METRICS_SCHEMA = pa.schema(
     [
-        # The round after which was evaluated, from 1; of models that are trained without
-        # federation the round that they are compared with.
+        # The evaluated round, from 1; for models that are trained without federation, the round
+        # that they are compared with.
         pa.field("round", pa.int32(), nullable=False),
         # What was evaluated: "global_model", "clients", "aggregated_2", "each_client",
         # "client_3", "pooled".
         pa.field("evaluated", pa.string(), nullable=False),
         # The data it was evaluated on: "test", "test_own" or "validation".
         pa.field("role", pa.string(), nullable=False),
-        # Share of the samples whose class has the highest score; over "each_client" their mean.
+        # Share of the samples whose class has the highest score; for "each_client" their mean.
         pa.field("top1_accuracy", pa.float64(), nullable=False),
-        # Mean over classes of the share of their samples that are right; classes without samples do
-        # not count. Over "each_client" their mean, as for all columns below.
+        # Mean over classes of the share of correctly predicted samples; classes without samples do
+        # not count. For "each_client" their mean, as in all columns below.
         pa.field("balanced_accuracy", pa.float64(), nullable=False),
         # Area under the ROC curve: of the second class of two, or the mean over classes of each
-        # against the rest. Null where a class has no samples or all, or a logit is not finite.
+        # against the rest. Null if a class has no samples or all, or if a logit is not finite.
         pa.field("auc", pa.float64(), nullable=True),
-        # Mean cross-entropy of a sample, natural logarithm.
+        # Mean cross-entropy per sample, natural logarithm.
         pa.field("loss", pa.float64(), nullable=False),
         # Number of evaluated samples.
         pa.field("samples", pa.int64(), nullable=False),
@@ -37,8 +37,8 @@ METRICS_SCHEMA = pa.schema(
         # where test samples belong to no client. No deviation where there is one client.
         pa.field("own_test_mean", pa.float64(), nullable=True),
         pa.field("own_test_std", pa.float64(), nullable=True),
-        # Where they do not: the same on the client's own class mix, an estimate by the per-class
-        # accuracy weighted by the client's label histogram.
+        # The same on the client's own class mix, if test samples belong to no client: an estimate
+        # by the per-class accuracy, weighted by the client's label histogram.
         pa.field("own_mean", pa.float64(), nullable=True),
         pa.field("own_std", pa.float64(), nullable=True),
         # Bytes that one participant sends and receives in this round; 0 where nothing travels.

@@ -1,4 +1,4 @@
-"""Metrics of one model that all clients share, or of clients' models one by one."""
+"""Metrics of one model that all clients share, or of the models of single clients."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -19,7 +19,7 @@ def model_metrics(
 ) -> dict[str, Any]:
     """Return the scores of logits [n, classes] as columns of a metrics file.
 
-    `owners` are the clients of the samples, int64 [n], -1 for none, where they are known.
+    `owners` are the clients of the samples, if they are known: int64 [n], -1 for none.
     """
     logits, labels = logits.cpu(), labels.cpu()
     result = score(logits, labels)
@@ -43,11 +43,11 @@ def mean_metrics(
     Parameters
     ----------
     scores : sequence of Score
-        One a client of `counts`, in the order of clients; or a single one.
+        One score per client of `counts`, in the order of clients, or a single one.
     samples : int
-        How many samples were scored.
+        The number of scored samples.
     own : sequence of float, optional
-        The accuracies on clients' own samples, in percent, where the samples' clients are known.
+        The accuracies on clients' own samples, in percent, if the samples' clients are known.
     """
     areas = [scored.auc for scored in scores if scored.auc is not None]
     return {
@@ -64,7 +64,7 @@ def mean_metrics(
 def _own_columns(
     scores: Sequence[Score], counts: ClassCounts, own: Sequence[float] | None
 ) -> dict[str, float | None]:
-    """Return the accuracy on clients' own samples, or where these are unknown the estimate."""
+    """Return the accuracy on clients' own samples, or an estimate if these are unknown."""
     mix = own_accuracies(scores, counts) if own is None else []
     return {
         "own_test_mean": fmean(own) if own else None,

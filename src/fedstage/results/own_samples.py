@@ -8,7 +8,7 @@ from fedstage.results.scores import PERCENT
 def count_own(
     right: torch.Tensor, owners: torch.Tensor, clients: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return how many samples of each client are predicted correctly, and how many there are.
+    """Return the number of correctly predicted samples of each client, and of all its samples.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def accuracies_on_own(
     Parameters
     ----------
     logits, labels : Tensor
-        Of the evaluated samples, [n, classes] and int64 [n].
+        Logits and labels of the evaluated samples, [n, classes] and int64 [n].
     owners : Tensor
         The client of each sample, int64 [n], -1 for none.
     """
@@ -49,6 +49,6 @@ def accuracies_on_own(
 def accuracy_on_own(
     logits: torch.Tensor, labels: torch.Tensor, owners: torch.Tensor, client: int
 ) -> list[float]:
-    """Return what `accuracies_on_own` returns, of a single client: one accuracy or none."""
+    """Return `accuracies_on_own` for a single client: one accuracy or none."""
     mine = owners == client
     return accuracies_on_own(logits[mine], labels[mine], torch.zeros_like(owners[mine]))

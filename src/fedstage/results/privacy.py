@@ -1,4 +1,4 @@
-"""What a run guarantees: epsilon of its releases, from its settings and who took part."""
+"""The guarantee of a run: epsilon of its releases, from its settings and its participants."""
 
 from collections import Counter
 from pathlib import Path
@@ -26,8 +26,8 @@ from fedstage.storage.tables import load_table
 def guarantee(run: ExperimentRun) -> dict[str, float]:
     """Return epsilon and `delta` of a run after its last round; nothing without privacy.
 
-    It is `epsilon` of clients, and `example_epsilon` of samples. A run that starts from another one
-    has none.
+    The keys are `epsilon` for clients, and `example_epsilon` for samples. A run that starts from
+    another one has no guarantee.
     """
     part = run.candidates[run.which()].parts[-1]
     recipe = part.recipe
@@ -49,10 +49,10 @@ def guarantee(run: ExperimentRun) -> dict[str, float]:
 
 
 def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
-    """Return epsilon of all global models of so many rounds, for a client.
+    """Return epsilon of all global models of `rounds` rounds, for a client.
 
-    Each round releases the sums of all groups. A client is in one of them, so that together they
-    change by as much as one, whatever its group is.
+    Each round releases the sums of all groups. A client is in one group, so it changes all sums
+    together by no more than a single one.
     """
     taking_part, clients = recipe.participants, recipe.clients
     delta = delta_of(how, clients)
@@ -68,15 +68,15 @@ def masked_epsilon(
 ) -> float:
     """Return epsilon of all sums of masked changes, for a client whose change is 0 otherwise.
 
-    The server sees who takes part, so that drawing clients hides nothing. Only the noise of
-    `threshold` participants counts: the others may drop out.
+    The server sees which clients take part, so the random selection of clients hides nothing. Only
+    the noise of `threshold` participants counts, since the others may drop out.
 
     Parameters
     ----------
     numbers : int
         The largest number of parameters of a model that clients train.
     rounds : dict of int to int
-        In how many rounds each client took part.
+        The number of rounds in which each client took part.
     """
     secure, steps = secure_of(recipe), max(rounds.values(), default=0)
     delta = delta_of(how, recipe.clients)
@@ -88,7 +88,7 @@ def masked_epsilon(
 
 
 def _numbers(recipe: Recipe, info: str | None) -> int:
-    """Return the most parameters of a model that clients train, buffers among them."""
+    """Return the largest number of parameters, buffers included, of a model that clients train."""
     assert info is not None, "of a federated run"
     known = load_json(Path(info))
     shape, classes = tuple(known["shape"]), int(known["classes"])
@@ -106,13 +106,14 @@ def example_epsilon(
 ) -> float:
     """Return epsilon of all that clients send, for a sample: the largest of the clients.
 
-    A sample is with one client, whose updates alone depend on it directly. Each step of this client
-    draws it at random; all steps count of the rounds in which it took part.
+    A sample belongs to one client, and only the updates of this client depend on it directly. Each
+    step of the client draws the sample at random; all steps count in the rounds in which the client
+    took part.
 
     Parameters
     ----------
     samples, rounds : dict of int to int
-        The training samples of each client, and its rounds.
+        The number of training samples of each client, and of its rounds.
     """
     how = example_privacy(recipe)
     assert how is not None, "checked by the caller"
@@ -136,7 +137,7 @@ def _samples(histogram: str) -> dict[int, int]:
 
 
 def _rounds(participants: list[str]) -> dict[int, int]:
-    """Return in how many rounds each client took part, from the tables of participants."""
+    """Return the number of rounds in which each client took part, from tables of participants."""
     tables = (load_table(Path(path), ["client"])["client"].to_pylist() for path in participants)
     return dict(Counter(client for clients in tables for client in clients if client is not None))
 

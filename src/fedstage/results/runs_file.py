@@ -1,8 +1,8 @@
-"""The runs file: all that is known of an experiment at a scale before anything is trained.
+"""The runs file: everything that is known about an experiment at a scale before training.
 
-The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it:
-the axes of the table, and for each run its recipes, the files of its metrics and partition, and the
-published numbers of its cell.
+The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it. It
+has the axes of the table, and for each run its recipes, the files of its metrics and partition, and
+the published numbers of its cell.
 """
 
 from pathlib import Path
@@ -55,10 +55,9 @@ class Part(Settings):
 
 
 class Candidate(Settings):
-    """The parts of a run, in order; `values` tell it apart from a run's other candidates.
+    """The parts of a run, in order; `values` distinguish it from the run's other candidates.
 
-    `participants` are the tables of all rounds, where updates may be dropped or samples are
-    private.
+    `participants` are the tables of all rounds, if updates may be dropped or samples are private.
     """
 
     values: dict[str, Axis] = {}
@@ -69,12 +68,12 @@ class Candidate(Settings):
 class ExperimentRun(Settings):
     """A run: its value on every axis, its files, its data set's info, and its candidates.
 
-    Of several `candidates` the file `chosen` names one. `validation` are each candidate's metrics
-    on validation samples, of a federated run that has any, and `over_rounds` the metrics of what
-    was trained on clients' logits, during its training. `published` and `memory_mib` are the
-    paper's numbers for its cell, and so are `published_params`, sent until a goal is reached.
-    `retention` are each candidate's measures of forgetting, and `clients` its accuracies by client
-    and class, where the experiment has these.
+    If there are several `candidates`, the file `chosen` names one. `validation` has each
+    candidate's metrics on validation samples, for a federated run with such samples. `over_rounds`
+    has metrics during training, for a model that was trained on clients' logits. `published`,
+    `memory_mib` and `published_params` (sent until a goal is reached) are the paper's numbers for
+    the run's cell. `retention` has each candidate's measures of forgetting, and `clients` its
+    accuracies by client and class, if the experiment has these.
     """
 
     settings: dict[str, Axis]
@@ -123,10 +122,9 @@ class ExperimentRun(Settings):
 class ExperimentRuns(Settings):
     """An experiment at a scale: its runs, and the axes and metric of its table.
 
-    `published` names the paper and table of the runs' published numbers, `memory` and `params`
+    `published` names the paper and table of the runs' published numbers. `memory` and `params` name
     the sources of published communication costs, whose notes give the scales of measurement.
-    `labels` are the names of methods for people, and `styles` what is given of their looks in
-    figures.
+    `labels` are the names of methods for people, and `styles` are their given looks in figures.
     """
 
     experiment: str
@@ -172,7 +170,7 @@ class ExperimentRuns(Settings):
 def read_runs_file(path: Path) -> ExperimentRuns:
     """Read a runs file, with paths that lead to its files from here.
 
-    In the file they begin with the folder `results` in which it lies, wherever that is.
+    In the file, paths begin with the folder `results` that contains it, wherever that folder is.
 
     Raises
     ------

@@ -57,11 +57,11 @@ def score(logits: torch.Tensor, labels: torch.Tensor) -> Score:
 def area_under_curve(logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     """Return the area under the ROC curve of logits [n, classes], in percent.
 
-    Of two classes it is the area of the second; of more the mean over classes of the area of each
-    against the rest, by its probability. The area is the probability that a sample of the class
-    scores higher than another sample, ties counted half, and so follows from ranks. scikit-learn
-    gives the same, but importing it takes longer than the rest of an evaluation. None where a class
-    has no samples, or a logit is not finite.
+    For two classes it is the area of the second; for more, the mean over classes of the area of
+    each against the rest, by its probability. The area is the probability that a sample of the
+    class scores higher than another sample, with ties counted half, so it follows from ranks.
+    scikit-learn gives the same, but importing it takes longer than the rest of an evaluation. None
+    if a class has no samples, or if a logit is not finite.
     """
     classes = logits.shape[1]
     counts = torch.bincount(labels, minlength=classes)
@@ -78,7 +78,7 @@ def area_under_curve(logits: torch.Tensor, labels: torch.Tensor) -> float | None
 def _area(scores: torch.Tensor, positive: torch.Tensor) -> float:
     """Return (R - p (p + 1) / 2) / (p q): R the sum of the ranks of the p positives of p + q."""
     _, place, counts = scores.unique(return_inverse=True, return_counts=True)
-    ranks = counts.cumsum(0) - (counts - 1) / 2  # of ties the mean
+    ranks = counts.cumsum(0) - (counts - 1) / 2  # the mean for ties
     p = int(positive.sum())
     q = len(scores) - p
     return (float(ranks[place][positive].double().sum()) - p * (p + 1) / 2) / (p * q)
@@ -87,11 +87,11 @@ def _area(scores: torch.Tensor, positive: torch.Tensor) -> float:
 def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:
     """Return each client's accuracy on its own mix of classes, clients in order.
 
-    Each class is weighted by the client's training samples of it. Classes that the evaluated set
-    lacks are left out, and so are clients without any other class. `scores` has one for all
-    clients, or one a client.
+    Each class is weighted by the client's number of training samples. Classes that the evaluated
+    set lacks are left out, and so are clients without any other class. `scores` has one score for
+    all clients, or one per client.
     """
-    # As lists: of 100,000 clients, taking numbers out of tensors was most of an evaluation.
+    # As lists: for 100,000 clients, taking numbers out of tensors was most of an evaluation.
     by_class = [scored.by_class.tolist() for scored in scores]
     models = by_class * len(counts) if len(scores) == 1 else by_class
     pairs = zip(sorted(counts), models, strict=True)

@@ -1,8 +1,8 @@
-"""Files that came in an archive, without what they were made from.
+"""Files that came in an archive, without the files that they were made from.
 
-Snakemake looks at all jobs behind a target. Once one of them runs, such as the data set's for one
-more seed, so does every job that depends on it. So a job whose files came in an archive has no
-inputs, as long as these files are there and their source is that of the present version.
+Snakemake looks at all jobs behind a target. Once one of them runs, such as the job of the data set
+when a seed is added, every job that depends on it runs, too. So a job whose files came in an
+archive is given no inputs, as long as these files exist and their source is the present one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from fedstage.plan.results import RESULTS
 from fedstage.storage.files import load_json
 from fedstage.storage.records import by_path
 
-#: The file in an archive that lists what it has. Deleting it makes all that is missing again.
+#: The file that lists an archive's contents. Once it is deleted, missing files are made again.
 LIST = f"{RESULTS}/archived.json"
 
 
@@ -37,9 +37,9 @@ def archived_sources(root: Path = Path()) -> dict[str, str]:
 
 
 def recorded_sources(records: Iterable[Mapping[str, Any]], there: Iterable[str]) -> dict[str, str]:
-    """Return the files of the jobs all of whose files are there, with their source.
+    """Return the files of jobs that have all their files, with their source.
 
-    Of several records of a file the latest counts.
+    If a file has several records, the latest counts.
     """
     known, found = set(there), dict[str, str]()
     for record in sorted(records, key=lambda record: str(record["made"])):

@@ -1,4 +1,4 @@
-"""What a file holds, whatever its name: by which copies of artefacts are found."""
+"""The content of a file, regardless of its name, by which copies of artefacts are found."""
 
 import gzip
 import hashlib
@@ -14,22 +14,22 @@ from fedstage.storage.provenance import DIGITS
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 _GZIP = b"\x1f\x8b"
-#: How files begin that pack others: zip (also npz), bzip2, xz, Zstandard and 7-Zip.
+#: The first bytes of files that pack others: zip (also npz), bzip2, xz, Zstandard and 7-Zip.
 _PACKED = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c")
-_TAR = 257, b"ustar"  # where a tar has its name
+_TAR = 257, b"ustar"  # offset and magic number of a tar
 _BLOCK = 2**20
 
 
 @dataclass(frozen=True)
 class Content:
-    """What can be told of a file's content."""
+    """What is known about a file's content."""
 
-    digests: frozenset[str]  # with which records may state it, packed by gzip or not
-    whole: bool  # whether all of it was looked into, so that it is no other archive
+    digests: frozenset[str]  # that records may have for it, packed by gzip or not
+    whole: bool  # whether all of it was read, which excludes other archives
 
 
 def content_of(path: Path) -> Content:
-    """Return the digests of a file as records have them, and of what it has packed by gzip.
+    """Return the digests of a file, as records have them, and of its content if it is gzipped.
 
     The SHA-256 in a safetensors header counts even if the file is cut off.
     """
@@ -45,7 +45,7 @@ def content_of(path: Path) -> Content:
 
 
 def _content(file: BufferedReader | BufferedRandom) -> Content:
-    if not file.seek(0, os.SEEK_END):  # all empty files have the same
+    if not file.seek(0, os.SEEK_END):  # all empty files have the same digest
         return Content(frozenset(), whole=True)
     file.seek(0)
     digests = {hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]}
@@ -62,11 +62,11 @@ def _starts_with(file: BufferedReader | BufferedRandom, beginnings: tuple[bytes,
 
 
 def _unpack(file: BufferedReader | BufferedRandom, unpacked: BufferedRandom) -> bool:
-    """Write what a gzip file has packed, as far as it can be read; return whether that is all."""
+    """Unpack a gzip file as far as it can be read; return whether it is complete."""
     file.seek(0)
     try:
         with gzip.open(file) as packed:
-            # Not `read`, which gives nothing of what is cut off.
+            # Not `read`, which returns nothing of a file that is cut off.
             while block := packed.read1(_BLOCK):
                 unpacked.write(block)
     except (EOFError, gzip.BadGzipFile, zlib.error):

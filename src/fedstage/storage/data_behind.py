@@ -1,4 +1,4 @@
-"""The data sets behind files that no job reads them for, such as tables and aggregated models."""
+"""The data sets behind files whose jobs do not read them, such as tables and aggregated models."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -17,16 +17,16 @@ _RECIPE, _RUNS = "recipe.yaml", ".runs.json"
 
 
 def data_behind(root: Path, inputs: Iterable[str]) -> list[str]:
-    """Return the files of the data sets that recipes and runs files among the `inputs` name.
+    """Return the files of the data sets that are named by recipes and runs files among `inputs`.
 
-    All are names below a working folder. A recipe or runs file that is gone names nothing.
+    All names are relative to a working folder. Recipes and runs files that are gone are skipped.
     """
     found = [data for name in inputs for data in _named(root / name)]
     return [file for file, settings in _made(root) if settings in found]
 
 
 def _named(path: Path) -> Iterator[Any]:
-    """Yield the settings of data sets in a recipe or a runs file, none of another file."""
+    """Yield the settings of data sets in a recipe or a runs file; of other files, nothing."""
     if not path.is_file():
         return
     if path.name == _RECIPE:
@@ -48,7 +48,7 @@ def _below(value: Any) -> Iterator[Any]:
 def _made(root: Path) -> Iterator[tuple[str, Any]]:
     """Yield a file of each data set that has been made, and its settings.
 
-    `fedstage.storage.raw_changes` tells of damaged records.
+    `fedstage.storage.raw_changes` reports damaged records.
     """
     for path in sorted((root / RESULTS / "logs" / "dataset").glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)

@@ -1,4 +1,4 @@
-"""Which files jobs made from others, by the jobs' records."""
+"""The files that were made from others, according to the records of jobs."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ _KINDS: dict[str, type[Recipe | LocalRecipe | OneShotRecipe]] = {
     "local_models": LocalRecipe,
 }
 
-#: Stages that read all samples, and which client has which, but use one client's or none.
+#: Stages that read all samples and the partition, but use the samples of one client or none.
 _OWN = ("local_model", "quantised_model", "core")
 
 
@@ -38,7 +38,7 @@ def stored_recipes(root: Path) -> dict[str, Recipe | LocalRecipe | OneShotRecipe
     Raises
     ------
     FedstageError
-        If the settings of one cannot be read, so that it is not known whom it has seen.
+        If the settings of one cannot be read, so that it is unknown which clients it has seen.
     """
     return {
         path.parent.relative_to(root).as_posix(): read_settings(path, kind)
@@ -49,11 +49,12 @@ def stored_recipes(root: Path) -> dict[str, Recipe | LocalRecipe | OneShotRecipe
 
 
 def made_from(files: Collection[str], records: Records, forgotten: Collection[int]) -> set[str]:
-    """Return the files that were made from `files`, or from one that was, and so on.
+    """Return the files that were made from `files`, directly or indirectly.
 
-    A file from which a job takes only samples of other clients passes nothing on: a client's model
-    is not made from the samples of all, nor is an aggregator that has `forgotten` the clients made
-    from other models' predictions on their samples. Nor do files that describe a whole data set.
+    A file from which a job takes only samples of other clients does not count as its source: a
+    client's model is not made from the samples of all clients. Nor is an aggregator that has
+    `forgotten` clients made from other models' predictions on their samples. Files that describe a
+    whole data set do not count either.
     """
     found: set[str] = set()
     while True:

@@ -26,15 +26,15 @@ _REPORTED = ("tables", "claims", "choices")
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path to write to; rename it to `path` if the block succeeds.
+    """Yield a temporary path to write to; rename it to `path` if the block succeeds.
 
-    What killed writers of the same file have left is removed. Tables, claims, choices, metrics and
-    recipes are on the disk when they get their name, and the name is when the block has ended.
+    Remains of killed writers of the same file are removed. Tables, claims, choices, metrics and
+    recipes are forced to disk before they are renamed, and their names before the block ends.
 
     Raises
     ------
     FedstageError
-        If the disk is full, a file may not be so large, or the like.
+        If the file cannot be written: the disk is full, the file too large, or the like.
     """
     path = Path(path)
     temporary = path.with_name(temporary_name(path.name))
@@ -57,7 +57,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _is_reported(path: Path) -> bool:
-    """Whether a file is a result that is not made again as a matter of course."""
+    """Whether a file is a result that is not routinely made again."""
     identity = identity_of(path)
     folders = Path(identity).parts[:-1] if identity else ()
     if not folders or folders[0] == "logs":
@@ -109,7 +109,7 @@ def load_json(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the file is missing, damaged, not the one of this path, or no object.
+        If the file is missing or damaged, belongs to another path, or holds no object.
     """
     try:
         content = json.loads(read_bytes(path))

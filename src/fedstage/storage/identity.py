@@ -1,16 +1,15 @@
-"""Which file a file is, and which source made it: what every artefact states in itself.
+"""The identity of a file, and the source that made it, as every artefact states them.
 
-Its identity is its path below `results`.
+The identity of a file is its path below `results`.
 
 Such a path names recipe, round, group, participant, client and seed. Writers state the path that
-they write to, readers compare it with the path that they open, so that a copy in the place of
-another file is refused by its readers. It is relative: the folder may be moved, renamed,
-linked, or copied to another machine. Outside a folder of that name a path
-identifies nothing, and nothing is compared.
+they write to, and readers compare it with the path that they open, so a copy in place of another
+file is refused. The path is relative: the folder may be moved, renamed, linked, or copied to
+another machine. Outside a folder of that name a path identifies nothing, and nothing is compared.
 
-Within `making`, writers also state the fingerprint of the source of the job that writes, and
-readers compare it with the fingerprints that the plan gave to the jobs that make what they read. So
-an older version of the same file is refused, too.
+Within `making`, writers also state the fingerprint of the source of their job. Readers compare it
+with the fingerprints that the plan gave to the jobs that make their inputs. So an older version of
+the same file is refused, too.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -27,14 +26,14 @@ from fedstage.settings.command_lines import as_typed
 #: The key of an artefact's own statements: in the metadata of Parquet, at the top of JSON and YAML.
 SEAL = "fedstage"
 
-#: Folders below `results` of files that follow from no stage's source, as `recipe.yaml` does:
-#: settings, which are compared by their content, and what jobs noted.
+#: Folders below `results` whose files, like `recipe.yaml`, follow from no stage's source: settings,
+#: which are compared by their content, and notes of jobs.
 _UNSTATED = ("logs", "descriptions")
 
 
 @dataclass(frozen=True)
 class Making:
-    """A job: its source, the sources whose files it may read (none: all), and what it wrote."""
+    """A job: its source, the sources whose files it may read (none: all), and the files written."""
 
     source: str | None = None
     read: Collection[str] = ()
@@ -46,7 +45,7 @@ _MAKING: ContextVar[Making] = ContextVar("_MAKING", default=Making())  # noqa: B
 
 @contextmanager
 def making(source: str | None, read: Collection[str] = ()) -> Iterator[Making]:
-    """State the source `source` in all that is written, and refuse what other sources made.
+    """State `source` in all files that are written, and refuse files that other sources made.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def note_written(path: str | Path) -> None:
 
 
 def statement(path: str | Path) -> dict[str, str]:
-    """Return what the file at `path` states in itself: which it is, and the source of its job."""
+    """Return what the file at `path` states in itself: its identity and the source of its job."""
     identity = identity_of(path)
     if identity is None:
         return {}
@@ -76,7 +75,7 @@ def statement(path: str | Path) -> dict[str, str]:
 
 
 def check_statement(path: str | Path, stated: Mapping[str, Any]) -> None:
-    """Raise FedstageError unless the file at `path` states to be that file, of a planned source."""
+    """Raise FedstageError unless the file at `path` states its identity and a planned source."""
     check_identity(path, stated.get("file"))
     job, identity, source = _MAKING.get(), identity_of(path), stated.get("source")
     allowed = {*job.read, job.source} if job.read else {source}
@@ -105,13 +104,13 @@ def identity_of(path: str | Path) -> str | None:
 
 
 def folder_above(path: str | Path) -> Path:
-    """Return the folder that has the nearest folder `results`, the present one if there is none."""
+    """Return the parent of the nearest folder `results`, or the current folder if there is none."""
     identity = identity_of(path)
     return Path() if identity is None else Path(path).parents[len(Path(identity).parts)]
 
 
 def check_identity(path: str | Path, stated: object) -> None:
-    """Raise FedstageError unless the file at `path` states to be that file.
+    """Raise FedstageError unless the file at `path` states its own identity.
 
     A folder above may be a link into another folder `results`, so the end of the path counts.
     """

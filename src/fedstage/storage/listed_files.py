@@ -1,4 +1,4 @@
-"""The files that stages of results read, which their runs file lists and no option names."""
+"""The files that stages of results read, listed by their runs file instead of an option."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
 
 
 def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]:
-    """Return, by kind, the files of runs that a stage of results reads; runs files may be gone."""
+    """Return the files of runs that a stage of results reads, by kind; runs files may be gone."""
     listed = [path for path in runs_files if path.is_file()]
     runs = [run for path in listed for run in load_json(path)["runs"]]
     measured = {"retention_summary": "retention", "clients": "clients"}

@@ -1,7 +1,7 @@
 """Tensors that are read from their file one at a time, when they are needed.
 
-The checksum of the whole file is verified first. Of a file that is another one or has other bytes
-when a tensor is taken nothing is used.
+The checksum of the whole file is verified first. A tensor is refused if the file has been replaced
+or changed by the time it is taken.
 """
 
 import os
@@ -18,12 +18,12 @@ from fedstage.weights import Deferred, Entry
 if TYPE_CHECKING:
     import torch
 
-#: Bytes of small tensors that stay in memory: of a file, and of all that are opened side by side.
+#: Bytes of small tensors that stay in memory: per file, and for all files that are read together.
 KEPT, KEPT_TOGETHER = 2**20, 2**22
 
 _Stamp = tuple[int, int, int, int]
 
-#: Torch's name of each type, by that of safetensors.
+#: Torch's name of each type, by its name in safetensors.
 _TYPES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
     "U32": "uint32",
@@ -32,20 +32,20 @@ _TYPES = {
 
 
 def open_all(paths: Sequence[str | Path]) -> list[tuple[Deferred, dict[str, Any]]]:
-    """Return the tensors and metadata of files that are read side by side."""
+    """Return the tensors and metadata of files that are read together."""
     return [open_tensors(path, KEPT_TOGETHER // len(paths)) for path in paths]
 
 
 def open_tensors(path: str | Path, kept: int = KEPT) -> tuple[Deferred, dict[str, Any]]:
-    """Return the tensors of a file, each of which is read when it is taken, and metadata.
+    """Return the tensors of a file, which are read one by one when taken, and the metadata.
 
-    The smallest tensors, up to `kept` bytes, are read at once: of small models all, so that their
-    files are opened only once.
+    The smallest tensors, up to `kept` bytes in total, are read at once. For small models these are
+    all tensors, so their files are opened only once.
 
     Raises
     ------
     FedstageError
-        If the file is damaged; or, where a tensor is taken, if it has changed since.
+        If the file is damaged, or has changed by the time a tensor is taken.
     """
     try:
         with Path(path).open("rb") as file:
@@ -55,7 +55,7 @@ def open_tensors(path: str | Path, kept: int = KEPT) -> tuple[Deferred, dict[str
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        detail = " ".join(str(error).split())  # the header is intact, but makes no sense
+        detail = " ".join(str(error).split())  # the header is intact, but invalid
         raise FedstageError(describe_damage(path, "a safetensors file", detail)) from None
 
 
@@ -86,7 +86,7 @@ def _size(stored: dict[str, Any]) -> int:
 
 
 def _take(path: str | Path, stamp: _Stamp, place: int, like: "torch.Tensor") -> "torch.Tensor":
-    """Read a tensor of a file that is still the one with this stamp."""
+    """Read a tensor of a file; FedstageError if its stamp has changed."""
     try:
         with Path(path).open("rb") as file:
             if _stamp(file) == stamp:

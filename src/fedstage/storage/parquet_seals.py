@@ -1,8 +1,9 @@
-"""Seals of Parquet files: which file it is, and SHA-256s of all of its bytes.
+"""Seals of Parquet files: the identity of the file, and SHA-256 digests of all its bytes.
 
-The seal is one more key of the file's own metadata, so that other programs read it as before. It
-has a digest of each row group's bytes and one of the footer, in which the seal itself stands, with
-this digest as zeros. So any row groups can be verified without the others.
+The seal is one more key in the file's own metadata, so other programs can still read the file. It
+has a digest of each row group's bytes and one of the footer. Since the footer contains the seal,
+its digest is computed with zeros in place of the digest. So any row groups can be verified without
+the others.
 """
 
 import hashlib
@@ -67,7 +68,7 @@ def verify_footer(raw: memoryview, path: str | Path) -> tuple[pq.FileMetaData, l
 def verify_groups(
     raw: memoryview, metadata: pq.FileMetaData, digests: Sequence[str], numbers: Iterable[int]
 ) -> None:
-    """Raise ValueError unless these row groups are what was written; `metadata` are verified."""
+    """Raise ValueError unless these row groups are as written; `metadata` must be verified."""
     spans = _spans(metadata, footer_start(raw))
     for number in numbers:
         if _sha256(raw[spans[number]]) != digests[number]:
@@ -83,7 +84,7 @@ def footer_start(raw: bytes | memoryview) -> int:
 
 
 def _spans(metadata: pq.FileMetaData, end: int) -> list[slice]:
-    """Return the bytes of each row group, which together are all bytes before the footer."""
+    """Return the range of bytes of each row group; together they cover all before the footer."""
     starts = [_start(metadata.row_group(number)) for number in range(1, metadata.num_row_groups)]
     return [slice(*edges) for edges in pairwise([0, *starts, end])]
 

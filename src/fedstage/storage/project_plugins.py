@@ -1,4 +1,4 @@
-"""Which plugins a process loads: what its environment names, or the project's configuration."""
+"""The plugins that a process loads, named by its environment or the project's configuration."""
 
 import os
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Provenance: what each job read and wrote, with which options and which source.
 
-A record is a JSON file next to the job's log, below `results/logs`. Each job writes its own, as the
-last thing that it does, because many jobs of a recipe may end at the same time. It holds times, so
-it cannot stand among the artefacts, which are compared byte by byte.
+A record is a JSON file next to the job's log, below `results/logs`. Each job writes its own record,
+as its last step, because many jobs of a recipe may end at the same time. A record holds times, so
+it cannot be among the artefacts, which are compared byte by byte.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from fedstage.storage.listed_files import listed_files
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".record.json"
-#: What a record calls the seconds of the parts of a job, by the file that each made.
+#: The key, in a record, of the seconds of the parts of a job, by the file that each made.
 PARTS = "parts"
-#: What a record calls the digests of the files that a segment left, by path.
+#: The key, in a record, of the digests of the files that a segment left, by path.
 WRITTEN = "written"
 
 DIGITS = 16  # hexadecimal, of a SHA-256 in a record
@@ -43,7 +43,7 @@ def write_record(
 
     `options` are the keyword arguments of the stage function, `source` is the fingerprint that the
     rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`. `more`
-    is what else stands in it: raw files, which no option names, and the seconds of parts.
+    has further entries: raw files, which no option names, and the seconds of parts.
     """
     written = STAGES[stage].outputs
     files = {name: _files(value) for name, value in options.items()}
@@ -85,7 +85,7 @@ def commit() -> str | None:
     git = ["git", "-C", str(Path(__file__).parents[1])]
     described = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        # Of an installed package the repository around it is another project's.
+        # The repository around an installed package is another project's.
         if not _output([*git, "ls-files", "__init__.py"]):
             return None
         return _output([*git, *described])
@@ -127,7 +127,7 @@ def content_digest(path: Path) -> str | None:
     """Return 16 hexadecimal digits of a file's SHA-256; None if there is no file.
 
     For a safetensors file, which may be large, this is the SHA-256 in its own metadata, which every
-    stage verifies when it reads the file; a file without one is digested as a whole.
+    stage verifies when it reads the file. Files without one are digested as a whole.
     """
     if not path.is_file():
         return None

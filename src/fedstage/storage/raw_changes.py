@@ -1,4 +1,4 @@
-"""What has changed in the raw files behind a result, for ``fedstage why`` and ``verify``."""
+"""Changes in the raw files behind a result, for ``fedstage why`` and ``verify``."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _WAS = ", was "
 
 
 class Changes(NamedTuple):
-    """The raw files of a data set: the folder, and (what became of it, name) of each of them."""
+    """The raw files of a data set: their folder, and a pair (what became of it, name) for each."""
 
     data: str
     folder: Path
@@ -25,15 +25,15 @@ class Changes(NamedTuple):
 
 
 def altered(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the raw files, as in `Changes`, that were others when they were read, or not there."""
+    """Yield the raw files, as in `Changes`, that were different or absent when they were read."""
     return ((how, name) for how, name in files if how.endswith(ADDED) or _WAS in how)
 
 
 def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterator[Changes]:
     """Yield the raw files of each data set that `files` below a working folder belong to.
 
-    They are looked for in the data folder that a run would read: that of ``config.yaml``, or
-    `folder`, or where the job has read them.
+    They are looked for in the data folder that a run would read: the one in ``config.yaml``, or
+    `folder`, or else the one from which the job read them.
     """
     found = (re.match(rf"{RESULTS}/data/([^/]+)/", file) for file in files)
     for data in dict.fromkeys(match[1] for match in found if match):

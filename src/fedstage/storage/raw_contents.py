@@ -1,7 +1,7 @@
-"""Digests of the content of raw files, so that other data is another result.
+"""Digests of the content of raw files, so that other data gives another result.
 
-The rule `dataset` has one of them among its params. It follows from names and bytes alone, so that
-it is the same for a copy of the data in another place or on another machine.
+The rule `dataset` has such a digest among its params. It follows from names and bytes alone, so it
+is the same for a copy of the data in another place or on another machine.
 
 Reading the data at every call would take as long as using it. So digests are kept in the user's
 cache, one file per data folder, each with the size and times of the file that was read. A file that
@@ -28,7 +28,7 @@ from fedstage.storage.raw_files import raw_files
 
 _DIGITS = 16
 _SETTLED = 2.0  # seconds after which a change changes a file's times, on every file system
-_LARGE = 10**9  # bytes that take long enough to say so
+_LARGE = 10**9  # bytes that take long enough to read for a message
 
 Contents = dict[str, str]
 #: Size, times of the last change of content and of anything (ns), digest.
@@ -38,8 +38,8 @@ Known = dict[str, list[Any]]
 def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
     """Return the digest of each raw file by its name below the data folder.
 
-    None if the set names no raw files, or a part of them has no file that can be read: data that
-    has been put away is not other data.
+    None if the set names no raw files, or if no file of some part can be read: data that has been
+    put away has not changed.
     """
     if folder is None:
         return None
@@ -56,7 +56,7 @@ def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
 def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | None:
     """Return a digest of the content of a set's raw files, None if it names none.
 
-    Where they are not there, the files in the `record` of the job count.
+    If the files are missing, those in the `record` of the job count.
     """
     if not (settings.in_folder and settings.raw):
         return None
@@ -70,12 +70,12 @@ def _digest_of(contents: Contents) -> str:
 
 @contextmanager
 def unchanged(settings: DataSet, folder: Path | None, planned: str | None) -> Iterator[None]:
-    """Check that raw files read within have the `planned` digest, and do not change meanwhile.
+    """Check that raw files read in the block have the `planned` digest and do not change in it.
 
     Raises
     ------
     FedstageError
-        If the files have another digest, or one of them has changed within.
+        If the files have another digest, or if one of them changes in the block.
     """
     contents = raw_contents(settings, folder)
     if contents and planned and _digest_of(contents) != planned:
@@ -114,7 +114,7 @@ def raw_of_job(option: str, folder: Path | None) -> dict[str, Any]:
 
 
 def digests(files: Mapping[str, Path], cache: Path) -> Contents:
-    """Return the digest of each file, read only where `cache` does not know it.
+    """Return the digest of each file; only files whose digest is not in `cache` are read.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _load(cache: Path) -> Known:
 
 
 def _mark(path: Path) -> list[int]:
-    """Return what changes with a file's content; the last time does so even if the other is set."""
+    """Return size, mtime and ctime of a file; ctime shows a change even if mtime has been reset."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 

@@ -1,6 +1,6 @@
-"""Raw files of a data set: which they are, found in one way by loaders and by the rule `dataset`.
+"""The raw files of a data set, found in the same way by loaders and by the rule `dataset`.
 
-`DataSet.raw` of the settings names them. What they contain determines the data set, see
+`DataSet.raw` of the settings names them. Their content determines the data set, see
 `fedstage.storage.raw_contents`. Standard library only, because the Snakefile imports it.
 """
 
@@ -16,7 +16,7 @@ def raw_files(settings: DataSet, folder: Path) -> dict[str, list[Path]]:
     Raises
     ------
     FedstageError
-        If a pattern names a setting that there is not.
+        If a pattern names a setting that does not exist.
     """
     return {part: _first(settings, folder, part) for part in _parts(settings)}
 
@@ -62,7 +62,7 @@ def _first(settings: DataSet, folder: Path, part: str) -> list[Path]:
 
 
 def _split(settings: DataSet, folder: Path, pattern: str) -> tuple[Path, str]:
-    """Return where the value of a pattern's setting is, taken literally, and the pattern below."""
+    """Return the path that a pattern's setting gives, taken literally, and the pattern below it."""
     return folder / (_value(settings, pattern) or ""), pattern.partition("/")[2]
 
 

@@ -24,7 +24,7 @@ from fedstage.storage.yaml_files import load_yaml
 
 Keys = Mapping[str, type | tuple[type, ...]]
 
-#: What a record must have to be found, and to be shown.
+#: The keys that a record needs to be found, and to be shown.
 _FOUND: Keys = {
     "stage": str,
     "made": str,
@@ -53,7 +53,7 @@ class Artefact:
 
 
 def find_artefact(path: Path) -> Artefact:
-    """Return a file, there or gone, with the latest record of a job that made it.
+    """Return a file, which may be gone, with the latest record of a job that made it.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def _split(path: Path) -> tuple[Path, str]:
 
 
 def _in_its_run(path: Path) -> Path:
-    """Return the path in the folder of a run of a file that is named by way of `BY_METHOD`."""
+    """Return the path in its run's folder of a file that is named by a link below `BY_METHOD`."""
     for place in path.parents:
         if place.is_symlink() and f"/{BY_METHOD}/" in place.as_posix():
             run = os.path.normpath(place.parent / place.readlink())
@@ -95,7 +95,7 @@ def _in_its_run(path: Path) -> Path:
 
 
 def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the records below a working folder whose path contains an identity, as a recipe's id.
+    """Yield the records below a working folder whose path contains an identity, like a recipe id.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
 
 
 def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
-    """Return the records of `records_of` of all identities, each after those made before it."""
+    """Return the records of all identities, as `records_of` finds them, oldest first."""
     records = [
         record for identity in dict.fromkeys(identities) for _, record in records_of(root, identity)
     ]

@@ -1,6 +1,6 @@
-"""Seals of JSON and YAML artefacts: which file it is, and a SHA-256 of its content.
+"""Seals of JSON and YAML artefacts: the identity of the file, and a SHA-256 of its content.
 
-A seal is one more key of the mapping, so that other programs read the file as before.
+A seal is one more key of the mapping, so other programs can still read the file.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def unsealed(content: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
 
 
 def _digest(content: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a reader of the file gets."""
+    """Return the SHA-256 of the content as it is read from the file."""
     read = json.loads(json.dumps([content, stated]))
     text = json.dumps(read, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -31,7 +31,7 @@ def written_for(path: Path) -> Path | None:
 
 
 def is_stray(path: Path) -> bool:
-    """Whether a file is a temporary one of a process of this machine that has ended."""
+    """Whether a file is a temporary file of a process of this machine that has ended."""
     match = _NAME.fullmatch(path.name)
     return match is not None and match["machine"] == machine() and not _runs(int(match["process"]))
 

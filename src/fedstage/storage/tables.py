@@ -1,7 +1,7 @@
-"""Tables as Parquet whose bytes have SHA-256s, verified at every read.
+"""Tables as Parquet files with SHA-256 digests, verified at every read.
 
-Arrow's threads are not used: a process that ends before they do is aborted now and then, after its
-work (apache/arrow issues 34314 and 50482), and a job has no more threads than it asked for.
+Arrow's threads are not used. A process that ends before them is sometimes aborted after its work
+(apache/arrow issues 34314 and 50482), and a job must not use more threads than it asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from fedstage.storage.tensors import describe_damage
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Rows of a row group: a table has no more, unless its writer gives another number.
+#: The most rows of a row group, unless the writer of a table gives another number.
 ROWS_A_GROUP = 2**20
 
 
@@ -58,7 +58,7 @@ def load_table(
     Raises
     ------
     FedstageError
-        If it is missing, damaged, not the file of this path, or lacks one of `columns`.
+        If the file is missing or damaged, belongs to another path, or lacks one of `columns`.
     """
     if not Path(path).is_file():
         raise FedstageError(f"{path}: no such file")
@@ -79,12 +79,12 @@ def load_table(
 
 
 def load_foreign_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of the user's, with whatever checksums its pages have.
+    """Read a Parquet file of the user; checksums of pages are verified where it has them.
 
     Raises
     ------
     FedstageError
-        If it is missing or damaged, or lacks one of `columns`.
+        If the file is missing or damaged, or lacks one of `columns`.
     """
     if not Path(path).is_file():
         raise FedstageError(f"{path}: no such file")
@@ -112,7 +112,7 @@ def frame_of(table: pa.Table) -> "DataFrame":
 
 
 def _map(path: str | Path) -> pa.Buffer:
-    """Return the bytes of a file, read where they are looked at."""
+    """Return the bytes of a file, which are read when they are accessed."""
     try:
         return pa.memory_map(str(path)).read_buffer()
     except (pa.ArrowException, OSError) as error:

@@ -1,6 +1,6 @@
 """Tensors as safetensors files, verified at every read.
 
-The metadata of a file hold a SHA-256 over its header and payload, and which file it is.
+The metadata of a file hold a SHA-256 over its header and payload, and its identity.
 """
 
 import hashlib
@@ -59,13 +59,13 @@ def save_tensors(
 ) -> None:
     """Write tensors and JSON-serialisable metadata; the same content gives the same bytes.
 
-    They are taken and written one at a time, so that deferred ones need not fit into memory.
+    Tensors are taken and written one at a time, so deferred tensors need not fit into memory.
     """
     spans = _layout(shapes_of(tensors))
     texts = _texts(path, metadata or {})
     content = {**spans, METADATA: texts}
     digest = hashlib.sha256(_encode(content))
-    texts[CHECKSUM] = digest.hexdigest()  # as long as the one that is not known yet
+    texts[CHECKSUM] = digest.hexdigest()  # a placeholder as long as the checksum
     start = _LENGTH + len(_padded(content))
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.seek(start)
@@ -110,18 +110,18 @@ def _padded(content: Mapping[str, Any]) -> bytes:
 
 
 def _texts(path: str | Path, metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata of the file at `path`, which state which file it is, as texts."""
+    """Return the metadata of the file at `path`, with its identity, as texts."""
     stated = {**metadata, **statement(path)}
     return {key: json.dumps(value) for key, value in stated.items()}
 
 
 def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
-    """Read tensors, onto the CPU, and metadata.
+    """Read tensors (onto the CPU) and metadata.
 
     Raises
     ------
     FedstageError
-        If the file is missing or damaged, or not the one of this path.
+        If the file is missing or damaged, or belongs to another path.
     """
     from safetensors.torch import load
 
@@ -133,8 +133,8 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     """Read as `load_tensors`, but leave the tensors in the file, whose pages all processes share.
 
-    Writing to a tensor copies the page for this process alone. For large files that stay where they
-    are: a process ends if a file that it has mapped is cut off.
+    Writing to a tensor copies the page for this process alone. This is for large files that stay in
+    place: a process is killed if a file that it has mapped is truncated.
     """
     from safetensors.torch import load_file
 
@@ -147,7 +147,7 @@ def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 
 
 def _parsed(path: str | Path, load: Callable[[], Weights]) -> Weights:
-    """Return what `load` returns; FedstageError if the header, although intact, makes no sense."""
+    """Return what `load` returns; FedstageError if the header, although intact, is invalid."""
     from safetensors import SafetensorError
 
     try:
@@ -163,7 +163,7 @@ def verified_spans(path: str | Path) -> list[tuple[int, int]]:
     Raises
     ------
     FedstageError
-        If the file is missing or damaged, or not the one of this path.
+        If the file is missing or damaged, or belongs to another path.
     """
     try:
         with Path(path).open("rb") as file:
@@ -174,7 +174,7 @@ def verified_spans(path: str | Path) -> list[tuple[int, int]]:
 
 
 def verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
-    """Return the metadata of the safetensors file at `path` whose checksum is right."""
+    """Return the metadata of the safetensors file at `path` after verifying its checksum."""
     try:
         header = read_header(file)
         stated = header.metadata.pop(CHECKSUM, None)

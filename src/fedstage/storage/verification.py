@@ -1,4 +1,4 @@
-"""What is wrong with artefacts: content, which file they are, and what they were made from."""
+"""Faults of artefacts: in their content, their identity, or the files they were made from."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
@@ -19,7 +19,7 @@ Faults = Iterator[tuple[str, str]]
 #: The latest record of a job that made a file, and the digest of the file in it.
 Record = tuple[dict[str, Any], str | None]
 
-#: Files without an entry (figures, CSV, Markdown) have no digest but that in their job's record.
+#: Files without an entry (figures, CSV, Markdown) have no digest except in their job's record.
 _READERS: dict[str, Callable[[Path], object]] = {
     ".safetensors": verified_spans,
     ".parquet": load_table,
@@ -31,14 +31,14 @@ _READERS: dict[str, Callable[[Path], object]] = {
 def faults(
     root: Path, names: Iterable[str], finished: Container[str], other_source: bool = False
 ) -> Faults:
-    """Yield each file below a working folder that is not what a stage wrote, and what is wrong.
+    """Yield each file below a working folder that is not what a stage wrote, with the fault.
 
     Content and identity are compared with what a file states in itself. The records of jobs have
-    what was written, and from which content of which files; only files that are `finished` are
-    compared with them, since what is made again may have other inputs by now. Nor may their jobs
-    have had another source than they would have now, unless `other_source` is accepted: Snakemake
-    knows of that only from notes of its own, which a killed run may lack. Segments of an earlier
-    version recorded no digests. No input that is gone is compared: it may have been temporary.
+    the digests of outputs and inputs. Only files that are `finished` are compared with them, since
+    a file that is made again may have other inputs by now. The source of the jobs must be the
+    present one, unless `other_source` is accepted: Snakemake detects a change only by its own
+    notes, which may be missing after a killed run. Segments of an earlier version recorded no
+    digests. Inputs that are gone are not compared, since they may have been temporary.
     """
     read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
     for path, fault in damaged.items():
@@ -74,7 +74,7 @@ def _edges(
     records: Iterable[dict[str, Any]],
     digest: Callable[[str], str | None],
 ) -> str | None:
-    """Return what is wrong by the record of the job that made a file."""
+    """Return the fault of a file according to the record of the job that made it."""
     job, then = made.get(name, ({}, None))
     if then is None:
         return None
@@ -94,7 +94,7 @@ def _edges(
 
 
 def _source(root: Path, job: Mapping[str, Any]) -> str | None:
-    """Return that a file's job had another source than it would have now, if so."""
+    """Return the fault of a file whose job had another source than it would have now."""
     then = job["source"]
     if then is None:  # a stage that was run by hand
         return None

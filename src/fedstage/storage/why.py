@@ -1,4 +1,4 @@
-"""``fedstage why FILE``: from which settings, files and source an artefact was made."""
+"""``fedstage why FILE``: the settings, files and source that an artefact was made from."""
 
 import json
 import shlex
@@ -72,7 +72,7 @@ def why(path: Path, folder: Path | None = None) -> str:
 def fingerprint_now(root: Path, job: Mapping[str, Any]) -> str:
     """Return the fingerprint that a job's rule would carry now; FedstageError if unknown.
 
-    Of its record, below a working folder, this reads the stage, options and recipe.
+    `job` is a record below a working folder; only its stage, options and recipe are read.
     """
     stage, options = job["stage"], job["options"]
     if stage not in STAGES:
@@ -84,7 +84,7 @@ def fingerprint_now(root: Path, job: Mapping[str, Any]) -> str:
 
 
 def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
-    """Return the settings that the fingerprint of a record's job is about, None if it has none."""
+    """Return the settings that the fingerprint of a record's job covers, None if there are none."""
     stage, options = job["stage"], job["options"]
     for recipe in job["inputs"].get("recipe", ()):
         settings: Settings = read_settings(root / recipe, configuration_of(stage))
@@ -92,7 +92,7 @@ def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
             quantisation = validate_json(Int8, how, "--quantisation")
             settings = settings.model_copy(update={"quantisation": quantisation})
         return settings
-    if stage not in _OPTIONS or "settings" not in options:  # as of an earlier version
+    if stage not in _OPTIONS or "settings" not in options:  # as in records of an earlier version
         return None
     raw = json.loads(options["settings"])
     return validate(_OPTIONS[stage], {"data": raw} if stage == "dataset" else raw, "--settings")
@@ -145,7 +145,7 @@ def settings_of(artefact: Artefact) -> Mapping[str, Any]:
 
 
 def files_read(artefact: Artefact) -> Iterator[str]:
-    """Yield the input files of each option, of the unchanged ones only the first."""
+    """Yield the input files of each option; of unchanged files, only the first `SHOWN`."""
     recorded = by_path(artefact.job["inputs"])
     for option, files in _read(artefact).items():
         yield f"  {option}"
@@ -170,7 +170,7 @@ def _damaged(artefact: Artefact) -> list[str]:
 
 
 def _remedy(artefact: Artefact) -> list[str]:
-    """Return the command that makes a file that is gone again."""
+    """Return the command that makes a missing file again."""
     if (artefact.root / artefact.name).is_file():
         return []
     elsewhere = artefact.root.resolve() != Path.cwd()
@@ -180,7 +180,7 @@ def _remedy(artefact: Artefact) -> list[str]:
 
 
 def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line per file, of the unchanged ones only the first."""
+    """Yield one line per file; of unchanged files, only the first `SHOWN`."""
     hidden = set([row for row in rows if row[0].endswith(UNCHANGED)][SHOWN:])
     yield from _table((row for row in rows if row not in hidden), indent=4)
     if hidden:

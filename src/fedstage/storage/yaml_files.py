@@ -1,6 +1,6 @@
-"""Reading YAML files, among them `recipe.yaml`: the settings of a recipe, next to its files.
+"""Reading YAML files, such as `recipe.yaml`: the settings of a recipe, next to its files.
 
-What YAML 1.1 reads in a surprising way, and what could exhaust the machine, is refused.
+Content that YAML 1.1 reads in a surprising way, or that could exhaust the machine, is refused.
 """
 
 import re
@@ -63,7 +63,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _explained(error: yaml.YAMLError) -> str:
-    """Return the line of a fault of syntax, and what was expected there."""
+    """Return the line of a syntax error, and what was expected there."""
     problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
     if problem is None or mark is None:
         return f"not valid YAML: {' '.join(str(error).split())}"
@@ -72,7 +72,7 @@ def _explained(error: yaml.YAMLError) -> str:
 
 
 def _parse(text: str, path: Path) -> Any:
-    """Return the content of YAML, in which each key stands once."""
+    """Return the content of YAML, in which no key may be repeated."""
     _check_levels(text, path)
     loader = _LOADER(text)
     try:
@@ -89,7 +89,7 @@ def _parse(text: str, path: Path) -> Any:
 
 
 def _check_levels(text: str, path: Path) -> None:
-    """Refuse deep nesting before nodes are composed, which takes a level of the stack for each."""
+    """Refuse deep nesting before nodes are composed, which recurses once per level."""
     levels = 0
     for event in yaml.parse(text, Loader=_LOADER):
         levels += isinstance(event, yaml.CollectionStartEvent)
@@ -160,7 +160,7 @@ def load_sealed_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the file is missing, altered, or not the one of this path.
+        If the file is missing or altered, or belongs to another path.
     """
     try:
         return unsealed(load_yaml(path), path)
@@ -174,7 +174,7 @@ def read_recipe(path: Path, kind: type[S]) -> S:
     Raises
     ------
     FedstageError
-        If the file is missing, altered, of another recipe, or of another schema.
+        If the file is missing or altered, or belongs to another recipe or schema.
     """
     content = load_sealed_yaml(path)
     if (found := content.get("schema")) != SCHEMA_VERSION:

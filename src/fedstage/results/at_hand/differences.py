@@ -1,4 +1,4 @@
-"""Which rows of a table differ: paired over seeds, corrected by Holm's method."""
+"""Tests of which rows of a table differ, paired over seeds, corrected by Holm's method."""
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -50,8 +50,9 @@ def compare(
     rows : collection of str
         Values of the rows to compare, such as methods; by default all rows.
     baseline : str, optional
-        A value, such as a method, whose rows alone the others are compared with: each with the row
-        that agrees with it on all further axes. By default all pairs of rows are compared.
+        A value, such as a method, whose rows are the only ones to compare with: each row is
+        compared with the one of these that agrees with it on all further axes. By default all pairs
+        of rows are compared.
     metric : str, optional
         A column of the metrics; by default the table's.
 
@@ -107,14 +108,14 @@ def _pairs(cells: Sequence[Cell], axes: Sequence[str]) -> Iterator[tuple[Cell, C
 def _with(
     baseline: str, wanted: Sequence[Cell], cells: Sequence[Cell], axes: Sequence[str]
 ) -> Iterator[tuple[Cell, Cell]]:
-    """Yield each cell with that of the baseline which differs in the axes it is named by only."""
+    """Yield each cell with the baseline's cell that differs only in the axes that name it."""
     bases = [(cell, named) for cell in cells if (named := _axes_named(cell, axes, baseline))]
     others = [cell for cell in wanted if not _axes_named(cell, axes, baseline)]
     return ((cell, base) for cell in others for base, named in bases if _agree(cell, base, named))
 
 
 def _axes_named(cell: Cell, axes: Sequence[str], name: str) -> list[str]:
-    """Return the row axes of which a name is a cell's value."""
+    """Return the row axes on which a cell has this name as its value."""
     return [
         axis for axis in axes if name in (str(cell.axes[axis]), *names_of(axis, cell.axes[axis]))
     ]
@@ -174,7 +175,7 @@ def save(
     Raises
     ------
     FedstageError
-        If the path ends otherwise.
+        If the path has another suffix.
     """
     if path.suffix == ".csv":
         save_text(path, frame_as_csv(differences))

@@ -9,7 +9,7 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.runs import frame_of_runs
 
-#: Columns of metrics files that say what was measured, and when.
+#: Columns of metrics files about what was measured, and when.
 _WHAT = ("round", "evaluated", "role")
 
 

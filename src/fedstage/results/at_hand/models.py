@@ -51,14 +51,14 @@ def model(
     at : mapping, optional
         Values on further axes, ``{"partition.alpha": 0.1}``, where the experiment has these.
     which : str, optional
-        Of a run in rounds ``group_0`` (the main model, w*_{T,0}) to ``group_{K-1}``; of models
-        without federation ``client_0`` and so on, ``pooled`` or ``core``; of one-shot methods
-        ``student`` and their clients' models. By default the model that the run's score is of.
+        For a run in rounds, ``group_0`` (the main model, w*_{T,0}) to ``group_{K-1}``; for models
+        without federation, ``client_0`` and so on, ``pooled`` or ``core``; for one-shot methods,
+        ``student`` and the clients' models. By default the model that the run is scored by.
 
     Raises
     ------
     FedstageError
-        If there is no such run or model, or the score is not of a single model.
+        If there is no such run or model, or if the run is not scored by a single model.
     """
     where, run = find_run(target, read_target(target, Path(folder)), place(method, seed, at))
     part = last_part(run)
@@ -138,9 +138,9 @@ def _local_models(recipe: LocalRecipe) -> dict[str, tuple[Model, str]]:
 
 
 def scored_model(part: Part) -> str | None:
-    """Return the name of the model that a run's score is of.
+    """Return the name of the model that a run is scored by.
 
-    None if it is of several, or of a model in 8 bits.
+    None if there are several, or if the model is in 8 bits.
     """
     recipe, length = part.recipe, part.length
     if isinstance(recipe, Recipe):

@@ -1,4 +1,4 @@
-"""What runs are called where people look at them: by method, further axes and seed."""
+"""The names of runs for people: by method, further axes and seed."""
 
 from collections.abc import Mapping
 from urllib.parse import quote_plus
@@ -11,7 +11,7 @@ _OWN = ("method", "seed")
 def run_name(axes: Mapping[str, Axis]) -> str:
     """Return the path of a run: ``feddf/partition.alpha=0.1,data=cifar10/seed_0``.
 
-    Values are quoted as in URLs, so that no two are the same and each is a name of a folder.
+    Values are quoted as in URLs, so that all names are distinct and valid names of folders.
     """
     further = [f"{axis}={_quoted(value)}" for axis, value in axes.items() if axis not in _OWN]
     place = [_quoted(axes["method"]), *([",".join(further)] if further else [])]

@@ -21,7 +21,7 @@ def runs_path(target: str, folder: Path) -> Path:
     Raises
     ------
     FedstageError
-        If nothing was made of the target there.
+        If there are no results of the target.
     """
     experiment, scale = split_target(target)
     path = folder / RESULTS / "descriptions" / experiment / f"{scale}.runs.json"
@@ -36,7 +36,7 @@ def runs_path(target: str, folder: Path) -> Path:
 def read_target(target: str, folder: Path) -> ExperimentRuns:
     """Return the runs of a target, with paths that lead to its files from here.
 
-    The project's plugins are loaded, for runs may have their settings.
+    The project's plugins are loaded, since runs may have their settings.
     """
     path = runs_path(target, folder)
     load_project_plugins(folder / "config.yaml", folder)
@@ -65,12 +65,12 @@ def read_finished(target: str, folder: Path) -> ExperimentRuns:
 def find_run(
     target: str, experiment: ExperimentRuns, wanted: Mapping[str, Axis]
 ) -> tuple[str, ExperimentRun]:
-    """Return the only run that has these values on these axes, and how messages call it.
+    """Return the only run that has these values on these axes, and its name for messages.
 
     Raises
     ------
     FedstageError
-        If an axis or a value is none of the target's, or several runs have them.
+        If the target lacks an axis or a value, or if several runs have these values.
     """
     points = [run.settings for run in experiment.runs]
     check_cells(target, target, dict(wanted), points, seeds=True)
@@ -90,7 +90,7 @@ def find_run(
 
 
 def last_part(run: ExperimentRun) -> Part:
-    """Return the last part of a run, of the chosen candidate where it has several."""
+    """Return the last part of a run; of its chosen candidate, if it has several."""
     return run.candidates[run.which()].parts[-1]
 
 

@@ -1,4 +1,4 @@
-"""What a run scores in the end, by class and by client."""
+"""The final scores of a run, by class and by client."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -49,10 +49,10 @@ def by_class(
     at: Mapping[str, Axis] | None = None,
     folder: str | Path = ".",
 ) -> pd.DataFrame:
-    """Return the accuracy on each class of what a run is scored by in the end.
+    """Return the final accuracy of a run on each class.
 
-    Arguments and errors are as in `fedstage.results.model`. The models compute on the CPU;
-    where a run has used a GPU, a prediction may differ.
+    Arguments and errors are as in `fedstage.results.model`. The models compute on the CPU, so
+    predictions may differ if the run has used a GPU.
 
     Returns
     -------
@@ -81,19 +81,19 @@ def by_client(
     at: Mapping[str, Axis] | None = None,
     folder: str | Path = ".",
 ) -> pd.DataFrame:
-    """Return what each client has of what a run is scored by in the end.
+    """Return the final accuracies of a run for each client.
 
-    Arguments as of `by_class`.
+    Arguments and errors are as in `by_class`.
 
     Returns
     -------
     pandas.DataFrame
         Columns `client` (its number), `client_name` (in the data, or the number), `model` (the
-        client's own where there is one a client), `samples` (that the client trains on), `accuracy`
-        (of the model on the samples that the run is scored on) and `own_accuracy`, both in percent:
-        on the client's own test samples, NaN if it has none; where test samples belong to no
-        client, on all of them, with classes weighted by the client's own mix (NaN if none of its
-        classes is among them).
+        client's own if there is one per client), `samples` (that the client trains on), `accuracy`
+        (of the model on the samples that the run is scored on) and `own_accuracy`, both in percent.
+        The latter is on the client's own test samples, NaN if it has none. If test samples belong
+        to no client, it is on all of them, with classes weighted by the client's own mix (NaN if
+        none of its classes is among them).
     """
     run, part = _found(target, method, seed, at, Path(folder))
     images, labels = scored_samples(run, part, Path(folder))

@@ -1,4 +1,4 @@
-"""How many seeds would decide a claim, and what they would cost."""
+"""The number of seeds that would decide a claim, and their cost."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,9 +35,8 @@ _HEADS = [
 def seeds(claim: str, experiment: str | None = None) -> str:
     """Return a table of the seeds that decide each comparison of a claim, with power 0.8.
 
-    The deviation is of the paired effects of the seeds at hand. Hours are from the
-    records of the jobs behind the runs of both sides, times the seeds; runs share jobs, so that it
-    may be less.
+    The deviation is of the paired effects of the seeds at hand. Hours are from the records of the
+    jobs behind the runs of both sides, times the seeds; since runs share jobs, it may take less.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ def seeds(claim: str, experiment: str | None = None) -> str:
     Raises
     ------
     FedstageError
-        If nothing was made of the experiment, or it has no such claim, or several have.
+        If there are no results of the experiment, or it has no such claim, or several have.
     """
     target = _target(claim, experiment)
     runs = runs_path(target, Path())
@@ -87,7 +86,7 @@ def _ids(path: Path) -> list[str]:
 
 
 def _row(judgement: Judgement, effect: Effect, seconds: Mapping[str, float | None]) -> list[str]:
-    """Return the line of a comparison: what is at hand, and what the whole and half effect need."""
+    """Return the line of a comparison: seeds at hand, and seeds for the whole and half effect."""
     whole, half = (
         seeds_needed(judgement.claim, effect, judgement.level, judgement.looks, share)
         for share in (1.0, 0.5)

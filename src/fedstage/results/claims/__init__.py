@@ -1,1 +1,1 @@
-"""Claims of papers as data, and whether measurements bear them out."""
+"""Claims of papers as data, and tests of whether measurements support them."""

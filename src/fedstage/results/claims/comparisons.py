@@ -13,9 +13,9 @@ from fedstage.settings.scores import Axis, Cells
 class Cell:
     """A cell of an experiment's table.
 
-    It has a value on each axis but the seed, the measured number of each seed, and the paper's,
-    with its deviation and number of seeds. `images` is the number of test samples behind measured
-    accuracies in percent.
+    It has a value on each axis but the seed, the measured number of each seed, and the paper's
+    number, with its deviation and number of seeds. `images` is the number of test samples behind
+    measured accuracies in percent.
     """
 
     axes: Mapping[str, Axis]
@@ -40,7 +40,7 @@ def sides(claim: Claim) -> tuple[Cells, Cells]:
 def comparisons(claim: Claim, cells: Sequence[Cell]) -> list[Pair]:
     """Return the pairs of cells that a claim compares.
 
-    A pair has a cell of each side, which agree on all axes that neither side names. A claim about
+    A pair has one cell of each side; they agree on all axes that neither side names. A claim about
     single values pairs each cell with itself.
     """
     if claim.value is not None:

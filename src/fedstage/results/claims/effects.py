@@ -24,14 +24,14 @@ class Effect:
     """A difference, ratio or value that a claim is about.
 
     The cells of one seed share partition, participants and initial weights, so each seed gives one
-    effect. The verdict follows from its own p-values, whatever else is compared.
+    effect. The verdict follows from the effect's own p-values, regardless of other comparisons.
     """
 
     label: str  # the compared cells by their keys
     shown: str  # and by their labels
     pairs: Sequence[Pair]  # the cells
     published: float | None  # the effect in the published means, if none of them is missing
-    published_holds: bool | None  # whether that, or else the paper's statement, is as claimed
+    published_holds: bool | None  # whether it, or else the paper's statement, is as claimed
     values: Sequence[float]  # the effect of each seed
     measured: Interval  # the effect over seeds
     verdict: str
@@ -45,7 +45,7 @@ class Effect:
 def decide(p_holds: float, p_contradicted: float, p_nil: float) -> str:
     """Return the verdict that p-values allow.
 
-    What is surely within the margin is practically nil, on whichever side of 0 it is.
+    An effect that is surely within the margin is practically nil, on either side of 0.
     """
     if p_nil <= LEVEL:
         return NIL
@@ -59,7 +59,7 @@ def effect_of(
 ) -> Effect:
     """Return the effect of a pair, or the mean effect of several.
 
-    With `looks` only the seeds of the last look count that there are enough for, in their order.
+    With `looks`, only the seeds of the last look that has enough seeds count, in their order.
     """
     values = by_seed(claim, pairs)
     look = look_at(len(values), looks)
@@ -148,11 +148,11 @@ def published_effect(claim: Claim, pairs: Sequence[Pair]) -> float:
 def image_error(claim: Claim, pairs: Sequence[Pair]) -> tuple[float, int]:
     """Return the standard error of an effect by the draw of the test images, and their number.
 
-    It is an upper bound, since no evaluation keeps the answer to each image: an accuracy p over n
-    images has at most the binomial variance p (1 - p) / n, and a difference of two on the same
-    images at most the sum of both, because these are right and wrong together more often than
-    independent ones. Of several pairs, which may share images, it is the mean of the errors. nan
-    for ratios, and for anything but accuracies.
+    It is an upper bound, since no evaluation keeps the answer to each image. An accuracy p over n
+    images has at most the binomial variance p (1 - p) / n. A difference of two accuracies on the
+    same images has at most the sum of both variances, because the two are right and wrong together
+    more often than if they were independent. For several pairs, which may share images, it is the
+    mean of the errors. It is nan for ratios, and for anything but accuracies.
     """
     cells = [cell for pair in pairs for cell in pair]
     images = [cell.images for cell in cells if cell.images and cell.values]

@@ -1,4 +1,4 @@
-"""The papers' own evidence: what tests of their printed means, deviations and seeds find."""
+"""The papers' own evidence: tests of their printed means, deviations and numbers of seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ Printed: TypeAlias = tuple[float, float, int]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Welch's tests of a claim's comparisons, as far as a paper prints what they need.
+    """Welch's tests of a claim's comparisons, as far as a paper prints the necessary numbers.
 
-    `p_values` has one for each pair, two-sided, None where a number is missing; `adjusted` are the
-    same corrected for one another (Holm).
+    `p_values` has a two-sided p-value for each pair, None where a number is missing; `adjusted` are
+    the same, corrected for one another (Holm).
     """
 
     p_values: list[float | None]
     adjusted: list[float | None]
-    tested: int  # different ones
+    tested: int  # number of different comparisons
     as_claimed: int  # comparisons on the claimed side of 0
     significant: int  # of these with p at most 0.05
     after_holm: int  # and after the correction

@@ -1,9 +1,10 @@
 """The claims of a file, corrected for one another.
 
-Primary claims are a family by Holm's method: with 95 % all of their verdicts are right. The others
-explore, and are corrected by Benjamini and Hochberg's: of their verdicts 5 % are expected to be
-wrong. A family is all claims of the file, whatever experiments they are about; those that are not
-measured in a report count with a p-value of 1, which makes its verdicts rather too careful.
+Primary claims are a family corrected by Holm's method: with 95 % probability all of their verdicts
+are right. The others are exploratory, and corrected by Benjamini and Hochberg's method: 5 % of
+their verdicts are expected to be wrong. A family has all claims of the file, on any experiment.
+Claims that are not measured in a report count with a p-value of 1, which makes its verdicts
+conservative.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,8 +22,8 @@ Replace = Callable[[Judgement], Judgement]
 def correct(judgements: Sequence[Judgement], families: Sequence[Family] = ()) -> list[Judgement]:
     """Return judgements whose p-values and verdicts allow for one another.
 
-    Claims of none of the `families` are one more. Cells of a primary claim are tested behind it:
-    only if it is decided, with Holm's correction among them.
+    Claims of none of the `families` form one more family. Cells of a primary claim are tested only
+    if the claim is decided, with Holm's correction among them.
     """
     found = {judgement.claim.id: judgement for judgement in judgements}
     for family in (*families, _others(judgements, families)):
@@ -38,7 +39,7 @@ def correct(judgements: Sequence[Judgement], families: Sequence[Family] = ()) ->
 
 
 def _others(judgements: Sequence[Judgement], families: Sequence[Family]) -> Family:
-    """Return the family of the claims that have none; only what is measured counts in it."""
+    """Return the family of the claims that have none; only measured claims count in it."""
     named = {name for family in families for name in family.claims}
     rest = [one for one in judgements if one.claim.id not in named]
     primary = [one.claim.primary for one in rest if one.made]
@@ -55,7 +56,7 @@ def _adjusted(members: Sequence[Judgement], size: int, by: Correction) -> list[J
         one.claim.id: q / p if p else float(size)
         for one, p, q in zip(measured, p_values, after, strict=False)
     }
-    level = LEVEL / max(size, 1)  # that a lone effect must reach, by either correction
+    level = LEVEL / max(size, 1)  # that a single effect must reach, by either correction
     return [_scaled(one, factors[one.claim.id], level) if one.made else one for one in members]
 
 
@@ -75,7 +76,7 @@ def _scaled(judgement: Judgement, factor: float, level: float) -> Judgement:
 def _needed(judgement: Judgement) -> int | None:
     """Return how many seeds all comparisons of a claim need, or None if no number is known.
 
-    None too if the seeds at hand are as many: the effect is then not as large as expected.
+    Also None if there are as many seeds at hand: the effect is then not as large as expected.
     """
     every = [
         seeds_needed(judgement.claim, effect, judgement.level, judgement.looks)

@@ -10,15 +10,15 @@ from fedstage.results.claims.effects import UNDECIDED, Effect, by_seed
 from fedstage.results.claims.verdicts import Judgement
 from fedstage.settings.claims import Gate
 
-#: The verdict on all that is measured where the gate does not hold.
+#: The verdict on all measured claims if the gate does not hold.
 NO_REGIME = f"{UNDECIDED} (regime)"
 NOTHING = "**The regime decides nothing**"
 
 
 def fault_of(gate: Gate, experiment: str, cells: Sequence[Cell], show: Show = dict) -> str | None:
-    """Return a sentence about the comparison of a gate that holds least, or None if all hold.
+    """Return a sentence about the comparison of a gate that fails most clearly, None if all hold.
 
-    Cells without a common seed are not above one another.
+    A comparison of cells without a common seed does not hold.
     """
     claim = gate.as_claim(experiment)
     pairs = comparisons(claim, cells)

@@ -45,7 +45,7 @@ def judge_claims(
     Parameters
     ----------
     runs, definitions : Path
-        The runs file, and the claims with the number of comparisons that each is about.
+        The runs file, and the claims with the number of comparisons of each.
     measurements : sequence of Path
         Tables with further metrics of the runs, as for the stage `claims`.
     scores : Path, optional
@@ -54,7 +54,7 @@ def judge_claims(
     Raises
     ------
     FedstageError
-        If a file is missing or damaged, or a claim is about what is not measured.
+        If a file is missing or damaged, or if a claim is about something that is not measured.
     """
     experiment, frame = read_runs(runs, scores)
     listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))

@@ -18,7 +18,7 @@ from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
-#: The metrics of claims that are columns of another result than the metrics of runs.
+#: The metrics of claims that are columns of results other than the metrics of runs.
 MEASURES: dict[Result, Collection[str]] = {
     "communication": COMMUNICATED,
     "round_times": SECONDS,
@@ -26,13 +26,13 @@ MEASURES: dict[Result, Collection[str]] = {
 }
 
 
-#: The most primary claims of a paper.
+#: The maximum number of primary claims of a paper.
 _MOST_PRIMARY = 5
 
 
 @dataclass(frozen=True)
 class File:
-    """What all claims of a file share: how many they are, and at how many seeds they are judged."""
+    """What all claims of a file share: their number, and the numbers of seeds at which to judge."""
 
     primary: int = 0
     exploratory: int = 0
@@ -62,13 +62,13 @@ def load_claims(
     Parameters
     ----------
     experiments : collection of str, optional
-        Those whose claims are read; by default all.
+        The experiments whose claims are read; by default all.
 
     Raises
     ------
     FedstageError
-        If a file is not valid, an experiment has two claims of one id, or the rows that a claim
-        names for its range are neither one nor a lower and an upper end.
+        If a file is not valid, an experiment has two claims with one id, or the rows that a claim
+        names for its range are neither a single row nor a lower and an upper end.
     """
     listed = list(own)
     primary = sum(claim.primary for claim in listed)
@@ -169,7 +169,7 @@ def _own(claim: Claim) -> Sourced:
 
 
 def _with_statement(sourced: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
-    """Return a claim with the ends of its stated range, instead of the rows that have them."""
+    """Return a claim with the ends of its stated range, instead of the rows that contain them."""
     stated = sourced.claim.stated
     if not isinstance(stated, StatedRows):
         return sourced
@@ -205,7 +205,7 @@ def _check_ids(claims: Iterable[Sourced]) -> None:
 def distinct_cells(
     points: Sequence[Point], numbers: Sequence[Mapping[str, Any] | None] | None = None
 ) -> list[Cell]:
-    """Return the cells of a grid's points, one for all seeds, with the paper's number of each."""
+    """Return the cells of a grid's points, one for all seeds, each with the paper's number."""
     found: dict[str, Cell] = {}
     for point, number in zip(points, numbers or [None] * len(points), strict=True):
         axes = without_seed(point)

@@ -4,9 +4,9 @@ Lan and DeMets (1983), with the spending function of O'Brien and Fleming's type,
 alpha(t) = 4 - 4 Phi(z_{alpha/4} / sqrt(t)) at the share t of the last look's seeds. Probabilities
 follow from recursive integration (Armitage, McPherson and Rowe 1969).
 
-A bound b of a normal statistic is converted to its p-level, 2 - 2 Phi(b), and the p-value of the
-t-test at that look is compared with it, which keeps the error approximately (Jennison and
-Turnbull 2000, Section 3.8). With a share t the information is taken to grow as the seeds do.
+A bound b of a normal statistic is converted to its p-level, 2 - 2 Phi(b). Comparing the p-value of
+the t-test at that look with this level keeps the error approximately (Jennison and Turnbull 2000,
+Section 3.8). The share t assumes that information grows with the number of seeds.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ def crossing(bounds: Sequence[float], shares: Sequence[float]) -> list[float]:
     Parameters
     ----------
     bounds : sequence of float
-        Of the standard normal statistic at each look.
+        The bound of the standard normal statistic at each look.
     shares : sequence of float
-        Of the information at each look, rising; Z_k sqrt(t_k) is a Brownian motion.
+        The share of the information at each look, rising; Z_k sqrt(t_k) is a Brownian motion.
     """
     return [
         _exits(_inside(bounds[:k], shares[:k]), bound, shares[: k + 1])
@@ -42,7 +42,7 @@ def crossing(bounds: Sequence[float], shares: Sequence[float]) -> list[float]:
 
 @cache
 def spending_bounds(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the two-sided bounds that spend alpha as O'Brien and Fleming's do."""
+    """Return the two-sided bounds that spend alpha like O'Brien and Fleming's."""
     bounds: list[float] = []
     spent = 0.0
     for k, share in enumerate(shares):
@@ -64,7 +64,7 @@ def nominal_level(alpha: float, look: int, looks: Sequence[int]) -> float:
 def repeated_p(p_value: float, look: int, looks: tuple[int, ...]) -> float:
     """Return the smallest alpha at whose bounds a p-value decides at a look (from 0).
 
-    It is compared with 0.05, or corrected for other claims, as if there was one look only.
+    It is compared with 0.05, or corrected for other claims, as if there were only one look.
     """
     if p_value >= 1 or p_value <= _LEAST:
         return min(max(p_value, 0.0), 1.0)

@@ -31,7 +31,7 @@ def values_of_table(
     Raises
     ------
     FedstageError
-        If a column is missing, or two rows are of the same run.
+        If a column is missing, or if two rows belong to the same run.
     """
     names = list(experiment.runs[0].settings)
     missing = [name for name in [*names, metric] if name not in table]
@@ -49,7 +49,7 @@ def values_of_table(
 
 
 def images_of_runs(frame: pd.DataFrame) -> dict[int, int]:
-    """Return the number of samples that each run's last accuracy is of, by the run's position."""
+    """Return the number of samples behind each run's last accuracy, by the run's position."""
     last = last_rounds(frame)
     return dict(zip(last[RUN], last["samples"].astype(int), strict=True))
 
@@ -62,9 +62,9 @@ def cells_of(
 ) -> list[Cell]:
     """Return the cells of an experiment, in the order of its runs.
 
-    `values` are the measured numbers by a run's position, of which finite ones count; `published`
-    tells whether the published numbers are of the same metric; `images` are the test samples of
-    each run, if the numbers are accuracies.
+    `values` are the measured numbers by a run's position; only finite ones count. `published` is
+    whether the published numbers are in the same metric. `images` are the numbers of test samples
+    of each run, if the measured numbers are accuracies.
     """
     points: dict[str, dict[str, Axis]] = {}
     measured: dict[str, dict[Axis, float]] = {}

@@ -1,4 +1,4 @@
-"""One page of all papers: their primary claims, what the papers print, and what was measured."""
+"""One page of all papers: their primary claims, the printed numbers, and the measured ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ _LEGEND = [
 class Finding:
     """A primary claim: as published, and as measured if it was.
 
-    `waiting` is what an unmeasured one waits for, `tables` are links to what was measured, in
-    Markdown, and `regime` is why that decides nothing.
+    `waiting` is what an unmeasured claim waits for, `tables` are links to the measurements, in
+    Markdown, and `regime` is the reason why these decide nothing.
     """
 
     published: Judgement
@@ -57,7 +57,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Section:
-    """A paper: its title, its primary claims, and a picture of what was measured.
+    """A paper: its title, its primary claims, and a picture of the measurements.
 
     `others` are links to further experiments on which the study has results, in Markdown.
     """

@@ -1,4 +1,4 @@
-"""How many seeds would decide a claim, from the deviation over the seeds at hand."""
+"""The number of seeds that would decide a claim, from the deviation over the seeds at hand."""
 
 from collections.abc import Sequence
 from math import inf, isfinite, isnan, sqrt
@@ -24,10 +24,10 @@ def seeds_needed(
 ) -> int | None:
     """Return how many seeds a paired t-test needs to find an effect at a level, or None.
 
-    What is to be found is a `share` of the distance of the published effect (or the middle of what
-    the paper states; without both the margin, or else the measured effect) from the nearest claimed
-    bound. With `looks` the level is that of the last one. None if the deviation is not known, or
-    the effect is on a bound.
+    The effect to find is a `share` of the distance of the published effect from the nearest claimed
+    bound. Instead of a published effect, the middle of the stated range is used, or else the
+    margin, or else the measured effect. With `looks`, the level is the last one's. None if the
+    deviation is unknown, or if the effect is on a bound.
     """
     if len(effect.values) < 2:
         return None
@@ -66,7 +66,7 @@ def seeds_for(size: float, level: float, power: float = POWER) -> int | None:
 
 
 def _power(size: float, n: int, level: float) -> float:
-    """Return how probably a two-sided t-test of n values finds a mean of `size` deviations."""
+    """Return the power of a two-sided t-test of n values against a mean of `size` deviations."""
     critical, shift = stats.t.isf(level / 2, n - 1), size * sqrt(n)
     found = stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift)
     return 1.0 if isnan(found) else float(found)  # beyond the noncentralities that scipy computes

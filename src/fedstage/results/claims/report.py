@@ -121,7 +121,7 @@ def seeds_text(number: int) -> str:
 
 
 def _left_out(judgement: Judgement) -> str:
-    """Write how many comparisons the claim's source does not have."""
+    """Write how many comparisons are missing in the claim's source."""
     if not judgement.left_out:
         return ""
     return (
@@ -131,7 +131,7 @@ def _left_out(judgement: Judgement) -> str:
 
 
 def _looks(judgement: Judgement) -> str:
-    """Name the looks of a file of claims, and what they do to p-values."""
+    """Name the looks of a file of claims, and their effect on p-values."""
     numbers = ", ".join(map(str, judgement.looks))
     return (
         f"Claims are judged at {numbers} seeds, by bounds that spend the error as O'Brien and "
@@ -157,7 +157,7 @@ def _count(judgement: Judgement) -> str:
 
 
 def _published(judgement: Judgement) -> str:
-    """Write whether the claim holds in the published numbers: ``no (2 of 3)``."""
+    """Write whether a claim holds in the published numbers: ``no (2 of 3)``."""
     if judgement.published_holds is None:
         return NOTHING
     known = [
@@ -186,7 +186,7 @@ def _line(judgement: Judgement, line: Line) -> list[str]:
 
 
 def between(judgement: Judgement, interval: Interval) -> str:
-    """Write the bounds of an interval, after a space; nothing of a single value."""
+    """Write the bounds of an interval, after a space; nothing for a single value."""
     if isnan(interval.low):
         return ""
     return f" [{number_text(judgement, interval.low)}, {number_text(judgement, interval.high)}]"

@@ -1,4 +1,4 @@
-"""How surprising the measurements would be if a claim were not true, or true: p-values."""
+"""P-values: how surprising the measurements would be if a claim were false, or true."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -12,15 +12,15 @@ from fedstage.settings.scores import Axis
 
 #: The error that is allowed to all verdicts of a family together.
 LEVEL = 0.05
-#: Corrections for the number of p-values: of the probability of any error (Holm 1979), and of the
-#: expected share of errors among what is found (Benjamini and Hochberg 1995).
+#: Corrections for the number of p-values: for the probability of any error (Holm 1979), and for the
+#: expected share of errors among findings (Benjamini and Hochberg 1995).
 Correction = Literal["holm", "fdr_bh"]
 
 
 def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) -> float:
     """Return the p-value of a mean between bounds against one outside, by t-tests of each bound.
 
-    Twice the one-sided p-value of the harder bound, so that it is at most 0.05 where the 95 %
+    It is twice the larger one-sided p-value of the two bounds, so it is at most 0.05 if the 95 %
     confidence interval is between the bounds. With fewer than two values it is 1.
     """
     above = _p_above(values, low, closed)
@@ -28,7 +28,7 @@ def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) 
 
 
 def p_outside(values: Sequence[float], low: float, high: float) -> float:
-    """Return the p-value of a mean outside bounds against one between them, as `p_within`."""
+    """Return the p-value of a mean outside bounds against one between them; see `p_within`."""
     below = _p_above([-value for value in values], -low, closed=False)
     return min(1.0, 2 * min(below, _p_above(values, high, closed=False)))
 
@@ -36,15 +36,15 @@ def p_outside(values: Sequence[float], low: float, high: float) -> float:
 def p_nil(values: Sequence[float], margin: float) -> float:
     """Return the p-value of a mean nearer to 0 than a margin, by two one-sided t-tests (TOST).
 
-    The larger of both, each one-sided (Schuirmann 1987). It is at most 0.05 where the interval of
-    90 % is within the margin. With fewer than two values it is 1.
+    It is the larger of the two one-sided p-values (Schuirmann 1987), and at most 0.05 if the 90 %
+    confidence interval is within the margin. With fewer than two values it is 1.
     """
     above = _p_above(values, -margin, closed=False)
     return max(above, _p_above([-value for value in values], -margin, closed=False))
 
 
 def p_of_differences(differences: Sequence[float]) -> float:
-    """Return the two-sided p-value of the paired t-test, 1 of `few_equal` differences.
+    """Return the two-sided p-value of the paired t-test, 1 for `few_equal` differences.
 
     These have no deviation to test by, and may be the same by chance.
     """
@@ -59,7 +59,7 @@ def paired(left: Mapping[Axis, float], right: Mapping[Axis, float]) -> list[floa
 def corrected(p_values: Sequence[float], by: Correction) -> list[float]:
     """Return adjusted p-values, in the order given, at most 1.
 
-    All that are at most 0.05 may be believed together.
+    All effects with a p-value of at most 0.05 may be believed together.
     """
     if by == "holm" or not p_values:
         return holm(p_values)
@@ -80,9 +80,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _p_above(values: Sequence[float], bound: float, closed: bool) -> float:
-    """Return the one-sided p-value of a mean above a bound; 1 of fewer than two values.
+    """Return the one-sided p-value of a mean above a bound; 1 for fewer than two values.
 
-    Values that are all the same leave no doubt; on the bound they are above it if it is `closed`.
+    Equal values leave no doubt; values on the bound count as above it if it is `closed`.
     """
     if len(values) < 2:
         return 1.0

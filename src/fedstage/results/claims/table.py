@@ -1,4 +1,4 @@
-"""The judgements on claims as exact numbers: one row per comparison."""
+"""Judgements on claims as exact numbers: one row per comparison."""
 
 from collections.abc import Iterable, Iterator
 from math import isfinite
@@ -21,7 +21,7 @@ SCHEMA = pa.schema(
         pa.field("claimed_low", pa.float64()),  # the bounds of the claimed effect
         pa.field("claimed_high", pa.float64()),
         pa.field("published", pa.float64()),  # the effect in the paper's means
-        pa.field("stated_low", pa.float64()),  # and in its text, where it is not in its tables
+        pa.field("stated_low", pa.float64()),  # and in its text, if not in its tables
         pa.field("stated_high", pa.float64()),
         pa.field("published_holds", pa.bool_()),
         pa.field("seeds", pa.int64(), nullable=False),
@@ -34,16 +34,16 @@ SCHEMA = pa.schema(
         pa.field("claim_p", pa.float64(), nullable=False),  # of that verdict, corrected (Holm)
         pa.field("claim_not_made", pa.int64(), nullable=False),  # comparisons without measurements
         pa.field("kind", pa.string(), nullable=False),  # "primary", its "cell", or "exploratory"
-        pa.field("margin", pa.float64()),  # what is nearer to 0 is practically nil
-        # Of this comparison by itself, as the verdict: of each verdict but undecided.
+        pa.field("margin", pa.float64()),  # an effect nearer to 0 is practically nil
+        # For this comparison alone, like the verdict: for each verdict but undecided.
         pa.field("p_holds", pa.float64(), nullable=False),
         pa.field("p_contradicted", pa.float64(), nullable=False),
         pa.field("p_nil", pa.float64(), nullable=False),
-        # Standard error by the draw of the test images, at most, and the 95 % interval with it.
+        # Upper bound of the standard error by the draw of test images, and 95 % interval with it.
         pa.field("image_error", pa.float64()),
         pa.field("low_with_images", pa.float64()),
         pa.field("high_with_images", pa.float64()),
-        # Welch's test of the printed means, and corrected for the claim's others (Holm).
+        # P-value of Welch's test of printed means, also corrected for the claim's others (Holm).
         pa.field("published_p", pa.float64()),
         pa.field("published_p_holm", pa.float64()),
         pa.field("claim_evidence", pa.string()),  # what these tests find
@@ -64,7 +64,7 @@ def claim_rows(judgements: Iterable[Judgement], metric: str) -> list[dict[str, A
 
 
 def lines_of(judgement: Judgement) -> Iterator[Line]:
-    """Yield the comparisons of a claim: those that its verdict follows from, then its cells."""
+    """Yield the comparisons of a claim: first the ones behind its verdict, then its cells."""
     claim = judgement.claim
     single = not claim.primary and claim.quantifier == "all"
     for i, effect in enumerate(judgement.effects):

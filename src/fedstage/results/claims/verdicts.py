@@ -19,7 +19,7 @@ from fedstage.results.claims.evidence import Evidence, evidence_of
 from fedstage.results.claims.significance import LEVEL
 from fedstage.settings.claims import Claim
 
-#: All comparisons that were made are as claimed, and others were not made.
+#: All comparisons that were made are as claimed, but some were not made.
 HOLDS_SO_FAR = "holds where measured"
 
 
@@ -27,15 +27,15 @@ HOLDS_SO_FAR = "holds where measured"
 class Judgement:
     """A claim with its effects, and the verdict on all of them together.
 
-    `p_holds` is the p-value that all comparisons are as claimed, `p_contradicted` that one is not,
-    `p_nil` that all are practically nil. A primary claim has one effect, the mean over its cells;
-    `cells` are tested behind it.
+    `p_holds` is the p-value for all comparisons being as claimed, `p_contradicted` for one not
+    being so, and `p_nil` for all being practically nil. A primary claim has one effect, the mean
+    over its cells; `cells` are tested after it.
     """
 
     claim: Claim
     effects: list[Effect]
     published_holds: bool | None
-    not_made: int  # comparisons of the paper's scale, or of this one, without measurements
+    not_made: int  # comparisons at the paper's scale, or at this one, without measurements
     verdict: str
     p_holds: float
     p_contradicted: float
@@ -54,7 +54,7 @@ class Judgement:
 
     @property
     def p_value(self) -> float:
-        """The smallest p-value of a verdict, without regard to other claims."""
+        """The smallest p-value of a verdict, ignoring other claims."""
         return min(self.p_holds, self.p_contradicted, self.p_nil)
 
     @property
@@ -79,18 +79,18 @@ def judge(
 ) -> Judgement:
     """Judge a claim on an experiment's cells.
 
-    A claim about all comparisons holds if it holds in each that is made, is contradicted if one
-    contradicts it, with Bonferroni's correction for their number, is practically nil if all are,
-    and is undecided or not measured otherwise.
+    A claim about all comparisons holds if it holds in each that is made. It is contradicted if one
+    comparison contradicts it, with Bonferroni's correction for their number, and practically nil if
+    all are. Otherwise it is undecided or not measured.
 
     Parameters
     ----------
     show : callable
         Turns a point into its labels.
     claimed : int, optional
-        How many comparisons the claim is about, if they are more than these cells make.
+        The number of comparisons that the claim is about, if these cells make fewer.
     looks : sequence of int
-        Numbers of seeds at which it is judged; by default any.
+        Numbers of seeds at which the claim is judged; by default any.
     printed : bool
         Whether comparisons with a cell that has no published number are left out.
     """

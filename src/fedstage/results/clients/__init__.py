@@ -1,1 +1,1 @@
-"""How accurate a recipe's main model is for each client and class, by their names."""
+"""The accuracy of a recipe's main model for each client and class, by their names."""

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-#: What an accuracy is of: a client's own test samples, its own samples for validation, all test
-#: samples weighted by the client's own mix of classes, or the test samples of a class.
+#: What an accuracy is measured on: a client's own test samples, its own validation samples, all
+#: test samples weighted by the client's own mix of classes, or the test samples of a class.
 TEST, VALIDATION, OWN_MIX, CLASS = "test", "validation", "own_mix", "class"
 
 #: One row per client and kind of accuracy, and one per class.
@@ -12,7 +12,7 @@ CLIENTS_SCHEMA = pa.schema(
         pa.field("of", pa.string(), nullable=False),
         pa.field("client", pa.int64()),  # null for a class
         pa.field("label", pa.int64()),  # null for a client
-        # The samples that are scored; of a mix the client's training samples.
+        # The number of scored samples; for a mix, of the client's training samples.
         pa.field("samples", pa.int64(), nullable=False),
         # Percent; null for a client without samples, or with a mix that the test samples lack.
         pa.field("accuracy", pa.float64()),

@@ -23,7 +23,7 @@ def of_own(of: str, right: torch.Tensor, owners: torch.Tensor, clients: int) -> 
     right : Tensor
         Whether the prediction of a sample is correct, bool [n].
     owners : Tensor
-        The client of each sample, int64 [n]; those that are not one of the `clients` do not count.
+        The client of each sample, int64 [n]; samples of none of the `clients` do not count.
     """
     correct, samples = count_own(right, owners, clients)
     pairs = enumerate(zip(correct.tolist(), samples.tolist(), strict=True))
@@ -31,7 +31,7 @@ def of_own(of: str, right: torch.Tensor, owners: torch.Tensor, clients: int) -> 
 
 
 def of_classes(logits: torch.Tensor, labels: torch.Tensor) -> list[Row]:
-    """Return the accuracy of each class of test samples [n, classes], [n] that has any."""
+    """Return the accuracy of each class that has any test samples, from [n, classes] and [n]."""
     right, samples = class_accuracies(logits, labels)
     return [
         _row(CLASS, None, label, float(right[label]), int(samples[label]))

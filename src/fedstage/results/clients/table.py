@@ -32,7 +32,7 @@ NOTES = {
     CLASS: "Accuracy on the test samples of each class (%), and their number.",
 }
 
-#: What the cells of a client or class show, by its number, by the heads of columns.
+#: The cells of a client or class, by its number, by the heads of columns.
 Columns = dict[str, dict[int, str]]
 _SHOW = with_deviation()
 
@@ -91,7 +91,7 @@ def class_table(measured: Sequence[Measured], axes: Sequence[str], names: Names)
 def _columns(
     measured: Sequence[Measured], axes: Sequence[str], key: str, samples: str, accuracy: str
 ) -> Columns:
-    """Return what cells show by client or class: the number of samples, then accuracies."""
+    """Return the cells by client or class: the number of samples, then accuracies."""
     counts: dict[int, set[int]] = {}
     accuracies: dict[str, dict[int, list[float]]] = {}
     for settings, row in measured:
@@ -110,7 +110,7 @@ def _columns(
 
 
 def _range(counts: set[int]) -> str:
-    """Write a number of samples, from the fewest to the most where runs differ."""
+    """Write a number of samples, or the lowest and the highest if runs differ."""
     ends = dict.fromkeys((min(counts), max(counts)))
     return "\N{EN DASH}".join(map(str, ends))
 
@@ -118,7 +118,7 @@ def _range(counts: set[int]) -> str:
 def _pivot(
     head: str, columns: Columns, names: Sequence[str] | None, notes: Sequence[str]
 ) -> TextTable:
-    """Return a line for each number in any column, by its name."""
+    """Return the table with a line for each client or class in any column, by its name."""
     lines = [
         [name_of(number, names), *(column.get(number, NOTHING) for column in columns.values())]
         for number in sorted({number for column in columns.values() for number in column})

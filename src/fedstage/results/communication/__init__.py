@@ -1,1 +1,1 @@
-"""The bytes that clients send and receive in training, and that prediction needs in memory."""
+"""The bytes that clients send and receive in training, and the memory that prediction needs."""

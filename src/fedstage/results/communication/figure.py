@@ -1,8 +1,8 @@
 """Accuracy against the bytes that one client has sent and received (FENS, Figures 3 and 8).
 
-Methods with rounds are curves, others points; one facet per combination of the other axes. More
-than five curves, or many points, are panels, each with a few of them in colour and the others in
-grey.
+Methods with rounds are curves, others are points; there is one facet per combination of the other
+axes. More than five curves, or many points, are split into panels, each with a few of them in
+colour and the others in grey.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ from fedstage.settings.scores import Metric
 _POINTS, _MOVED, _SCORE = "_points", "_moved", "_score"
 _SENDS = "_sends"
 _PLACE = 0.085  # inches between points that send nothing
-_WIDE = 30.0  # ratio of bytes from which on labels at powers of ten are enough
+_WIDE = 30.0  # ratio of bytes above which labels at powers of ten are enough
 _NARROW = 2.0  # ratio below which the axis is widened
 _DOT: dict[str, Any] = {"marker": "o", "markersize": 2.0}
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
@@ -66,9 +66,9 @@ def draw_communication(
 ) -> Figure:
     """Draw top-1 accuracy, or another metric, over the bytes that one client has moved.
 
-    Of the table's axes `line_axis(rows)` has curves and points, all others that vary the facets.
-    Methods that send nothing stand before the scale. `given` are looks of lines by their labels,
-    and `bands` is what bands and bars show.
+    Curves and points are the values of `line_axis(rows)`; all other axes of the table that vary
+    give the facets. Methods that send nothing stand before the scale. `given` are looks of lines by
+    their labels, and `bands` is what bands and bars show.
     """
     axis = line_axis(rows)
     frame = frame_of(runs, axis, [*rows, *columns])
@@ -101,7 +101,7 @@ def draw_communication(
 
 
 def _panels(frame: pd.DataFrame) -> list[Panel]:
-    """Return the panels: the facets, or several of each where they would have too many lines."""
+    """Return the panels: one per facet, or several if a facet would have too many lines."""
     facets, names = list(frame[FACET].unique()), list(frame[LINE].unique())
     curves = frame.loc[frame[_POINTS] > 1, LINE].nunique()
     if curves <= TOGETHER and len(names) <= MOST_ALONE:
@@ -139,13 +139,13 @@ def describe_communication(
 def frame_of(runs: Sequence[RunTraffic], axis: str, axes: Sequence[str]) -> pd.DataFrame:
     """Return one row per run and evaluated round: line, facet, seed, bytes moved, and score.
 
-    Bytes are means over the seeds of a line and facet. The last point is all there is of runs that
-    send nothing.
+    Bytes are means over the seeds of a line and facet. Runs that send nothing have only the last
+    point.
 
     Raises
     ------
     ValueError
-        If runs that differ in their seed only are of different lengths.
+        If runs that differ only in their seed have different lengths.
     """
     rows = [
         {name: run.settings[name] for name in (*axes, SEED)}
@@ -178,7 +178,7 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
 
 
 def _beside(frame: pd.DataFrame, middle: float, step: float) -> pd.DataFrame:
-    """Place what sends nothing side by side about the `middle` of the place before the scale."""
+    """Place points without bytes side by side around the `middle` of the place before the scale."""
     names = frame.loc[~frame[_SENDS], LINE].unique()
     places = dict(zip(names, side_by_side(len(names), middle, step), strict=True))
     moved = frame[_MOVED].where(frame[_SENDS], frame[LINE].map(places))

@@ -20,12 +20,12 @@ from fedstage.settings.runs import RunLength
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
-#: From a round and group to the number of its participants that are not empty.
+#: Maps a round and group to the number of its participants that are not empty.
 Filled = Callable[[int, int], int]
 
 
 def traffic_files(recipe: AnyRecipe, rounds: int) -> list[str]:
-    """Return the tables of the training's traffic: one a round and group, or one of all phases."""
+    """Return the tables of the training's traffic: one per round and group, or one in all."""
     if isinstance(recipe, OneShotRecipe):
         return list(one_shot.traffic_tables(recipe))
     if isinstance(recipe, LocalRecipe):
@@ -44,7 +44,7 @@ def before_rounds(recipe: Recipe) -> list[str]:
 def client_models(recipe: AnyRecipe, length: RunLength) -> list[str]:
     """Return the models that travel in one round; the largest is the unit of a round's cost.
 
-    Of clients that train alone these are the trained ones: all, or the one that is scored.
+    For clients that train alone, these are the trained models: all, or the one that is scored.
     """
     if isinstance(recipe, Recipe):
         groups = client_groups(recipe)
@@ -60,11 +60,11 @@ def held_files(
     filled: Filled | None = None,
     chosen: Sequence[int] | None = None,
 ) -> list[str]:
-    """Return the files that prediction needs, a file once for each model of its size.
+    """Return the files that prediction needs; a file is repeated for each model of its size.
 
-    Where each client predicts with its own model these are all models: see `holds_one`. `filled` is
-    how many participants of a round and group were not empty; by default none was. `chosen` are the
-    clients whose models a one-shot ensemble has, by default all that it can have.
+    If each client predicts with its own model, these are all models: see `holds_one`. `filled` is
+    the number of participants of a round and group that were not empty; by default none was.
+    `chosen` are the clients whose models a one-shot ensemble has, by default all that it can have.
     """
     if isinstance(recipe, LocalRecipe):
         return _of_scored(unfederated.models_in_precision(recipe), length)
@@ -78,7 +78,7 @@ def held_files(
 
 
 def holds_one(recipe: AnyRecipe, length: RunLength) -> bool:
-    """Whether a client predicts with one of the files alone."""
+    """Whether a client predicts with only one of the files."""
     return isinstance(recipe, LocalRecipe) or isinstance(length.evaluate, EachClient)
 
 

@@ -1,4 +1,4 @@
-"""The table of Fed-ET's C_acc(x): parameters that all participants move until an accuracy.
+"""The table of Fed-ET's C_acc(x): parameters that all participants move up to an accuracy.
 
 Cho et al. 2022, Section 4 and Table 3: one row per method, one column per data set.
 """
@@ -48,7 +48,7 @@ def _published(seeds: Sequence[RunTraffic]) -> str:
 
 
 def _measured(seeds: Sequence[RunTraffic]) -> str:
-    """Write the mean of what seeds have sent; that an accuracy is not reached is a result too."""
+    """Write the mean of what seeds have sent; not reaching the accuracy is also a result."""
     reached = [run.reached.params for run in seeds if run.reached is not None]
     if not seeds:
         return NOTHING

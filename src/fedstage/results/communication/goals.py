@@ -13,7 +13,7 @@ from fedstage.settings.scores import Axis, Cells, Reach
 
 
 def fixed_goal(reach: Reach | None, point: Mapping[str, Axis]) -> float | None:
-    """Return the accuracy in percent that a run is to reach, None unless `reach` has it fixed.
+    """Return the accuracy in percent that a run is to reach, None unless `reach` fixes it.
 
     `point` are the run's values on all axes.
     """
@@ -36,7 +36,7 @@ def by_value(reach: Reach | None) -> dict[str, dict[str, float]]:
 
 
 def check_goal(experiment: str, reach: Reach | None, points: Sequence[Mapping[str, Axis]]) -> None:
-    """Refuse a goal that names what no cell has, or leaves out a cell.
+    """Refuse a goal that names an axis or value that no cell has, or leaves out a cell.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """The bytes that one client sends and receives, phase by phase, from the tables of the stages.
 
-Numbers are of the mean client: the bytes of all participants, divided by the number of clients.
-With full participation each client moves as much. The bytes of all participants are given as well.
+Numbers are for the mean client: the bytes of all participants, divided by the number of clients.
+With full participation each client moves this much. The bytes of all participants are given as
+well.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -59,7 +60,7 @@ def phases_of(parts: Sequence[Part]) -> list[Phase]:
 
 
 def bytes_by_round(part: Part) -> dict[int, Moved]:
-    """Return the bytes moved in each round of a federated recipe, none if all are absent."""
+    """Return the bytes moved in each round of a federated recipe, 0 if all are absent."""
     recipe = part.recipe
     assert isinstance(recipe, Recipe), "no other recipe has rounds of this kind"
     moved = {round_: [0, 0] for round_ in range(1, part.length.rounds + 1)}
@@ -121,7 +122,7 @@ def one_shot_bytes(part: Part) -> int:
 
 
 def held_bytes(part: Part) -> int:
-    """Return the bytes that prediction needs in memory, say of all members and their aggregator."""
+    """Return the bytes of memory that prediction needs, e.g. of all members and an aggregator."""
     recipe, chosen = part.recipe, None
     if isinstance(recipe, OneShotRecipe) and recipe.members is not None:
         chosen = load_tensors(one_shot.AGGREGATOR(recipe))[1]["members"]
@@ -155,7 +156,7 @@ def _sum(parts: Collection[Moved]) -> Moved:
 def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Moved]:
     """Return the bytes that are moved by the end of each round of the last part.
 
-    A part without rounds has one, by whose end everything has travelled.
+    A part without rounds counts as one round, by whose end everything has travelled.
     """
     before = (phase for phase in phases if phase.part < len(parts) or phase.name != FEDERATED)
     moved = total(before)

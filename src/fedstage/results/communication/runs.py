@@ -40,7 +40,7 @@ class Reached:
 
     @property
     def params(self) -> float:
-        """Numbers of 32 bits that all participants' bytes are."""
+        """The bytes of all participants as a number of 32-bit parameters."""
         return self.everyone / BYTES
 
     @property
@@ -56,14 +56,14 @@ class RunTraffic:
     settings: Mapping[str, Axis]  # its value on every axis
     phases: list[Phase]  # all in which anything travels
     course: list[Reached]  # one for each evaluated round
-    best: Reached | None  # the round best on validation samples, if it has rounds and samples
+    best: Reached | None  # the best round on validation samples, if it has rounds and samples
     one_shot: int  # bytes of one model up and one down
     held: int  # bytes that prediction needs in memory
     iterative: bool  # whether it has a course over rounds
     communicates: bool  # whether anything travels at all
     memory_mib: float | None  # the paper's number for `held`
     target: float | None = None  # the score to reach, in percent
-    published_params: float | None = None  # the paper's number for what is sent until then
+    published_params: float | None = None  # the paper's number for what is sent until it is reached
 
     @property
     def reached(self) -> Reached | None:
@@ -96,8 +96,8 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
     Raises
     ------
     FedstageError
-        If a file is missing or damaged, or the metrics that choose a round are not of validation
-        samples.
+        If a file is missing or damaged, or if the metrics that choose a round are not from
+        validation samples.
     """
     which = run.which()
     parts = run.candidates[which].parts
@@ -128,7 +128,7 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
 def best_round(path: str, metric: Metric) -> int:
     """Return the round that is best on validation samples, the first of equals.
 
-    Raise FedstageError if the metrics are of other samples, which must not choose a round.
+    Raise FedstageError if the metrics are from other samples, which must not choose a round.
     """
     frame = read_metrics(path, metric)
     for role in frame["role"].unique():
@@ -140,9 +140,9 @@ def best_round(path: str, metric: Metric) -> int:
 def with_goals(runs: Sequence[RunTraffic], reach: Reach | None) -> list[RunTraffic]:
     """Return runs with the score that they are to reach, if there is one.
 
-    A fixed one is that of all runs. Where `reach` names cells, it is of runs over rounds, and is
-    the last score of the run among these cells that agrees with them on the seed and on all axes
-    that `reach` does not name.
+    A fixed score applies to all runs. If `reach` names cells, the score applies to runs over
+    rounds. It is the last score of the run among these cells that agrees with them on the seed and
+    on all axes that `reach` does not name.
     """
     if reach is None:
         return list(runs)

@@ -92,8 +92,8 @@ def shown_traffic(
     source : str, optional
         The paper of the published memory.
     reach : optional
-        The cells whose accuracy others are to reach, or accuracies, with the names of axes and
-        values that people read.
+        The cells whose accuracy others are to reach, or accuracies, with names of axes and values
+        for people.
     """
     columns = [
         *(column for column in _COLUMNS if column.name != "params" or is_fixed(reach)),
@@ -128,7 +128,7 @@ def _further_columns(metric: Metric, source: str | None, reach: Reach | None) ->
 
 
 def _values(seeds: Sequence[RunTraffic]) -> dict[str, list[Any]]:
-    """Return what seeds have in each column, without what they lack."""
+    """Return the values of seeds in each column, without missing ones."""
     numbers: dict[str, Callable[[RunTraffic], float | Reached | None]] = {
         "rounds": lambda run: _rounds(run) or None,
         "up_per_round": lambda run: _per_round([phase.up for phase in run.in_rounds], run),
@@ -152,7 +152,7 @@ def _values(seeds: Sequence[RunTraffic]) -> dict[str, list[Any]]:
 
 
 def _reached(run: RunTraffic) -> Reached | None:
-    """Return the round that reaches the goal, 0 of a run without rounds."""
+    """Return the round that reaches the goal; round 0 for a run without rounds."""
     if run.reached is None or run.iterative:
         return run.reached
     return replace(run.reached, round=0)
@@ -167,7 +167,7 @@ def _per_round(moved: Sequence[float], run: RunTraffic) -> float | None:
 
 
 def explain_goal(reach: Reach | None, metric: Metric) -> str:
-    """Return until when something is counted where `reach` has accuracies."""
+    """Return the text about the end of counting if `reach` has accuracies."""
     goals = [
         f"{goal:g} % ({axis} = {value})"
         for axis, by_name in by_value(reach).items()

@@ -1,6 +1,6 @@
 """Exact tables of what one client sends and receives.
 
-One has one row per phase and rows of sums; the other, by which claims are judged, one per run.
+One table has one row per phase, and rows of sums; the other, for judging claims, one per run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,27 +19,27 @@ from fedstage.settings.scores import Communicated
 MIB = 2**20
 #: The phase in which clients fetch the ensemble.
 ENSEMBLE = "ensemble"
-#: Rows of sums: until training ends, until the round that is best on validation samples, and until
-#: the first that has reached its goal.
+#: Rows of sums: until training ends, until the best round on validation samples, and until the
+#: first round that has reached its goal.
 TOTAL, TO_BEST, TO_REACH = "total", "total_to_best", "total_to_reach"
 #: The columns behind the axes and the seed, in the order of files.
 COLUMNS = (
     Column("part", type=pa.int64()),  # of the run; null for a sum
     Column("phase", type=pa.string()),
-    # 0 for a phase outside of rounds; of a sum its last round.
+    # 0 for a phase outside of rounds; for a sum its last round.
     Column("rounds", type=pa.int64()),
-    # Null, as all numbers, for a score that is never reached.
+    # Null, like all numbers, for a score that is never reached.
     Column("bytes_up"),  # of the mean client: all participants' over the number of clients
     Column("bytes_down"),
     Column("bytes"),
-    Column("times_one_shot"),  # over one model of a client up and one down
-    Column("params"),  # of all participants, both ways: bytes / 4
+    Column("times_one_shot"),  # relative to one model of a client up and one down
+    Column("params"),  # of all participants, in both directions: bytes / 4
     Column("score"),  # percent, of sums
     Column("target"),  # percent, of the sum until it is reached
-    Column("memory_bytes", type=pa.int64()),  # that prediction needs; of the total
+    Column("memory_bytes", type=pa.int64()),  # that prediction needs; in the total
     Column("memory_mib"),
     Column("published_memory_mib"),
-    Column("published_params"),  # of the sum until a target is reached
+    Column("published_params"),  # for the sum until a target is reached
 )
 _EMPTY = dict[str, Cell].fromkeys(column.name for column in COLUMNS)
 RUN_COLUMNS = tuple(Column(name) for name in get_args(Communicated))

@@ -1,1 +1,1 @@
-"""What methods reach, and what they cost in bytes, seconds and memory."""
+"""The scores of methods, and their costs in bytes, seconds and memory."""

@@ -1,4 +1,4 @@
-"""Accuracy against bytes of many methods: a point each, named at the edge of its axes."""
+"""Accuracy against bytes of many methods: one point each, named at the edge of its axes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,16 +15,16 @@ from fedstage.results.tables.labels import head_of, join_labels, show_value
 from fedstage.settings.figures import Bands
 from fedstage.settings.scores import Metric
 
-#: Where a method is: bytes of the mean client, and its score over seeds.
+#: The place of a method: bytes of the mean client, and its score over seeds.
 Point = tuple[float, Spread]
 
-_LINE = 1.3 * SMALL / 72  # inches of a name
+_LINE = 1.3 * SMALL / 72  # height of a name in inches
 _LEAST = 2.2  # inches of height
-_APART = 2.5  # ratio of bytes from the scale to what is before it
-_NARROW = 10.0  # ratio of bytes that the scale has at least
+_APART = 2.5  # ratio of bytes between the scale and points before it
+_NARROW = 10.0  # smallest ratio of bytes of the scale
 _PLACE = 0.085  # inches between points that send nothing
-_WIDE = 20.0  # ratio of bytes from which on labels at powers of ten are enough
-_NAMES = 1.0  # inches that names take, about
+_WIDE = 20.0  # ratio of bytes above which labels at powers of ten are enough
+_NAMES = 1.0  # inches that names take, approximately
 _LEADER: dict[str, Any] = {"color": "0.75", "linewidth": 0.4, "zorder": 1}
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
@@ -40,9 +40,9 @@ def draw_costs(
 ) -> Figure:
     """Draw each method's score over the bytes that a client has moved when training ends.
 
-    `given` are looks of methods by their labels, and `bands` is what bars show.
-    `runs` have a run's labelled settings, and its `score` and `bytes`. There are axes for each
-    value of `columns`. Methods that send nothing stand before the scale.
+    `runs` have a run's labelled settings, and its `score` and `bytes`. `given` are looks of methods
+    by their labels, and `bands` is what bars show. There are axes for each value of `columns`.
+    Methods that send nothing stand before the scale.
     """
     facets = points_of(runs, rows, columns, bands)
     lines = {_name_of(run, rows): show_value(run[line_axis(rows)]) for run in runs}
@@ -62,7 +62,7 @@ def draw_costs(
             axes.axvline(low, **_RULE)
         for name, (place, spread) in points.items():
             draw_dot(axes, place, spread, looks[name], beside=0)
-    for axes, points in zip(figure.grid, placed, strict=True):  # of which all share their limits
+    for axes, points in zip(figure.grid, placed, strict=True):  # all share their limits
         _name(axes, points, looks, height)
     figure.label_axes("Bytes to and from a client", head_of(metric))
     return figure.figure
@@ -94,7 +94,7 @@ def points_of(
 
 
 def _placed(points: Mapping[str, Point], silent: float | None, step: float) -> dict[str, Point]:
-    """Return points where they are drawn: what sends nothing side by side at `silent`."""
+    """Return the drawn places of points; points without bytes are side by side at `silent`."""
     if silent is None:
         return dict(points)
     none = [name for name, (moved, _) in points.items() if moved == 0]
@@ -107,10 +107,10 @@ def _name_of(run: Row, rows: Sequence[str]) -> str:
 
 
 def dodged(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
-    """Return places in ascending order that are `step` apart, near those that are wanted.
+    """Return places in ascending order that are at least `step` apart, near the wanted ones.
 
-    Runs of places that would overlap are spread about their mean; all lie between `low` and `high`
-    if they fit there.
+    Places that would overlap are spread around their mean; all lie between `low` and `high` if they
+    fit there.
     """
     blocks: list[list[float]] = []
     for value in sorted(wanted):
@@ -128,7 +128,7 @@ def dodged(wanted: Sequence[float], step: float, low: float, high: float) -> lis
 
 
 def _start(block: Sequence[float], step: float, low: float, high: float) -> float:
-    """Return where the first of a run of places is, whose middle is the mean of the wanted ones."""
+    """Return the first of several adjacent places whose middle is the mean of the wanted ones."""
     length = step * (len(block) - 1)
     start = sum(block) / len(block) - length / 2
     return max(low, min(start, high - length))
@@ -160,7 +160,7 @@ def _name(
 
 
 def _limits(moved: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of the scale of bytes, around what is sent."""
+    """Return the ends of the scale of bytes, around the bytes that are sent."""
     sent = [count for count in moved if count > 0] or [1.0]
     ratio = max(sent) / min(sent)
     margin = max(ratio**0.08, (_NARROW / ratio) ** 0.5, 4.0**0.08)

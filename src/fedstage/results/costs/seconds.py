@@ -1,4 +1,4 @@
-"""Seconds that a run takes its clients and its server, from the records of the jobs behind it."""
+"""Seconds of a run's clients and server, from the records of the jobs behind it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.records import by_path, records_in_order
 
-#: What clients compute of a one-shot method; an aggregator that they train together is theirs too.
+#: The stages of a one-shot method that clients compute; they may also train an aggregator together.
 _CLIENTS = (
     "local_model", "quantised_model", "client_generator", "client_discriminator", "feature_moments",
 )  # fmt: skip
@@ -48,7 +48,7 @@ def seconds_of(root: Path, parts: Iterable[Part]) -> Seconds:
 
 
 def _shares(root: Path, part: Part) -> Iterator[tuple[bool, float]]:
-    """Yield the seconds of each job of a part, and whether clients compute them."""
+    """Yield, for each job of a part, whether clients compute it, and its seconds."""
     recipe = part.recipe
     if isinstance(recipe, Recipe):
         theirs = ["local_training", *(stage.name for stage in SECURE)]
@@ -63,7 +63,7 @@ def _shares(root: Path, part: Part) -> Iterator[tuple[bool, float]]:
 
 
 def _by_clients(recipe: LocalRecipe | OneShotRecipe, record: dict[str, Any]) -> bool:
-    """Whether clients do a job of models that are trained to the end."""
+    """Whether clients do a job for models that are trained to the end."""
     stage = record["stage"]
     if isinstance(recipe, LocalRecipe):
         return not (recipe.pooled or recipe.on_core)
@@ -75,7 +75,7 @@ def _by_clients(recipe: LocalRecipe | OneShotRecipe, record: dict[str, Any]) -> 
 
 
 def _behind(root: Path, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the records of the jobs that made files, and all that these were made from, once."""
+    """Return the records of the jobs that made files, and all files behind these, each once."""
     latest = cache(lambda identity: _latest(root, identity))
     waiting, found = list(dict.fromkeys(files)), dict[str, dict[str, Any]]()
     while waiting:

@@ -1,4 +1,4 @@
-"""The table of what each method reaches and what that costs, one row per method."""
+"""The table of the score of each method and its costs, one row per method."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -42,8 +42,8 @@ def _with_interval(differences: Sequence[float]) -> str:
     return mean if isnan(found.low) else f"{mean} [{signed(found.low)}, {signed(found.high)}]"
 
 
-#: What a run reaches in percent, and what it costs: bytes that the mean client sends and receives,
-#: seconds of all clients, one after the other, and of the server, until training ends, and bytes
+#: The score of a run in percent, and its costs: bytes that the mean client sends and receives,
+#: seconds of all clients (one after the other) and of the server until training ends, and bytes
 #: that prediction needs. The difference to the first method is for people only.
 COLUMNS = (
     Column("score", "Score", "after training, mean ± standard deviation (n−1) over seeds."),
@@ -64,7 +64,7 @@ COLUMNS = (
         average(lambda size: f"{size / _MIB:.2f}")),
 )  # fmt: skip
 
-#: Further columns of files where any run has privacy, and what people read of them.
+#: Further columns of files if any run has privacy, and their form for people.
 PRIVATE = (Column("epsilon"), Column("example_epsilon"), Column("delta"))
 _GUARANTEE = Column("guarantee", "ε", PRIVACY_LEGEND,
     lambda runs: show_guarantee(max(runs, key=_epsilon)) if runs else NOTHING)  # fmt: skip
@@ -73,7 +73,7 @@ _GUARANTEE = Column("guarantee", "ε", PRIVACY_LEGEND,
 def shown_costs(
     runs: Iterable[Row], rows: Sequence[str], columns: Sequence[str], metric: Metric
 ) -> TextTable:
-    """Return a line for each method, and for each value of `columns`, which stand in blocks.
+    """Return a line for each method and each value of `columns`; each value is a block of lines.
 
     `runs` have a run's labelled settings and its costs. Each method is compared with the first of
     its block, paired over the seeds that both have.
@@ -98,7 +98,7 @@ def shown_costs(
 
 
 def _epsilon(run: Row) -> float:
-    """Return the epsilon of a run, whatever it protects."""
+    """Return the epsilon of a run, of clients or of samples."""
     found = [run.get(name) for name in ("epsilon", "example_epsilon")]
     return max(float(value) for value in found if value is not None)
 

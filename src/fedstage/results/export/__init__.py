@@ -1,4 +1,4 @@
-"""Export: what a run has made, in the files of programs that show experiments.
+"""Export: the results of a run, in the formats of programs that show experiments.
 
-Always after the fact, from metrics and tables: no training depends on such a program.
+Exports are made afterwards, from metrics and tables: no training depends on such a program.
 """

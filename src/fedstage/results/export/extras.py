@@ -6,7 +6,7 @@ from fedstage.errors import FedstageError
 
 
 def check_extra(package: str) -> None:
-    """Refuse an export whose package is not there; its extra has the name of the export.
+    """Refuse an export whose package is missing; its extra has the name of the export.
 
     Raises
     ------

@@ -15,10 +15,10 @@ _METRICS, _PARAMS = 1000, 100  # that MLflow takes in one call
 
 
 def write(target: str, runs: Sequence[ExportedRun], files: Sequence[Path], folder: Path) -> str:
-    """Write ``FOLDER/mlflow.db`` and artefacts next to it; return what shows them.
+    """Write ``FOLDER/mlflow.db`` and artefacts next to it; return the command that shows them.
 
     The experiment has the name of the target. A run of this name has all tables and figures as
-    artefacts, and below it stands each run with its settings as parameters.
+    artefacts; below it is each run with its settings as parameters.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def write(target: str, runs: Sequence[ExportedRun], files: Sequence[Path], folde
 
 
 def _client(folder: Path) -> Any:
-    """Return a client of the database in a folder; both are made, without a word on how."""
+    """Return a client of the database in a folder; both are created without messages."""
     from mlflow.tracking import MlflowClient
 
     for name in ("mlflow", "alembic"):

@@ -1,4 +1,4 @@
-"""What is exported of a run to any program: name, settings and scalars over rounds."""
+"""The parts of a run that are exported to any program: name, settings and scalars over rounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 
-#: Values by round, of which a run may have no more than one each.
+#: Values by round, at most one per round of a run.
 Series = list[tuple[int, float]]
 
 _WHAT = ("round", "evaluated", "role")
@@ -34,12 +34,12 @@ class ExportedRun:
 
 
 def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
-    """Return what is exported of a run.
+    """Return the parts of a run that are exported.
 
-    Settings are the content of `recipe.yaml`, which leaves out defaults, the length of the run,
-    and its values on the axes of the grid. Scalars are the measures of
-    `fedstage.results.metrics.METRICS_SCHEMA`, as ``test/top1_accuracy``, those on validation
-    samples where they have been made, and ``training/loss``.
+    Settings are the content of `recipe.yaml`, which leaves out defaults, the length of the run, and
+    its values on the axes of the grid. Scalars are the measures of
+    `fedstage.results.metrics.METRICS_SCHEMA`, such as ``test/top1_accuracy``, the measures on
+    validation samples if they have been made, and ``training/loss``.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str | int | float | bool]:
-    """Return nested settings by dotted names; lists are written as JSON, what is null is left out.
+    """Return nested settings by dotted names; lists are written as JSON, nulls are left out.
 
     >>> flat({"client": {"epochs": 1}, "start": None, "milestones": [2, 3]})
     {'client.epochs': 1, 'milestones': '[2,3]'}
@@ -74,7 +74,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str | int |
 
 
 def scores_in(path: str) -> dict[str, Series]:
-    """Return the measures of a metrics file over its rounds, without what is null."""
+    """Return the measures of a metrics file over its rounds, without nulls."""
     frame = read_metrics(path)
     scores: dict[str, Series] = {}
     for row in frame.to_dict("records"):
@@ -88,7 +88,7 @@ def scores_in(path: str) -> dict[str, Series]:
 def training_losses(part: Part, folder: Path) -> Series:
     """Return the mean training loss of each round that has tables of participants.
 
-    Of what has no rounds, and of a round without participants, there is none.
+    Parts without rounds, and rounds without participants, have none.
     """
     recipe = part.recipe
     if not isinstance(recipe, Recipe):

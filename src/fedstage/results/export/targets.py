@@ -11,7 +11,7 @@ from fedstage.results.export.runs import ExportedRun, exported
 
 Writer = Callable[[str, Sequence[ExportedRun], Sequence[Path], Path], str]
 
-#: What can be written, each by the extra of the same name.
+#: The supported programs, each with the extra of the same name.
 WRITERS: dict[str, Writer] = {"tensorboard": tensorboard.write, "mlflow": mlflow.write}
 
 
@@ -39,7 +39,7 @@ def export(target: str, to: str, into: Path, folder: Path = Path()) -> str:
 
 
 def files_of(target: str, folder: Path) -> list[Path]:
-    """Return the tables, figures and other results of a target that are there, in order."""
+    """Return the existing tables, figures and other results of a target, in order."""
     experiment, scale = split_target(target)
     places = (folder / RESULTS).glob(f"*/{experiment}/{scale}*")
     described = (folder / RESULTS / "descriptions" / experiment).glob("*.runs.json")
@@ -48,5 +48,5 @@ def files_of(target: str, folder: Path) -> list[Path]:
 
 
 def _is_of(path: Path, scale: str, scales: Sequence[str]) -> bool:
-    """Whether a file is of a scale, and not of one whose name goes on: ``SCALE_accuracy.png``."""
+    """Whether a file is of a scale, as ``SCALE_accuracy.png``, not of one with a longer name."""
     return scale == max((name for name in scales if path.name.startswith(name)), key=len)

@@ -10,10 +10,10 @@ from fedstage.results.export.runs import ExportedRun
 
 
 def write(target: str, runs: Sequence[ExportedRun], files: Sequence[Path], folder: Path) -> str:
-    """Write ``FOLDER/EXPERIMENT/SCALE/METHOD/seed_N`` for each run; return what shows them.
+    """Write ``FOLDER/EXPERIMENT/SCALE/METHOD/seed_N`` for each run; return how to show them.
 
-    Settings are hyperparameters, with the last value of each scalar. Tables in Markdown are
-    texts of a run of their own, ``tables``.
+    Settings are hyperparameters, with the last value of each scalar. Tables in Markdown are texts
+    in a separate run, ``tables``.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def _write(place: Path, run: ExportedRun) -> None:
         for name, series in run.scalars.items():
             for round_, value in series:
                 writer.add_scalar(name, value, round_)
-        # `add_hparams` would write each score once more, in round 0 of a folder below.
+        # `add_hparams` would write each score again, in round 0 of a subfolder.
         for summary in hparams(run.settings, dict.fromkeys(run.scalars, 0.0)):
             writer.file_writer.add_summary(summary)
 

@@ -1,8 +1,8 @@
 """A metric over rounds: one line per method, one facet per combination of the other axes' values.
 
-Up to five curves share their axes. More than these are panels, each with a few of them in colour
-and the others in grey. Runs that are evaluated once are named horizontal lines, and rows of points
-where no run has a course.
+Up to five curves share their axes. More curves are split into panels, each with a few of them in
+colour and the others in grey. Runs that are evaluated once are named horizontal lines, or rows of
+points if no run is evaluated more than once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +45,10 @@ def draw_accuracy(
 ) -> Figure:
     """Draw top-1 accuracy, or another metric, over rounds.
 
-    `frame` are the runs, as `read_runs` returns them. Of the table's axes `line_axis(rows)` has the
-    lines, all others the facets. A strip next to the curves has the last evaluated round of each.
-    `given` are looks of lines by their labels, and `bands` is what bands and bars show.
+    `frame` has the runs, as `read_runs` returns them. Lines are the values of `line_axis(rows)`;
+    all other axes of the table give the facets. A strip next to the curves has the last evaluated
+    round of each. `given` are looks of lines by their labels, and `bands` is what bands and bars
+    show.
     """
     axis = line_axis(rows)
     frame = _labelled(frame, axis, [*rows, *columns])

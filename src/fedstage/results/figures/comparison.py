@@ -26,7 +26,7 @@ def draw_comparison(
 ) -> Figure:
     """Draw the measured and the published number of each cell of a table that has both.
 
-    Of the table's axes `line_axis(rows)` has the rows, all others that vary the facets.
+    Rows are the values of `line_axis(rows)`; all other axes of the table that vary give the facets.
     `given` are looks of rows by their labels.
 
     Raises

@@ -1,7 +1,7 @@
 """Images as a grid: one row per client or epoch, one column per class.
 
-It is drawn without the figures' library and style, because the stages that generate images draw it:
-they would run again whenever the look of a figure changed.
+The grid is drawn without the library and style of figures, because the stages that generate images
+draw it: they would run again whenever the look of figures changed.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from fedstage.storage.files import replacing
 
-_SIDE = 96  # pixels of an image at least, in a grid of few columns
+_SIDE = 96  # minimum pixels of an image, in a grid of few columns
 _FEW = 20
 _GAP = 6
 _TEXT = 16  # pixels of a line
@@ -27,18 +27,18 @@ def save_grid(
     names: Sequence[str],
     row: str = "",
 ) -> None:
-    """Write PNG with the first image of each row and column, which is grey where there is none.
+    """Write a PNG with the first image of each row and column; cells without one are grey.
 
     Parameters
     ----------
     images : torch.Tensor
         uint8 [n, C, H, W].
     rows, columns : torch.Tensor
-        int64 [n]: where an image belongs; rows that occur are drawn in their order.
+        int64 [n], the row and column of each image; rows that occur are drawn in their order.
     names : sequence of str
-        Of all columns. Where one is wider than an image, the number stands for it.
+        The names of all columns; a name that is wider than an image is replaced by its number.
     row : str
-        What a row is, such as "client"; without it rows have no names.
+        What a row stands for, such as "client"; without it rows have no names.
     """
     numbers = rows.unique().tolist()
     scale = max(1, -(-_SIDE // images.shape[2])) if len(names) <= _FEW else 1
@@ -58,8 +58,7 @@ def tiled(
 ) -> torch.Tensor:
     """Return uint8 [height, width, 3]: each cell an image, and a gap below and next to it.
 
-    Only images that are shown are enlarged: there are a few dozen of them, and tens of thousands
-    that are not.
+    Only images that are shown are enlarged: a few dozen among tens of thousands.
     """
     height, width = (scale * side for side in images.shape[2:])
     high, wide = height + _GAP, width + _GAP

@@ -1,4 +1,4 @@
-"""How lines are told apart: by colour, marker and dashes together, so that greyscale is enough."""
+"""The looks of lines, which differ in colour, marker and dashes, so that greyscale is enough."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ from fedstage.settings.figures import Colour, Marker, Style
 
 _T = TypeVar("_T")
 
-#: Okabe and Ito's colours for readers of all kinds of vision; instead of yellow, which is lost on
-#: white, Tol's wine.
+#: Okabe and Ito's colours for readers with any colour vision, but Tol's wine instead of yellow,
+#: which is invisible on white.
 PALETTE: dict[Colour, str] = {
     "blue": "#0072B2",
     "vermilion": "#D55E00",
@@ -31,9 +31,9 @@ PALETTE: dict[Colour, str] = {
     "wine": "#882255",
 }
 COLOURS = tuple(PALETTE.values())
-#: Colours that are near to another one.
+#: Colours that are close to another one.
 _SHADES: dict[Colour, Colour] = {"sky": "blue", "orange": "vermilion", "pink": "wine"}
-#: Only for methods that ask for it: others are drawn in it to stand back.
+#: Only for methods that ask for it, since it is the colour of lines in the background.
 _GREY: dict[Colour, str] = {"grey": "#767676"}
 #: Markers of matplotlib, and of Vega.
 _MARKERS: dict[Marker, tuple[str, str]] = {
@@ -47,13 +47,13 @@ _MARKERS: dict[Marker, tuple[str, str]] = {
     "triangle_right": (">", "triangle-right"),
 }
 MARKERS = tuple(marker for marker, _ in _MARKERS.values())
-#: Points of ink and of gaps; through these another line shows that takes the same course.
+#: Points of ink and of gaps, through which another line with the same course is visible.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2), (2.5, 2.5))
 
 LINE_WIDTH, MARKER_SIZE = 1.1, 4.0  # points
-#: Of markers with less area than a disc.
+#: Factors for markers with less area than a disc.
 _LARGER = {"^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "P": 1.3}
-#: Of the mean curves of lines that another panel is about.
+#: The style of the mean curves of lines that another panel is about.
 BEHIND: dict[str, Any] = {"color": "0.8", "linewidth": 0.8, "zorder": 1}
 EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.3}
 
@@ -99,7 +99,7 @@ NONE: Mapping[str, Look] = MappingProxyType({})
 
 
 def looks_of(names: Iterable[str], given: Mapping[str, Look] = NONE) -> dict[str, Look]:
-    """Return the look of each name: the given one, or else one that follows from the name."""
+    """Return the look of each name: the given one, or else one determined by the name."""
     own = _distinct(dict.fromkeys(names, Style()))
     return {name: given.get(name, look) for name, look in own.items()}
 
@@ -107,7 +107,7 @@ def looks_of(names: Iterable[str], given: Mapping[str, Look] = NONE) -> dict[str
 def looks_of_runs(experiment: ExperimentRuns) -> dict[str, Look]:
     """Return the looks of an experiment's lines, the same in all its figures, by their labels.
 
-    A method's colour and marker are the ones that it is given, or else follow from its name.
+    A method's colour and marker are the given ones, or else determined by its name.
     """
     axis = line_axis(experiment.rows)
     values = dict.fromkeys(run.settings[axis] for run in experiment.runs)
@@ -120,9 +120,9 @@ def looks_of_runs(experiment: ExperimentRuns) -> dict[str, Look]:
 def _distinct(styles: Mapping[str, Style]) -> dict[str, Look]:
     """Return a look for each name, in their order.
 
-    What a name is not given starts at its digest and goes on to what is rarest so far, so that
-    equal colours have other markers, and equal markers other dashes, and that two shades of a
-    colour come last; what names are given counts from the start.
+    Parts of a look that are not given start at the digest of the name, and the rarest so far are
+    taken. So equal colours have different markers, equal markers have different dashes, and a
+    second shade of a colour comes last. Given parts count from the start.
     """
     seen: Counter[Any] = Counter(
         part
@@ -152,7 +152,7 @@ def _frequency(seen: Mapping[Any, int], parts: tuple[Any, Any, Any]) -> tuple[in
 
 
 def _hues(colour: Colour | None) -> list[tuple[str, Colour]]:
-    """Return what counts alike for all shades of a colour, nothing without a colour."""
+    """Return the keys that all shades of a colour share, none without a colour."""
     return [("hue", _SHADES.get(colour, colour))] if colour else []
 
 

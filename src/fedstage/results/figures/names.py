@@ -1,4 +1,4 @@
-"""The names that the data give to clients and classes, in figures and tables of partitions."""
+"""Names of clients and classes from the data, for figures and tables of partitions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.files import load_json
 
 LONGEST = 18  # characters of a name in a figure
-#: The share after the clients', where the server has samples of its own.
+#: The name of the server's share, after the clients', if it has its own samples.
 CORE = "server"
 
 
@@ -25,9 +25,9 @@ NUMBERS = Names()
 
 
 def read_names(runs: Sequence[ExperimentRun]) -> Names:
-    """Return the names in the infos of the runs' data sets, which several must have in common.
+    """Return the names in the infos of the runs' data sets, if all data sets share them.
 
-    Clients have the names in the data where the partition is natural.
+    Clients have names only if the partition is natural.
     """
     infos = {run.info: load_json(run.info) for run in runs if run.info}
     clients = {
@@ -42,7 +42,7 @@ def _common(names: set[tuple[str, ...]]) -> tuple[str, ...] | None:
 
 
 def name_of(number: int, names: Sequence[str] | None) -> str:
-    """Return the name of a client or class: its number where there are no names."""
+    """Return the name of a client or class, or its number if there are no names."""
     if names is None:
         return str(number)
     return names[number] if number < len(names) else CORE

@@ -1,14 +1,14 @@
-"""Panels of a figure of curves: small multiples where one panel would have too many of them."""
+"""Panels of a figure of curves: small multiples if one panel would have too many curves."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 #: Curves that share one panel.
 TOGETHER = 5
-#: Panels of one curve each, and points that are told apart in one panel.
+#: The most panels of one curve each, and the most points that are distinguished in one panel.
 MOST_ALONE = 12
 _ALONE, _BESIDE = 2.1, 1.55  # inches of height
-_PAGE_HEIGHT = 7.5  # inches that panels take at most
+_PAGE_HEIGHT = 7.5  # maximum inches that panels take
 
 
 class Panel(NamedTuple):
@@ -20,10 +20,10 @@ class Panel(NamedTuple):
 
 
 def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
-    """Return a panel for each facet, or several where there are more than five curves.
+    """Return a panel for each facet, or several if there are more than five curves.
 
-    Of a single facet each has one curve and its name, if these are few enough, and else as many
-    curves as the others, up to five.
+    With a single facet, each panel has one curve and its name if there are few enough curves.
+    Otherwise panels have about the same number of curves, up to five.
     """
     if len(names) <= TOGETHER:
         return [Panel(facet, names, facet) for facet in facets]
@@ -40,5 +40,5 @@ def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
 
 
 def panel_height(panels: int) -> float:
-    """Return inches of each of some panels, which fit a page."""
+    """Return the height of each of some panels in inches, so that they fit a page."""
     return _ALONE if panels == 1 else min(_BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)

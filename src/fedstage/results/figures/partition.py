@@ -30,10 +30,10 @@ from fedstage.settings.scores import Axis
 from fedstage.storage.tables import frame_of, load_table
 
 MOST_PARTITIONS = 6
-_MOST_BESIDE = 30  # clients; with more, partitions stand below each other
+_MOST_BESIDE = 30  # clients; with more, partitions are below one another
 _MOST_TICKS = 20
 _FEW = 12  # clients that fit a column of a paper
-# In inches: a cell at most, the room around bubbles, and the height of one partition.
+# In inches: the largest cell, the room around bubbles, and the height of one partition.
 _CELL, _MARGIN = 0.3, 0.06
 _LOW, _STEEPEST = 0.16, 2.0  # the height of a cell, if it is not more than two widths
 _LOWEST, _HIGHEST_ALONE, _HIGHEST = 0.8, 4.5, 2.4
@@ -45,9 +45,9 @@ _POINTS_PER_INCH = 72
 
 
 def find_partitions(runs: Sequence[ExperimentRun]) -> dict[str, str]:
-    """Return the label and file of each partition with the first run's seed.
+    """Return the label and the file of each partition with the first run's seed.
 
-    The label has the settings that tell the partitions apart; it is empty for a single one.
+    The label has the settings that distinguish the partitions; it is empty for a single one.
     """
     points: dict[str, list[dict[str, Axis]]] = {}
     for run in runs:
@@ -55,13 +55,13 @@ def find_partitions(runs: Sequence[ExperimentRun]) -> dict[str, str]:
             points.setdefault(run.partition, []).append(run.settings)
     axes = [name for name in runs[0].settings if _tells_apart(name, list(points.values()))]
     labels = [join_labels(axes, [group[0][axis] for axis in axes]) for group in points.values()]
-    if len(set(labels)) < len(labels):  # told apart by nothing in the settings: name the folders
+    if len(set(labels)) < len(labels):  # no settings distinguish them: name the folders
         labels = [Path(file).parent.name for file in points]
     return dict(zip(labels, points, strict=True))
 
 
 def _tells_apart(name: str, groups: Sequence[Sequence[Mapping[str, Axis]]]) -> bool:
-    """Whether a setting is the same within each partition, and not in all partitions."""
+    """Whether a setting is constant within each partition, but not across partitions."""
     values = [{str(point.get(name)) for point in group} for group in groups]
     return all(len(value) == 1 for value in values) and any(a != b for a, b in pairwise(values))
 
@@ -130,7 +130,7 @@ class _Layout:
     across: int  # partitions side by side
     width: float  # of the figure, in inches
     left: float  # inches left of the axes
-    below: float  # inches below them that turned names take
+    below: float  # inches that turned names take below them
     size: tuple[float, float]  # of one partition, in inches
     margin: float  # around its bubbles' centres, in inches
     points2_per_sample: float  # area of a bubble per sample
@@ -161,10 +161,10 @@ def _longest(names: Sequence[str] | None, count: int) -> int:
 
 
 def _points2_per_sample(samples: pd.Series, cell: float) -> float:
-    """Return the area of a sample for which 95 % of the bubbles fit their cell.
+    """Return the area per sample for which 95 % of the bubbles fit their cells.
 
-    None is wider than 1.5 cells. If the largest had to fit as well, the other bubbles of a skewed
-    partition would shrink to specks.
+    No bubble is wider than 1.5 cells. If the largest had to fit as well, the other bubbles of a
+    skewed partition would shrink to specks.
     """
     points = _POINTS_PER_INCH * cell
     return min(points**2 / float(samples.quantile(0.95)), (1.5 * points) ** 2 / int(samples.max()))
@@ -194,7 +194,7 @@ def _set_scales(axes: Axes, layout: _Layout, names: Names) -> None:
 
 
 def ticks_of(count: int, most: int) -> range:
-    """Return at most so many numbers below `count`, by 1, 2, 5, 10, 20 or a larger such step."""
+    """Return at most `most` numbers below `count`, in steps of 1, 2, 5, 10, 20 and so on."""
     steps = (step * 10**power for power in range(10) for step in (1, 2, 5))
     return range(0, count, next(step for step in steps if -(-count // step) <= max(1, most)))
 
@@ -211,7 +211,7 @@ def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
 
 
 def tick_names(count: int, names: Sequence[str] | None) -> list[str] | None:
-    """Return what stands at the ticks of clients or classes, None where their numbers do."""
+    """Return the labels at the ticks of clients or classes, None for their numbers."""
     if names is None or count > _MOST_TICKS:
         return None
     return [shorten(name_of(number, names)) for number in range(count)]

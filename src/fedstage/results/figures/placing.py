@@ -1,4 +1,4 @@
-"""Where figures have what they draw: the line and facet of each row, and a scale of bytes."""
+"""The placing of data in figures: the line and facet of each row, and a scale of bytes."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from fedstage.results.tables.labels import (
 
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
-_LABELS = 5  # labels of bytes that fit an axis
+_LABELS = 5  # number of labels of bytes that fit an axis
 
 
 def line_axis(rows: Sequence[str]) -> str:
@@ -32,8 +32,8 @@ def title_of_lines(axis: str) -> str:
 def placed(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
     """Add the line and the facet of each row.
 
-    The line is its value on the axis `line`, if that has a name; the facet are its values on all
-    other axes that have more than one.
+    The line is the row's value on the axis `line`, if that has a name; the facet has its values on
+    all other axes that vary.
     """
     varying = [axis for axis in axes if axis != line and frame[axis].nunique(dropna=False) > 1]
     lines = [show_value(value) for value in frame[line]] if line else ""
@@ -50,9 +50,9 @@ def scale_bytes(
     start : float
         Where the axis begins, which may be before `low`.
     wide : float
-        The ratio of the ends from which on labels at powers of ten are enough.
+        The ratio of the ends above which labels at powers of ten are enough.
     silent : float, optional
-        The place of what sends nothing, before `low`.
+        The place of points without bytes, before `low`.
     """
     axes.set_xscale("log")
     axes.set_xlim(start, high)
@@ -69,7 +69,7 @@ def scale_bytes(
 def _ticks(low: float, high: float, apart: float, powers: bool) -> list[float]:
     """Return round numbers from `low` to `high`, each at least a factor `apart` above another.
 
-    The narrower the scale, the finer the numbers, so that there are three of them if they fit.
+    Narrower scales have finer numbers, so that there are three of them if they fit.
     """
     digits: list[tuple[float, ...]] = [(1.0,)] if powers else []
     digits += [(1.0, 2.0, 5.0), tuple(map(float, range(1, 10)))]
@@ -91,5 +91,5 @@ def _apart(ticks: Sequence[float], step: float) -> list[float]:
 
 
 def side_by_side(count: int, middle: float, step: float) -> list[float]:
-    """Return places about the `middle` of a logarithmic scale, a factor `step` apart."""
+    """Return places around the `middle` of a logarithmic scale, a factor `step` apart."""
     return [middle * step ** (place - (count - 1) / 2) for place in range(count)]

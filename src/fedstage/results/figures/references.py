@@ -1,6 +1,6 @@
-"""References: in a figure of curves, what is evaluated once is a horizontal line with its name.
+"""References: runs that are evaluated once, as named horizontal lines in a figure of curves.
 
-Such are local training of each client, training on all data, closed forms and one-shot methods.
+Examples are local training of each client, training on all data, closed forms and one-shot methods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from fedstage.results.figures.looks import Look
 from fedstage.results.figures.strips import Strip
 from fedstage.results.figures.style import SMALL
 
-#: References that have their names next to them; more are in the legend.
+#: The most references that have their names next to them; more are in the legend.
 MOST_NAMED = 5
 _THIN: dict[str, Any] = {"linewidth": 0.8, "zorder": 1.5}
 _EM, _LINE = 0.62 / 72, 1.15 / 72  # inches of a character and of a line, for each point of its font
@@ -50,13 +50,13 @@ def name_references(
     looks: Mapping[str, Look],
     size: tuple[float, float],
 ) -> None:
-    """Write the name of each reference above or below its line, where there is most room.
+    """Write the name of each reference above or below its line, where there is the most room.
 
-    All lines have been drawn, and `size` are the inches of the axes.
+    All lines must have been drawn; `size` is the size of the axes in inches.
     """
     axes.margins(y=_MARGIN)
     low, high = axes.get_ylim()
-    up, across = (high - low) / size[1], np.ptp(axes.get_xlim()) / size[0]  # of the scales, an inch
+    up, across = (high - low) / size[1], np.ptp(axes.get_xlim()) / size[0]  # units per inch
     step = 0.6 * SMALL * _LINE * up
     lines = [np.asarray(line.get_xydata()) for line in axes.lines]
     taken: list[Line] = []
@@ -77,7 +77,7 @@ def name_references(
 
 
 def _room(wide: float, lines: Sequence[Line], enough: float, place: tuple[float, float]) -> float:
-    """Return the height from a name to the nearest of some lines, or what is enough."""
+    """Return the vertical distance from a name to the nearest line, at most `enough`."""
     across = np.linspace(place[0], place[0] + wide, _SAMPLES)
     near = [
         np.interp(across, x, y, np.inf, np.inf) - place[1] for x, y in (line.T for line in lines)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import count
 
-_NEAR = 0.5  # of a step: a tick nearer than that to the first or last round gives way to it
+_NEAR = 0.5  # of a step: a tick nearer than this to the first or last round is left out
 
 
 def round_ticks(first: int, last: int, most: int = 6) -> list[int]:
@@ -14,7 +14,7 @@ def round_ticks(first: int, last: int, most: int = 6) -> list[int]:
     first, last : int
         The first and the last round.
     most : int
-        The number of ticks at most, from 2 on.
+        The maximum number of ticks, at least 2.
 
     Examples
     --------

@@ -14,13 +14,13 @@ from fedstage.results.figures.seeds import Spread, draw_dot
 from fedstage.results.figures.style import SMALL, Facets
 
 _ROW = 0.17  # inches
-_ASIDE = 0.19  # of a row: measured above, published below
+_ASIDE = 0.19  # of a row: measured points are this much above, published below
 _EM = 0.6 / 72  # inches of a character of a name, for each point of its font
 _GREY = Look("0.35", "o", ())
 
 
 class Dot(NamedTuple):
-    """A point of a facet and row, and what is published of it, if anything is."""
+    """A point of a facet and row, and its published counterpart, if any."""
 
     facet: str
     name: str
@@ -46,7 +46,7 @@ def draw_rows(
     looks : mapping of str to Look
         The look of each row.
     label : str
-        Of the x axis, with its unit.
+        The label of the x axis, with its unit.
     axis : str
         The axis of the table that the rows are values of.
     """

@@ -1,6 +1,6 @@
-"""What several seeds look like: a mean, and a band or bar from three seeds on.
+"""The drawing of several seeds: a mean, and a band or bar from three seeds on.
 
-Two seeds have neither a deviation nor an interval worth drawing, so that both are shown instead.
+Two seeds have neither a deviation nor an interval worth drawing, so both values are shown instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from fedstage.results.runs_file import SEED
 from fedstage.settings.figures import Bands
 
 PERCENTAGES = 0.0, 100.0  # the least and the highest
-FEWEST = 3  # seeds of which a band or bar is drawn
+FEWEST = 3  # seeds from which a band or bar is drawn
 _BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 _SINGLE: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.55}
 _SMALL: dict[str, Any] = {"marker": "o", "markersize": 1.5, "markeredgewidth": 0}
@@ -32,7 +32,7 @@ _MOST_MARKERS = 6  # of one curve
 
 
 class Spread(NamedTuple):
-    """The mean over seeds, with half of its bar from three seeds on, or both of two seeds.
+    """The mean over seeds, with half of its bar from three seeds on, or both values of two seeds.
 
     All are in percent.
     """
@@ -49,9 +49,9 @@ class Spread(NamedTuple):
 
 
 def spread_of(values: Sequence[float], bands: Bands = "deviation") -> Spread:
-    """Return what is drawn of the values of several seeds.
+    """Return what is drawn for the values of several seeds.
 
-    Half of the bar is the deviation (n - 1), or that of the 95 % interval of the mean.
+    Half of the bar is the deviation (n - 1), or half of the 95 % interval of the mean.
     """
     if bands == "none" or len(values) == 1:
         return Spread(fmean(values))
@@ -64,9 +64,9 @@ def spread_of(values: Sequence[float], bands: Bands = "deviation") -> Spread:
 
 
 def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
-    """Return what is drawn of a cell of a table; of two seeds mean and deviation tell both.
+    """Return what is drawn for a cell of a table; mean and deviation determine both of two seeds.
 
-    A deviation of an unknown number of seeds (nan) is drawn: papers do not always tell.
+    A deviation of an unknown number of seeds (nan) is drawn, since papers do not always state it.
     """
     if isnan(deviation) or seeds == 1:
         return Spread(mean)
@@ -88,8 +88,8 @@ def draw_dot(
 ) -> None:
     """Draw the mean with its bar, or two seeds as small points next to it.
 
-    `at` is x, or y where the values lie `across`; `beside` is how many points (1/72 inch) the small
-    ones are away.
+    `at` is x, or y if the values lie `across`; `beside` is the distance of the small points from
+    the mean, in points (1/72 inch).
     """
 
     def place(value: float) -> tuple[float, float]:
@@ -135,10 +135,10 @@ def draw_curve(
     x, y : str
         The columns to draw.
     look : Look
-        Of the line.
+        The look of the line.
     turn : tuple of int
-        The position of the line, and the number of lines: they have their markers in turn, so
-        that no marker covers that of another line of the same course.
+        The position of the line, and the number of lines. Lines have their markers in turn, so that
+        markers of lines with the same course do not cover one another.
     bands : str
         What the band shows.
     within : tuple of float
@@ -163,16 +163,16 @@ def draw_curve(
 def _markers(points: int, position: int, lines: int) -> tuple[int, int]:
     """Return the first point with a marker, and the step from one to the next.
 
-    Each line has two markers or more, so at few points several lines have theirs.
+    Each line has at least two markers, so with few points several lines share the places of theirs.
     """
     step = min(max(lines, -(-points // _MOST_MARKERS)), max(1, points // 2))
     return position * max(1, step // lines) % step, step
 
 
 def explain_seeds(counts: Iterable[int], curves: bool, bands: Bands = "deviation") -> str:
-    """Return a caption's text on the seeds of all lines or points, by their numbers of seeds.
+    """Return a caption's text about the seeds of all lines or points, by their numbers of seeds.
 
-    `curves` is whether there are any, which have bands.
+    `curves` is whether there are curves, which have bands.
     """
     seeds = sorted(set(counts))
     if seeds == [1]:

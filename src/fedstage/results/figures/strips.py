@@ -1,7 +1,7 @@
 """A strip next to curves, in which every line has a place for a point with its interval.
 
-There runs that are evaluated once have their bars, and curves that end at the same height do not
-hide one another.
+The strip shows the bars of runs that are evaluated once, and keeps curves that end at the same
+height from hiding one another.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import Spread, draw_dot
 
 _PLACE = 0.085  # inches between two places
-_LEAST, _SHARE = 0.5, 0.45  # of the strip: inches, and the most of the axes' width
+_LEAST, _SHARE = 0.5, 0.45  # width of the strip: in inches, and its largest share of the axes
 _RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
 @dataclass(frozen=True)
 class Strip:
-    """The strip to the right of curves over rounds, in units of the x axis.
+    """A strip to the right of curves over rounds, in units of the x axis.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def strip_beside(
 ) -> Strip:
     """Return the strip next to rounds from `first` to `last` on axes some inches wide.
 
-    It has room for `most` names where panels have different numbers of them.
+    It has room for `most` names if panels have different numbers of names.
     """
     inches = min(max(_LEAST, _PLACE * (max(most, len(names)) + 1)), _SHARE * width)
     span = max(last - first, 1)
-    a_inch = 1.06 * span / (width - inches)  # rounds, with a margin on both sides
+    a_inch = 1.06 * span / (width - inches)  # rounds per inch, with a margin on both sides
     rule = last + 0.03 * span
     step = inches * a_inch / (len(names) + 1)
     places = {name: rule + step * (place + 1) for place, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""What all figures share: style and sizes of print, the grid of facets, and reproducible files."""
+"""Common parts of all figures: style and sizes for print, grids of facets, reproducible files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from fedstage.errors import FedstageError
 from fedstage.storage.files import replacing, save_text
 
-#: Inches that a figure takes in print: the width of one column of a paper, or of both.
+#: Inches of a figure in print: the width of one column of a paper, or of both.
 COLUMN, PAGE = 3.4, 6.9
 TEXT, SMALL = 8.0, 7.0  # points: of labels, and of ticks and legends
 
@@ -62,30 +62,30 @@ def style() -> Iterator[None]:
 
 
 def facet_columns(facets: int) -> int:
-    """Return the number of facets side by side: at most three, and four as two by two."""
+    """Return the number of facets side by side: at most three, but four are two by two."""
     return facets if facets <= 3 else 2 if facets == 4 else 3
 
 
 class Facets:
     """A figure of axes that share their scales, with a legend below them and no other text.
 
-    It is as wide as a column, or as a page where axes stand side by side. What else is to be said
-    is the caption's, which is no part of the picture.
+    The figure is as wide as a column, or as a page if axes are side by side. All other text is in
+    the caption, which is not part of the picture.
 
     Parameters
     ----------
     labels : sequence of str
-        The label of each axes, which a single one does not have.
+        The label of each axes; single axes have none.
     height : float
         Height of each axes, in inches.
     handles : sequence of Line2D
-        The entries of the legend, if there is to be one.
+        The entries of the legend, if any.
     legend : str
         The title of the legend, if it needs one.
     across : int, optional
         Number of axes side by side, by default `facet_columns`.
     width : float, optional
-        Of the figure, in inches.
+        The width of the figure, in inches.
     left : float
         Inches that the label and ticks of the y axis take.
     share_x : bool
@@ -116,11 +116,11 @@ class Facets:
         self.across = across or facet_columns(len(labels))
         down = -(-len(labels) // self.across)
         self.width = width or figure_width(self.across)
-        #: Inches of each axes, about.
+        #: Approximate size of each axes, in inches.
         self.axes_width = axes_width(self.width, self.across, left)
         titles = [self._fold(label) for label in labels] if len(labels) > 1 else [""]
         lines = max(title.count("\n") + 1 if title else 0 for title in titles)
-        below = 0.2 if share_x else 0.4  # ticks, and where they differ the label as well
+        below = 0.2 if share_x else 0.4  # ticks, and the label as well if scales differ
         entries = self._entries(handles)
         self._share_x = share_x
         self.figure = Figure(
@@ -147,7 +147,7 @@ class Facets:
             self._add_legend(handles, legend, entries, handle)
 
     def _fold(self, text: str) -> str:
-        """Break a text that is wider than one axes."""
+        """Break a text into lines if it is wider than one axes."""
         most = max(8, int(self.axes_width / (TEXT * _EM)))
         return "\n".join(fill(line, most) for line in text.split("\n"))
 
@@ -190,12 +190,12 @@ def figure_width(across: int) -> float:
 
 
 def axes_width(width: float, across: int, left: float = _LEFT) -> float:
-    """Return about how wide axes are, in inches, of so many side by side in a figure."""
+    """Return the approximate width, in inches, of `across` axes side by side in a figure."""
     return (width - left) / across - 0.12
 
 
 def save_figure(figure: Figure, paths: Sequence[Path], caption: str = "") -> None:
-    """Write a figure to each path, as PNG, SVG or PDF, and its caption as text, by their suffixes.
+    """Write a figure to each path as PNG, SVG or PDF, or its caption as text, by the suffix.
 
     The same figure gives the same bytes.
 
@@ -211,7 +211,7 @@ def save_figure(figure: Figure, paths: Sequence[Path], caption: str = "") -> Non
             raise FedstageError(f"{path}: suffix = {path.suffix!r}: {allowed}")
     for path, kind in zip(paths, kinds, strict=True):
         if kind == _CAPTION:
-            # In a line of its own, part of a title could be a directive of the report's captions.
+            # On its own line, part of a title could be a directive of the report's captions.
             save_text(path, f"{' '.join(caption.split())}\n")
         else:
             _draw_file(figure, path, kind)

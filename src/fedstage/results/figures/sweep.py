@@ -25,7 +25,7 @@ from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
 _ALONE, _BESIDE = 2.1, 1.55  # inches of height
-_ASIDE, _APART = 0.1, 0.6  # between lines at most, and all of them together: of a step of the axis
+_ASIDE, _APART = 0.1, 0.6  # maximum distance between lines, and of all lines, in steps of the axis
 _EM = 0.62 / 72  # inches of a character, for each point of its font
 _GREY = Look("0.35", "o", ())
 
@@ -40,8 +40,8 @@ def draw_sweep(
 ) -> Figure:
     """Draw a table's metric over the values of the axis `over`, published numbers as open points.
 
-    Of the other axes `line_axis` of the rows has the lines, all others that vary the facets.
-    `given` are looks of lines by their labels.
+    Lines are the values of `line_axis(rows)`; all other axes that vary give the facets. `given` are
+    looks of lines by their labels.
     """
     others = [axis for axis in rows if axis != over]
     axis = line_axis(others) if others else ""
@@ -87,7 +87,7 @@ def _draw(
 ) -> None:
     apart = min(_ASIDE, _APART / len(looks))
     for number, (name, look) in enumerate(looks.items()):
-        aside = apart * (number - (len(looks) - 1) / 2)  # else bars hide one another
+        aside = apart * (number - (len(looks) - 1) / 2)  # otherwise bars hide one another
         line = cells[cells[LINE] == name].to_dict("records")
         x = [places.index(cell[over]) + aside for cell in line]
         axes.plot(x, [cell[metric_of(cells)] for cell in line], **look.line)

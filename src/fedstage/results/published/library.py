@@ -31,9 +31,9 @@ class PublishedTable:
 
     source: str  # ``FedSDD, Table 2``
     notes: list[str]  # the scales of the measured and of the published numbers
-    numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if there are any
-    # Whether both stand side by side: the data are the published ones, and of communication, which
-    # is the size of models, these too.
+    numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if any
+    # Whether both are shown side by side: the data are the published ones, and for communication,
+    # which depends on the size of models, the models are, too.
     comparable: bool
 
 

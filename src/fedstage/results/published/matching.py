@@ -25,8 +25,8 @@ def counterparts(
 ) -> list[Row | None]:
     """Return the published row of each run, None where the paper has none.
 
-    `points` are the axes of each run, of which the seed does not matter; `rows` are all numbers of
-    the paper, and `where` begins messages.
+    `points` are the axes of each run, where the seed does not matter. `rows` are all numbers of the
+    paper, and `where` begins messages.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def counterparts(
 
 
 def without_seed(point: Point) -> dict[str, Axis]:
-    """Return the values of a run on all axes but the seed, which name its cell."""
+    """Return the values of a run on all axes but the seed, which identify its cell."""
     return {axis: value for axis, value in point.items() if axis != SEED}
 
 
@@ -103,7 +103,7 @@ def _table(where: str, published: Published, rows: Sequence[Row]) -> list[Row]:
 
 
 def _advice(table: Sequence[Row], found: Sequence[Row], columns: Mapping[str, str]) -> str:
-    """Name the column at fault, or the columns that would tell the rows apart."""
+    """Name the column at fault, or the columns that would distinguish the rows."""
     if found:
         keys = dict.fromkeys(key for row in found for key in row.keys)
         differing = [key for key in keys if len({row.keys.get(key) for row in found}) > 1]

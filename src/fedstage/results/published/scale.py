@@ -1,4 +1,4 @@
-"""The scales of measured and published numbers: which stand side by side, and sentences below."""
+"""The scales of measured and published numbers: which are comparable, and sentences about them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,10 +23,10 @@ PAPER = "paper"
 def has_data_of(
     runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
 ) -> bool:
-    """Whether runs have the published data, whatever else is smaller or other.
+    """Whether runs have the published data, even if other settings are smaller or different.
 
-    These are the data of the same experiment at the scale `paper`; of an experiment without one
-    those that the published `rows` of its runs name.
+    These are the data of the same experiment at the scale `paper`, or, for an experiment without
+    this scale, the data named by the published `rows` of its runs.
     """
     data = {data_name(run.recipe.data) for run in as_published}
     if data:
@@ -38,7 +38,7 @@ def has_data_of(
 def has_models_of(
     runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
 ) -> bool:
-    """Whether runs have the published models, as `has_data_of` says it of data."""
+    """Whether runs have the published models, determined as in `has_data_of`."""
     published = {model for run in as_published for model in _models(run)}
     if published:
         return {model for run in runs for model in _models(run)} <= published
@@ -52,14 +52,14 @@ def _models(run: Run) -> tuple[Model, ...]:
 
 
 def data_name(data: Data) -> str:
-    """Return the name of a data set; of Parquet files it is their folder's."""
+    """Return the name of a data set; for Parquet files, the name of their folder."""
     return data.folder if isinstance(data, ParquetData) else data.name
 
 
 def other_setting(scale: str, shared: str) -> str:
     """Return the mark of published numbers at a scale that is not the paper's.
 
-    `shared` is what it has in common with the paper's: ``data``, or more.
+    `shared` is what both scales have in common: ``data``, or more.
     """
     return (
         f"**Another setting**: scale `{scale}` has the published {shared}, but is not the paper's "
@@ -99,7 +99,7 @@ def published_at(source: str, paper: Paper, rows: Iterable[Row | None]) -> str:
 
 
 def _by_row(rows: Sequence[Row]) -> list[str]:
-    """Name the settings of the scale that rows have of their own."""
+    """Name the settings of scale that single rows have."""
     found = {key: _of_rows(key, rows) for key in _OF_SCALE}
     settings = [f"{key} = {values}" for key, values in found.items() if values]
     return [f"by row {'; '.join(settings)}"] if settings else []

@@ -1,1 +1,1 @@
-"""The report of an experiment: one HTML file that holds all it shows."""
+"""The report of an experiment: one self-contained HTML file."""

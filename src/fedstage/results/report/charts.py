@@ -46,10 +46,11 @@ def curves_spec(
 ) -> Spec | None:
     """Return accuracy, or another metric, over rounds; None if no run is evaluated more than once.
 
-    `frame` are runs as `read_runs` returns them, with labels for people. Of the table's axes
-    `line_axis(lines)` has the lines, all others the facets. Thin lines are single seeds, and
-    horizontal ones runs that are evaluated once. `given` are looks of lines by their labels, and
-    `bands` is what bands show. Where more than five curves have a single facet, each has a panel.
+    `frame` has runs as `read_runs` returns them, with labels for people. Lines are the values of
+    `line_axis(lines)`; all other axes of the table give the facets. Thin lines are single seeds,
+    and horizontal lines are runs that are evaluated once. `given` are looks of lines by their
+    labels, and `bands` is what bands show. If there is a single facet with more than five curves,
+    each curve has a panel.
     """
     frame = placed(frame, line_axis(lines), axes)
     looks = looks_of(frame[LINE].unique(), given)
@@ -118,7 +119,7 @@ def _behind(means: Sequence[Mapping[str, Any]]) -> Spec:
 
 
 def _shows_seeds(frame: pd.DataFrame, bands: Bands) -> bool:
-    """Whether single seeds are shown: where there are two of them, which have no band."""
+    """Whether single seeds are shown: if there are only two, which have no band."""
     return bands != "none" and 1 < frame[SEED].nunique() < FEWEST and len(frame) <= _MOST_SEEDS
 
 
@@ -191,7 +192,7 @@ def _means(frame: pd.DataFrame, metric: Metric, bands: Bands = "interval") -> li
 
 
 def _ends(spread: Spread) -> dict[str, float | None]:
-    """Return the ends of a band, within what percentages may be, if there is one."""
+    """Return the ends of a band, within the range of percentages, if there is one."""
     if isnan(spread.half):
         return {"low": None, "high": None}
     low, high = spread.ends
@@ -245,7 +246,7 @@ def _tooltip(metric: Metric, fields: Sequence[str]) -> list[Spec]:
 
 
 def _size(frame: pd.DataFrame) -> Spec:
-    """Return the pixels of a facet, of which up to three stand side by side."""
+    """Return the pixels of a facet; up to three facets are side by side."""
     facets = frame[FACET].nunique()
     width = {1: 900, 2: 480}.get(facets, 330)
     return {"width": width, "height": round(width * (0.5 if facets == 1 else 0.65))}

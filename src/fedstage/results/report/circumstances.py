@@ -1,4 +1,4 @@
-"""What a report says of itself: the command that makes it, commit, versions, machines."""
+"""What a report states about itself: the command that makes it, commit, versions, machines."""
 
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from fedstage.results.report.origins import Origin
 def circumstances(
     experiment: str, scale: str, output: Path, origins: Sequence[Origin]
 ) -> dict[str, str]:
-    """Return how an experiment's report, and the numbers in it, came to be."""
+    """Return how an experiment's report, and the numbers in it, were made."""
     known = [origin for origin in origins if not origin.fault]
     return {
         "Experiment": f"`{experiment}`, scale `{scale}`, {len(origins)} runs",

@@ -1,4 +1,4 @@
-"""How the report looks, and the few lines of JavaScript that sort tables and draw charts."""
+"""The look of the report, and a few lines of JavaScript that sort tables and draw charts."""
 
 STYLE = r"""
 :root { color-scheme: light; }
@@ -79,7 +79,7 @@ addEventListener("hashchange", open);
 open();
 """
 
-#: Draws the charts, whose specifications stand in the page.
+#: Draws the charts from their specifications in the page.
 DRAWING = """
 const actions = {export: true, source: false, compiled: false, editor: false};
 for (const spec of document.querySelectorAll("script.spec")) {

@@ -16,7 +16,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 def main_settings(experiment: ExperimentRuns) -> dict[str, str]:
     """Return rounds, clients, participants, local training, model, partition and seeds.
 
-    Where runs differ, each value has its methods, unless it varies within a method too.
+    If runs differ, each value is listed with its methods, unless it also varies within a method.
     """
     found: dict[str, dict[str, list[str]]] = {}  # setting -> value -> methods
     for run in experiment.runs:
@@ -30,7 +30,7 @@ def main_settings(experiment: ExperimentRuns) -> dict[str, str]:
 
 
 def _settings(run: ExperimentRun) -> Iterator[tuple[str, str]]:
-    """Yield a run's settings and their values, without what a run of its kind does not have."""
+    """Yield a run's settings and their values, without settings that its kind of run lacks."""
     parts = run.candidates[run.which()].parts
     recipe = parts[-1].recipe
     if rounds := " + ".join(str(part.length.rounds) for part in parts if _has_rounds(part)):

@@ -1,4 +1,4 @@
-"""Where the numbers of each run come from: what `fedstage why` tells of its metrics."""
+"""The origin of the numbers of each run: what `fedstage why` reports about its metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,26 +12,26 @@ from fedstage.settings.merging import flatten
 from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.why import facts_of, files_read, settings_of
 
-#: What a recipe's jobs are: their number and their seconds, by the id of the recipe.
+#: The number and the seconds of a recipe's jobs, by the id of the recipe.
 Jobs = dict[str, tuple[int, float]]
 _OF_THESE = "of this recipe and those that it shares files with"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of a run's metrics; a `fault` says why nothing is."""
+    """What is known about a run's metrics; `fault` is the reason if nothing is."""
 
     file: str
     facts: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)  # key with dots -> value
-    files: Sequence[str] = ()  # that were read, a line each
+    files: Sequence[str] = ()  # the files that were read, a line each
     machine: str = ""
     versions: str = ""
     fault: str = ""
 
 
 def origins_of(runs: Sequence[ExperimentRun], root: Path) -> list[Origin]:
-    """Return where the metrics of each run come from, with `results` in the folder `root`."""
+    """Return the origin of the metrics of each run, with `results` in the folder `root`."""
     jobs: Jobs = {}
     return [_origin(run, root, jobs) for run in runs]
 
@@ -56,9 +56,9 @@ def _origin(run: ExperimentRun, root: Path, jobs: Jobs) -> Origin:
 
 
 def spent(run: ExperimentRun, root: Path, jobs: Jobs) -> tuple[int, float]:
-    """Return how many jobs a run's recipes have had, and their seconds.
+    """Return the number of jobs of a run's recipes, and their seconds.
 
-    `jobs` has the jobs of each recipe that other runs have read, and gets the others.
+    `jobs` caches the jobs of each recipe, and is extended by missing ones.
     """
     parts = run.candidates[run.which()].parts
     paths = (path for part in parts for path in folders_of(part.recipe))

@@ -16,7 +16,7 @@ from fedstage.results.tables.layout import Layout, TextColumn
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that the table of contents names; its parts are HTML."""
+    """A section of the page, named in the table of contents; its parts are HTML."""
 
     name: str  # of its anchor
     title: str
@@ -24,9 +24,9 @@ class Section:
 
 
 def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
-    """Return one document that needs no other file; the drawing library is in it once.
+    """Return one document that needs no other file; it contains the drawing library once.
 
-    `lead` are parts of HTML that stand before the table of contents.
+    `lead` are parts of HTML before the table of contents.
     """
     contents = "".join(
         f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections
@@ -59,7 +59,7 @@ def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) ->
 def chart(spec: Mapping[str, Any], caption: str) -> str:
     """Return a chart of a Vega-Lite specification, with its caption."""
     text = json.dumps(spec, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    # What would end the script, or open a comment, inside of it.
+    # Escapes what would end the script, or open a comment in it.
     text = text.replace("<", "\\u003c")
     data = f'<script class="spec" type="application/json">{text}</script>'
     return f'<div class="chart wide"></div>{data}\n{html.paragraph(caption)}'
@@ -79,7 +79,7 @@ def facts(pairs: Mapping[str, str]) -> str:
 
 
 def folded(name: str, title: str, parts: Sequence[str]) -> str:
-    """Return parts that a click on their title unfolds; `name` is their anchor."""
+    """Return parts that are unfolded by a click on their title; `name` is their anchor."""
     body = "\n".join(parts)
     return (
         f'<details class="folded" id="{name}"><summary>{escape(title)}</summary>\n{body}</details>'
@@ -87,22 +87,22 @@ def folded(name: str, title: str, parts: Sequence[str]) -> str:
 
 
 def preformatted(lines: Sequence[str]) -> str:
-    """Return lines as they are."""
+    """Return lines as preformatted text."""
     text = escape("\n".join(lines))
     return f"<pre>{text}</pre>"
 
 
 def wide(table: str, *, lines: bool = False) -> str:
-    """Return a table that is scrolled where it is wider than the page.
+    """Return a table that can be scrolled if it is wider than the page.
 
-    Cells break their text, so that it is narrower, unless they are `lines`.
+    Cells break their text, so that the table is narrower, unless they are `lines`.
     """
     kind = "wide lines" if lines else "wide"
     return f'<div class="{kind}">{table}</div>'
 
 
 def result_table(layout: Layout, anchor: str) -> str:
-    """Return a result table whose measured cells lead to the anchor of their place, by number."""
+    """Return a result table whose measured cells link to the anchor of their place, by number."""
     left = len(layout.rows)
     heads = [*layout.rows, *(column.head for column in layout.columns)]
     cells = zip(*(_cells(column, anchor) for column in layout.columns), strict=True)

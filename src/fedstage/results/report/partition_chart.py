@@ -55,7 +55,7 @@ def _bubble(label: str, row: Mapping[Any, Any], names: Names) -> dict[str, Any]:
 
 
 def _numbered(field: str, title: str, names: Sequence[str] | None) -> Spec:
-    """Return the encoding of numbers, at whose ticks stand names if there are any."""
+    """Return the encoding of numbers, with names at the ticks if there are any."""
     axis: Spec = {"labelOverlap": True, "labelAngle": 0}
     if names is not None:
         angle = -90 if field == "client" else 0
@@ -64,5 +64,5 @@ def _numbered(field: str, title: str, names: Sequence[str] | None) -> Spec:
 
 
 def _cell(count: int, most: int) -> float:
-    """Return pixels a client, or class, so that all take at most so many."""
+    """Return the pixels per client or class, so that all take at most `most`."""
     return min(26.0, max(2.0, most / count))

@@ -37,21 +37,21 @@ from fedstage.results.tables.labels import (
 from fedstage.results.tables.layout import Layout
 from fedstage.results.tables.runs import RUN, last_rounds
 
-#: The anchor of what is known of a cell of the table, before its place.
+#: The anchor of the details of a table's cell, followed by its place.
 CELL = "cell"
 #: Titles of other results.
 _RESULTS = {"communication": "Communication", "costs": "Costs", "retention": "Forgetting"}
 
 
 def table_section(layout: Layout, source: str) -> Section:
-    """Return the table, whose cells lead to the runs behind them."""
+    """Return the table, whose cells link to the runs behind them."""
     hint = "Click a number to see its runs, a column header to sort."
     parts = [html.paragraph(f"{source} {hint}"), result_table(layout, CELL), _notes(layout.legend)]
     return Section("table", "Table", parts)
 
 
 def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
-    """Return accuracy over rounds, where runs have a course, and after the last round."""
+    """Return the charts of accuracy: over rounds, if runs have several, and after the last one."""
     people, shown = for_people(experiment), frame_for_people(frame, experiment)
     shown = shown.assign(**{SEED: frame[SEED]})
     what = (shown, people.axes, people.metric, people.rows)
@@ -77,7 +77,7 @@ def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
 
 
 def partition_section(experiment: ExperimentRuns) -> Section:
-    """Return which samples the clients have, for the first seed."""
+    """Return the samples of the clients, for the first seed."""
     files = find_partitions(for_people(experiment).runs)
     shown = dict(list(files.items())[:MOST_PARTITIONS])
     spec = partition_spec(
@@ -119,7 +119,7 @@ def claims_section(judged: Judged) -> Section:
 def runs_section(
     experiment: ExperimentRuns, frame: pd.DataFrame, origins: Sequence[Origin]
 ) -> Section:
-    """Return for each cell of the table what `fedstage why` tells of its runs."""
+    """Return, for each cell of the table, what `fedstage why` reports about its runs."""
     last = last_rounds(frame).set_index(RUN)[experiment.metric]
     shared, parts = shared_settings(origins), []
     numbers = {id(run): number for number, run in enumerate(experiment.runs)}
@@ -154,7 +154,7 @@ def settings_section(experiment: ExperimentRuns, origins: Sequence[Origin]) -> S
 def _run(
     settings: Mapping[str, object], value: float, origin: Origin, shared: Mapping[str, str]
 ) -> list[str]:
-    """Return what is known of a run."""
+    """Return the details of a run."""
     head = html.heading(f"seed {settings[SEED]}: {value:.2f}")
     if origin.fault:
         return [head, html.paragraph(origin.fault)]

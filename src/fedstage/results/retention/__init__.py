@@ -1,4 +1,4 @@
-"""What a model forgets of a round's participants, and learns from the next round's.
+"""What a model forgets about a round's participants, and learns from the next round's.
 
 Measures of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge Distillation".
 """

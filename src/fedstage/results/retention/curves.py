@@ -24,7 +24,7 @@ _MEASURES = {
     "previous": "Previous participants",
     "forget_score": "Forget score",
 }
-_MARGIN = 2.0  # percent that markers of 0 and 100 take
+_MARGIN = 2.0  # percent that markers at 0 and 100 take
 _HEIGHT = 1.55  # inches
 
 
@@ -38,8 +38,8 @@ def draw_curves(
 ) -> Figure:
     """Draw three measures over rounds, side by side.
 
-    Of the table's axes `line_axis(rows)` has the lines; each point of the others is a row of axes.
-    `given` are looks of lines by their labels, and `bands` is what bands show.
+    Lines are the values of `line_axis(rows)`; each combination of the table's other axes is a row
+    of the figure. `given` are looks of lines by their labels, and `bands` is what bands show.
     """
     axis = line_axis(rows)
     frame = frame_of(runs, axis, [*rows, *columns])
@@ -98,7 +98,7 @@ def _label(drawn: Facets, rounds: tuple[int, int]) -> None:
     first, second = drawn.grid[:2]
     first.set_xticks(round_ticks(*rounds))  # the scale is shared
     ends = [end for axes in (first, second) if axes.has_data() for end in axes.get_ylim()]
-    for axes in (first, second) if ends else ():  # bands may be beyond what accuracies can be
+    for axes in (first, second) if ends else ():  # bands may exceed the range of accuracies
         axes.set_ylim(max(min(ends), -_MARGIN), min(max(ends), 100 + _MARGIN))
     for axes in drawn.grid[2::3]:
         axes.set_ylabel("Percentage points")

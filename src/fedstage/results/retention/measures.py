@@ -1,6 +1,6 @@
 """Measures of forgetting: accuracies on participants' samples, and Venn counts.
 
-Samples are told apart by whether a model is right about them: bool [n].
+Samples are given by whether a model is right about them: bool [n].
 """
 
 from typing import Any, NamedTuple
@@ -12,8 +12,8 @@ _PERCENT = 100.0
 
 #: One row per round t from 1, about the main model w*_{t,0} and the one before it, w*_{t-1,0}. E_t
 #: are the training samples of the round's participants, and E is E_s of the last round s < t that
-#: had participants: E_{t-1} unless all were absent. Null is what has no samples: without
-#: participants only the test accuracy is known, in the first round nothing that is about E.
+#: had participants: E_{t-1} unless all were absent. Values without samples are null: without
+#: participants only the test accuracy is known, and in the first round nothing about E.
 RETENTION_SCHEMA = pa.schema(
     [
         ("round", pa.int32()),
@@ -31,7 +31,7 @@ RETENTION_SCHEMA = pa.schema(
 
 
 class Venn(NamedTuple):
-    """Samples that one model is right about and another is not, or both are."""
+    """Numbers of samples that only one of two models, or both, are right about."""
 
     lost: int
     gained: int

@@ -1,4 +1,4 @@
-"""How much of what methods have learnt is the same."""
+"""The overlap of what methods have learnt."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
@@ -57,7 +57,8 @@ def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict
 def mean_overlaps(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[float | None]:
     """Return each run's mean overlap with the other methods of its seed and cell, in percent.
 
-    It is None where there is no other method, or none of them and the run has learnt anything.
+    It is None if there is no other method, or if neither the run nor any of them has learnt
+    anything.
     """
     rest = [axis for axis in axes if axis != METHOD]
     beside = _by_place(runs, [*rest, SEED])
@@ -102,7 +103,7 @@ def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[A
 def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
     """Return |G & G'| / |G | G'| in percent for what two methods have learnt, bool [n].
 
-    None where neither has learnt anything.
+    None if neither has learnt anything.
     """
     union = int((learnt | other).sum())
     return 100 * int((learnt & other).sum()) / union if union else None

@@ -1,4 +1,4 @@
-"""What each run forgets: its measures round by round, and their means."""
+"""Forgetting of each run: its measures round by round, and their means."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ Row = Mapping[str, Any]
 class RunRetention:
     """The measures of a run.
 
-    `rounds` are rows of `RETENTION_SCHEMA`, in order; `learnt` is the paper's G: whether the model
-    is right about a test sample after the last round and was not before the first, bool [n].
+    `rounds` are rows of `RETENTION_SCHEMA`, in order. `learnt` is the paper's G, bool [n]: whether
+    the model is right about a test sample after the last round and was not before the first.
     """
 
     settings: Mapping[str, Axis]  # its value on every axis
@@ -41,7 +41,7 @@ class RunRetention:
             "fluctuation": mean(map(abs, steps(accuracies))),
             "distance": mean(row["distance"] for row in self.rounds),
         }
-        # Over the same rounds, so that the score is the difference of the accuracies.
+        # Means over the same rounds, so that the score is the difference of the accuracies.
         later = [row for row in self.rounds if row["forget_score"] is not None]
         names = [name for name in get_args(Retained) if name not in known]
         means = {name: mean(row[name] for row in later) for name in names}
@@ -49,12 +49,12 @@ class RunRetention:
 
 
 def read_retention(run: ExperimentRun) -> RunRetention:
-    """Read the measures of a run, of its chosen candidate if it has several.
+    """Read the measures of a run, or of its chosen candidate if it has several.
 
     Raises
     ------
     FedstageError
-        If a file is missing or damaged, or the experiment does not measure what is forgotten.
+        If a file is missing or damaged, or if the experiment does not measure forgetting.
     """
     if run.retention is None:
         raise FedstageError(
@@ -69,7 +69,7 @@ def read_retention(run: ExperimentRun) -> RunRetention:
 
 
 def steps(values: Sequence[float]) -> list[float]:
-    """Return the differences of neighbours."""
+    """Return the differences between neighbouring values."""
     return [after - before for before, after in pairwise(values)]
 
 

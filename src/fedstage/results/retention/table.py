@@ -43,7 +43,7 @@ MEASURES = (
         "mean absolute change of the accuracy on test samples from round to round, in percentage "
         "points; lower is better."),
 )  # fmt: skip
-#: What a run's file has for claims: its measures, and what its method shares with the others.
+#: The columns for claims: a run's measures, and the overlap of its method with the others.
 BY_RUN = (*MEASURES, Column(OVERLAP))
 SEEDS = Column(
     "seeds",
@@ -58,7 +58,7 @@ COLUMNS = (*MEASURES, *(Column(f"{column.name}_std") for column in MEASURES), SE
 
 
 def run_rows(runs: Iterable[RunRetention]) -> list[dict[str, Cell]]:
-    """Return each run's value on every axis, its seed among them, and its measures, for claims."""
+    """Return each run's value on every axis, including the seed, and its measures, for claims."""
     return [{**run.settings, **run.numbers} for run in runs]
 
 

@@ -30,7 +30,7 @@ _HEIGHT = 1.3  # of axes, in inches
 _BESIDE = 0.5  # inches next to circles, for a number
 _MOST_ACROSS = 4
 _GAP = 0.05  # inches between circles and a number next to them
-#: Inches that a part must have, or else its number is next to the circles.
+#: Inches that a part must have, otherwise its number is next to the circles.
 _WIDE = {"lost": 0.45, "gained": 0.5, "retained": 0.6}
 
 #: Values on the axes of a table.
@@ -46,17 +46,17 @@ class Circles(NamedTuple):
 
     @property
     def left(self) -> float:
-        """The smallest x of both."""
+        """The smallest x of both circles."""
         return min(-self.before, self.distance - self.after)
 
     @property
     def right(self) -> float:
-        """The largest x of both."""
+        """The largest x of both circles."""
         return max(self.before, self.distance + self.after)
 
     @property
     def regions(self) -> dict[str, tuple[float, float]]:
-        """The lowest and highest x of each part on the axis, equal ones where it has none."""
+        """The lowest and highest x of each part on the axis, equal for an empty part."""
         inner = max(-self.before, self.distance - self.after)
         outer = min(self.before, self.distance + self.after)
         return {
@@ -80,7 +80,7 @@ def circles(lost: float, gained: float, retained: float) -> Circles:
 
 
 def shared_area(first: float, second: float, distance: float) -> float:
-    """Return the area of the lens that circles of two radii share at a distance of centres."""
+    """Return the area shared by circles of two radii, at this distance of their centres."""
     if distance >= first + second:
         return 0.0
     if distance <= abs(first - second):
@@ -103,7 +103,7 @@ def draw_venn(runs: Sequence[RunRetention], rows: Sequence[str], columns: Sequen
     """
     axes, main = [*rows, *columns], line_axis(rows)
     others = [axis for axis in axes if axis != main]
-    # By the others first, so that those to be compared are side by side.
+    # By the other axes first, so that the ones to compare are side by side.
     cells: dict[Place, list[RunRetention]] = {}
     for run in runs:
         cells.setdefault(tuple(run.settings[axis] for axis in (*others, main)), []).append(run)
@@ -127,13 +127,13 @@ def mean_counts(runs: Iterable[RunRetention]) -> dict[str, float]:
 
 
 def _in_order(places: Sequence[Place]) -> list[Place]:
-    """Return places grouped by all values but the last, each group where its first place is."""
+    """Return places grouped by all values but the last, groups in order of first appearance."""
     groups = list(dict.fromkeys(place[:-1] for place in places))
     return sorted(places, key=lambda place: groups.index(place[:-1]))
 
 
 def _across(places: Sequence[Place]) -> int | None:
-    """Return how many circles are side by side, None for any number: one group's, if few."""
+    """Return the number of circles side by side, the size of a group if small; None for any."""
     groups = {place[:-1] for place in places}
     names = {place[-1] for place in places}
     full = len(groups) > 1 and len(places) == len(groups) * len(names)
@@ -150,7 +150,7 @@ def _labels(places: Sequence[Place], axes: Sequence[str]) -> list[str]:
 def _extent(pairs: Iterable[Circles], inches: float) -> tuple[float, float]:
     """Return the width and height of axes that hold the largest circles, and numbers next to them.
 
-    The axes are some inches wide.
+    The axes are `inches` wide.
     """
     every = list(pairs)
     widest = max(pair.right - pair.left for pair in every) or 1.0
@@ -161,7 +161,7 @@ def _extent(pairs: Iterable[Circles], inches: float) -> tuple[float, float]:
 
 
 def _draw(axes: Axes, pair: Circles, counts: Mapping[str, float], inch: float) -> None:
-    """Draw circles about the origin with their counts; `inch` is one in units of the axes."""
+    """Draw circles around the origin with their counts; `inch` is one inch in units of the axes."""
     middle = (pair.left + pair.right) / 2
     radii = {_BEFORE: (-middle, pair.before), _AFTER: (pair.distance - middle, pair.after)}
     for name, (x, radius) in radii.items():
@@ -186,7 +186,7 @@ class _Text(NamedTuple):
 
 
 def _beside(part: str, pair: Circles, gap: float) -> _Text:
-    """Return the place next to both circles, centred at 0, of what does not fit into one."""
+    """Return the place, next to both circles, of a number that does not fit into one."""
     half = (pair.right - pair.left) / 2
     if part == "lost":
         return _Text(-half - gap, 0, "right", "center")

@@ -1,7 +1,7 @@
 """Seconds of the jobs of a run's rounds, from the records that the jobs themselves wrote.
 
 The `compute_s` of a record are the seconds inside the stage function, with reading and writing but
-without start-up; where one job did the work of several, its `parts` are the seconds of each. They
+without start-up. If one job did the work of several, its `parts` are the seconds of each. Seconds
 depend on the machine and the day, unlike everything else in `results`.
 """
 
@@ -57,7 +57,7 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, Timed]:
 
 
 def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the seconds of each file that a job made, of its parts if it has several.
+    """Return the seconds of each file that a job made, from its parts if it has several.
 
     Earlier versions did not record the seconds of each of several participants.
     """
@@ -68,7 +68,7 @@ def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _unread(job: Job, last: int) -> bool:
-    """Whether no job reads what a job makes: in the last round all students but the main model."""
+    """Whether no job reads a job's files, as for students but the main one in the last round."""
     return job.stage in ("distillation", "head_sharing") and job.round == last and job.group > 0
 
 

@@ -13,12 +13,12 @@ from fedstage.results.tables.labels import NOTHING
 
 Times = Mapping[Job, Timed]
 
-#: What is done with updates, by clients, too, with secure aggregation.
+#: Stages that process updates; with secure aggregation, clients run some of them.
 _AGGREGATION = ("aggregation", *(stage.name for stage in SECURE))
-#: What is done with logits, and what is taught: from logits, or features of clients' samples.
+#: Stages that process logits, and stages that teach from logits or features of clients' samples.
 _LOGITS = ("logits", "cached_labels", "selected_labels")
 _TEACHING = ("distillation", "feature_training", "head_sharing")
-#: The stages whose jobs of a round are added up in a column.
+#: The stages whose jobs in a round are added up in a column.
 _STAGES = {
     "training_s": ("local_training",),
     "aggregation_s": _AGGREGATION,
@@ -46,7 +46,7 @@ def _seconds(value: float) -> str:
 ROUNDS = Column(
     "measured_rounds", "Rounds", "number of measured rounds, of all seeds.", str, pa.int64()
 )
-#: Columns of seconds; files have their medians, and quartiles in columns of their own.
+#: Columns of seconds; files have medians, and quartiles in separate columns.
 _SECONDS = (
     Column("participant_s", "A participant",
         "seconds that one participant trains: median (quartiles) over participants, rounds and "

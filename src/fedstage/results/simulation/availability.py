@@ -13,7 +13,7 @@ Window = tuple[float, float]
 
 
 def windows(settings: Availability | None, seed: int, client: int) -> Iterator[Window]:
-    """Yield the intervals in which a client is available, in the order of time.
+    """Yield the intervals in which a client is available, in chronological order.
 
     Both kinds of intervals are exponentially distributed. At time 0 a client is available with
     probability `share`, for as long as at any other time.
@@ -49,7 +49,7 @@ def away_before(intervals: Iterator[Window], until: float) -> Iterator[Window]:
 
 @dataclass
 class Calendar:
-    """A client's present or next interval, and the ones after it; earlier times are forgotten."""
+    """A client's current or next interval, and the ones after it; earlier times are forgotten."""
 
     rest: Iterator[Window]
     window: Window
@@ -61,7 +61,7 @@ class Calendar:
         return max(time, self.window[0])
 
     def finish(self, start: float, seconds: float) -> float:
-        """Return the end of work from `start`, in the present interval; it pauses when away."""
+        """Return the end of work from `start`, in the current interval; it pauses while away."""
         while (room := self.window[1] - start) < seconds:
             seconds -= room
             self.window = next(self.rest)

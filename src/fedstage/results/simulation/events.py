@@ -1,8 +1,8 @@
 """Discrete-event simulation of jobs on clients and a server.
 
-A job is ready when all jobs that it waits for have ended. Every place, a client say, takes the
+A job is ready when all jobs that it waits for have ended. Every place, such as a client, takes the
 lowest of its ready jobs (earlier rounds first, then lower groups) as soon as it is available and
-has a free worker; a job that has begun runs to its end. All jobs that end at one moment do so
+has a free worker. A job that has begun runs to its end. All jobs that end at one moment do so
 before any begins, so the order in which events are processed does not matter.
 """
 
@@ -57,7 +57,7 @@ def simulate(
     seconds, places : mapping
         The duration of each job, and its place.
     windows : callable
-        The intervals in which a place is available, in the order of time.
+        The intervals in which a place is available, in chronological order.
     workers : mapping
         The number of workers of a place, by default one.
     """
@@ -89,20 +89,20 @@ def simulate(
                 if not waits_for[job]:
                     heappush(state[places[job]].ready, job)
                     touched.add(places[job])
-        # A job without duration ends in the moment in which it begins: then the others wait.
+        # A job without duration ends at the moment when it begins: then the others wait.
         while touched and not (ends and ends[0][0] == time):
             place = min(touched)
             touched.remove(place)
             for job, span in _begin(place, state[place], seconds, time):
                 spans[job] = span
                 heappush(ends, (span.end, job))
-            if state[place].ready and state[place].free:  # nothing can begin: the client is away
+            if state[place].ready and state[place].free:  # no job can begin: the client is away
                 heappush(wakes, (state[place].calendar.opens(time), place))
     return spans
 
 
 def _due(events: list[tuple[float, T]], time: float) -> list[T]:
-    """Take the events of a time from a heap."""
+    """Remove the events of a time from a heap, and return them."""
     due = []
     while events and events[0][0] == time:
         due.append(heappop(events)[1])

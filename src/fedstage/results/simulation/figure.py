@@ -21,12 +21,12 @@ _DIGIT = 0.68 / 72  # inches a digit takes, for each point of its font
 _MOST_LANES = 12  # with more, not every lane is labelled
 _SERVER_COLOURS = {"logits": to_rgb("0.6"), "distillation": to_rgb("0.1")}
 _AWAY = to_rgb("0.88")
-_BRIGHT = 0.45  # luminance from which on digits are black
+_BRIGHT = 0.45  # luminance above which digits are black
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A schedule to draw: its label, jobs, and the intervals in which each client is away."""
+    """A schedule to draw: its label, its jobs, and the intervals in which each client is away."""
 
     label: str
     spans: Mapping[Job, Span]
@@ -59,7 +59,7 @@ def draw_gantt(panels: Sequence[Panel], until: float, *, clients: int, servers: 
 
 
 def group_colours(groups: int) -> list[Colour]:
-    """Return a colour for each group, from dark to bright, so that greyscale tells them apart."""
+    """Return a colour for each group, from dark to bright, so that they differ in greyscale."""
     return [tuple(colour) for colour in sns.color_palette("viridis", groups + 1)[:groups]]
 
 
@@ -68,7 +68,7 @@ def _draw_bars(
 ) -> None:
     """Draw each job, with the number of its round where there is room.
 
-    `an_inch` is one in seconds, None where lanes are lower than digits.
+    `an_inch` is one inch in seconds, None if lanes are lower than digits.
     """
     for job, span in panel.spans.items():
         lane = span.worker if span.place == SERVER else servers + span.place
@@ -123,7 +123,7 @@ def _label_lanes(axes: Axes, clients: int, servers: int, lane: float) -> None:
 
 
 def _handles(colours: Sequence[Colour], panels: Sequence[Panel]) -> list[Line2D]:
-    """Return the legend of what the panels have; a single group needs no number."""
+    """Return the legend for the contents of the panels; a single group needs no number."""
     many = len(colours) > 1
     named = {
         f"training{f', group {i}' if many else ''}": colour for i, colour in enumerate(colours)

@@ -22,9 +22,10 @@ from fedstage.settings.simulation import Seconds, Simulation, Varying
 class Measures:
     """Measures of a run's schedule."""
 
-    #: Seconds until all global models of the last round are there, over the number of rounds.
+    #: Seconds until all global models of the last round exist, over the number of rounds.
     round_seconds: float
-    #: Critical path over rounds: the same if no job ever waited for a worker or a client.
+    #: Critical path over the number of rounds: the same if no job ever waited for a worker or
+    #: client.
     bound: float
     #: Share of the time in which the server's workers neither predict nor distil.
     server_idle: float
@@ -73,7 +74,7 @@ def schedule(recipe: Recipe, rounds: int, settings: Simulation) -> Schedule:
 
 
 def _held_back(recipe: Recipe, edges: Edges, ahead: int | None) -> Edges:
-    """Let each training wait until all groups have completed round t - 1 - `ahead`."""
+    """Make each training wait until all groups have completed round t - 1 - `ahead`."""
     if ahead is None:
         return edges
 
@@ -91,7 +92,7 @@ def _held_back(recipe: Recipe, edges: Edges, ahead: int | None) -> Edges:
 
 
 def _clients(recipe: Recipe, edges: Edges, rounds: int) -> dict[Job, int]:
-    """Return the client of each local training, but for participants that are withdrawn."""
+    """Return the client of each local training, except for participants that are withdrawn."""
     if recipe.participation == "by_samples":
         raise FedstageError(
             f"simulation: participation = {recipe.participation!r}: must be uniform or in_turn, "
@@ -124,8 +125,8 @@ def seconds_of(
     """Return the seconds of each job: constants, or draws from keyed generators.
 
     The keys do not contain the method, so methods with the same seed share the durations of their
-    common jobs: in round t client n trains as long in each method. `clients` has the client of each
-    local training.
+    common jobs: in round t, client n trains for the same time in each method. `clients` has the
+    client of each local training.
     """
     return {job: _seconds(recipe, job, clients, settings) for job in edges}
 

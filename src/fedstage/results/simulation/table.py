@@ -1,4 +1,4 @@
-"""The table of simulated schedules: seconds a round, and idle times."""
+"""The table of simulated schedules: seconds per round, and idle times."""
 
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.columns import Column, with_deviation

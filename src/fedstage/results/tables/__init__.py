@@ -1,1 +1,1 @@
-"""Result tables: reading the metrics of runs, averaging over seeds, and writing for people."""
+"""Result tables: reading the metrics of runs, averaging over seeds, and writing tables."""

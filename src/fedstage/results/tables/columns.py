@@ -1,4 +1,4 @@
-"""Columns of tables: what files call and hold them by, and what people read of them."""
+"""Columns of tables: their names and types in files, and their form for people."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def average(write: Callable[[float], str]) -> Callable[[Sequence[float]], str]:
-    """Return a function that writes the mean of values, and `NOTHING` where there are none."""
+    """Return a function that writes the mean of values, or `NOTHING` if there are none."""
     return lambda values: write(fmean(values)) if values else NOTHING
 
 
@@ -44,7 +44,7 @@ class Column:
     name : str
         Its name in files.
     head, legend : str
-        What people read above it, and below the table; columns without a head are in files only.
+        What people read above it and below the table; columns without a head are only in files.
     show : callable
         Writes a cell, from the known values of its seeds.
     type : pyarrow.DataType
@@ -61,8 +61,8 @@ class Column:
 class TextTable(NamedTuple):
     """A table of texts for people.
 
-    `left` columns name a line, `notes` explain the others. In Markdown it is padded, unless
-    `compact` is the number of columns that are aligned to the left there.
+    The first `left` columns name a line, and `notes` explain the others. In Markdown the table is
+    padded, unless `compact` is given: the number of columns that are aligned to the left there.
     """
 
     heads: Sequence[str]
@@ -77,7 +77,7 @@ def text_table(
     lines: Iterable[tuple[Sequence[str], Row]],
     columns: Sequence[Column],
 ) -> TextTable:
-    """Return a table of lines, each with its values on the axes and what its cells show."""
+    """Return a table of lines, each with its values on the axes and the contents of its cells."""
     return TextTable(
         [*axes, *(column.head for column in columns)],
         [[*key, *(column.show(cells[column.name]) for column in columns)] for key, cells in lines],
@@ -108,7 +108,7 @@ def averaged(
     columns: Iterable[Column],
     mean: Callable[[Sequence[float]], float] = fmean,
 ) -> dict[str, Cell]:
-    """Return mean and deviation (n - 1) of each column, and the number of rows, one a seed."""
+    """Return mean and deviation (n - 1) of each column, and the number of rows, one per seed."""
     numbers: dict[str, Cell] = {}
     for name, values in known(rows, columns).items():
         numbers |= {name: mean(values) if values else None, f"{name}_std": spread(values)}
@@ -116,7 +116,7 @@ def averaged(
 
 
 def schema_of(rows: Sequence[Mapping[str, Cell]], columns: Iterable[Column]) -> pa.Schema:
-    """Return the types of rows: of these columns, and for axes what their values need."""
+    """Return the types of rows: of these columns, and of axes according to their values."""
     types = {column.name: column.type for column in columns}
     return pa.schema(
         (name, types.get(name) or arrow_type(row[name] for row in rows)) for name in rows[0]

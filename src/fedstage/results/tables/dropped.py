@@ -1,4 +1,4 @@
-"""Updates that were dropped because training diverged (`on_divergence: drop`): a table's note."""
+"""A table's note on updates that were dropped as diverged (`on_divergence: drop`)."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from fedstage.results.tables.measured import DROPPED
 
 
 def count_dropped(experiment: ExperimentRuns, frame: pd.DataFrame) -> list[tuple[int, int]]:
-    """Return, for each place, how many updates of its runs were dropped, and of how many.
+    """Return, for each place, the number of dropped updates of its runs, and of all updates.
 
-    `frame` are the runs, as `fedstage.results.tables.runs.read_runs` returns them.
+    `frame` has the runs, as `fedstage.results.tables.runs.read_runs` returns them.
     """
     if not set(DROPPED.names) <= set(frame):
         return [(0, 0)] * len(experiment.places())
-    # As in the table: a place is a group of runs, in the order of their first.
+    # As in the table: a place is a group of runs, in the order of their first run.
     places = frame.groupby(experiment.axes, sort=False, dropna=False)
     return [(int(cell["dropped"].sum()), int(cell["updates"].sum())) for _, cell in places]
 

@@ -19,9 +19,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def harmless(cell: Any) -> Any:
-    """Return a cell of a CSV file, quoted by an apostrophe if a spreadsheet took it for a formula.
+    """Return a cell of a CSV file, quoted by an apostrophe if spreadsheets read it as a formula.
 
-    That is a text which starts with = + - @ or white space, and is no number.
+    That is a text which starts with = + - @ or white space, and is not a number.
     """
     if not isinstance(cell, str) or cell[:1] not in _FORMULA:
         return cell

@@ -19,7 +19,7 @@ th[colspan] { text-align: center; border-bottom: 1px solid #444; }
 li { color: #555; }
 """
 
-#: How cells are marked.
+#: The formats of marked cells.
 MARKED: dict["Mark", Callable[[str], str]] = {
     "": escape,
     "best": lambda text: f"<b>{escape(text)}</b>",
@@ -56,7 +56,7 @@ def page(title: str, parts: Sequence[str]) -> str:
 
 
 def body_of(document: str) -> str:
-    """Return what stands below the title of a document that `page` made."""
+    """Return the part below the title of a document that `page` made."""
     return document.partition("</h2>\n")[2].partition("\n</body>")[0]
 
 
@@ -84,7 +84,7 @@ def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int, above:
 
 
 def table(heads: Sequence[str], lines: Sequence[str], left: int, above: str = "") -> str:
-    """Return a table as `grid` does, whose lines are the HTML of their cells."""
+    """Return a table as `grid` does, from lines that are the HTML of their cells."""
     head = f"<table><thead>{above}<tr>{_cells('th', heads, left)}</tr></thead><tbody>"
     return "\n".join([head, *(f"<tr>{line}</tr>" for line in lines), "</tbody></table>"])
 

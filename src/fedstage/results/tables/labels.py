@@ -1,4 +1,4 @@
-"""How axes, their values and measured numbers are written in tables and figures for people."""
+"""The text of axes, their values and measured numbers in tables and figures for people."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf, isnan, nan
@@ -30,7 +30,7 @@ AXES = {
     "server.learning_rate": "Server rate",
     "server.temperature": "τ",
 }
-#: Whose samples a score is of.
+#: The samples that a score is computed on.
 ROLES = {
     "test": "test samples",
     "test_own": "test samples as each client prepares them",
@@ -92,7 +92,7 @@ def place_for_people(settings: Mapping[str, Axis], experiment: ExperimentRuns) -
 def frame_for_people(frame: pd.DataFrame, experiment: ExperimentRuns) -> pd.DataFrame:
     """Return a frame of runs, or a table, with a labelled column for each axis it has.
 
-    The other columns stay: `role` and `participants` are measured as well.
+    The other columns stay, since `role` and `participants` are measured as well.
     """
     axes = [axis for axis in experiment.runs[0].settings if axis in frame]
     labels = {METHOD: experiment.labels}
@@ -102,7 +102,7 @@ def frame_for_people(frame: pd.DataFrame, experiment: ExperimentRuns) -> pd.Data
 
 
 def show_value(value: Any) -> str:
-    """Write a value as in YAML, in a line, floats without trailing zeros: ``0.1``, ``true``."""
+    """Write a value as in YAML, on one line, floats without trailing zeros: ``0.1``, ``true``."""
     if pd.isna(value):
         return "none"
     if isinstance(value, bool | np.bool_):

@@ -1,6 +1,6 @@
 r"""The result table in LaTeX, for papers: booktabs rules, the best federated method bold.
 
-Between the blocks of `fedstage.results.tables.marks` are rules.
+Rules separate the blocks of `fedstage.results.tables.marks`.
 """
 
 import re
@@ -25,7 +25,7 @@ _ESCAPED = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         '"': "''",
-        "[": "{[}",  # behind the end of a line it would be an argument
+        "[": "{[}",  # after the end of a line it would be an argument
         "]": "{]}",
         **dict.fromkeys("\n\r\v\f\x85\u2028\u2029", " "),
         "±": r"$\pm$",
@@ -99,7 +99,7 @@ def inline(text: str) -> str:
     return "".join(map(_mark, re.split(r"(\*\*.+?\*\*|`.+?`)", text)))
 
 
-#: How cells are marked.
+#: The formats of marked cells.
 _MARKED: dict[Mark, Callable[[str], str]] = {
     "": escape,
     "best": lambda text: rf"\textbf{{{escape(text)}}}",

@@ -1,4 +1,4 @@
-"""The cells of a result table as texts, which Markdown, HTML and LaTeX draw."""
+"""The cells of a result table as texts, for Markdown, HTML and LaTeX."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,17 +38,17 @@ from fedstage.results.tables.runs import (
 from fedstage.results.tables.summary import is_compared, is_private, is_released, metric_of
 from fedstage.settings.scores import Axis, Metric
 
-#: Further columns of a table: whether a row is of a federated method, by default all are, and its
+#: Further columns of a table: whether a row is of a federated method (by default all are), and its
 #: measured values by seed.
 FEDERATED, BY_SEED = "_federated", "_by_seed"
 #: The values of a line on the row axes.
 Key = tuple[str, ...]
-#: Of a cell: the best of its column, or not distinguished from it.
+#: The mark of a cell: the best of its column, or not distinguished from it.
 Mark = Literal["", "best", "star"]
 
 
 class Mean(NamedTuple):
-    """A mean over seeds, nan where there is none or nothing to rank it with, and each seed's value.
+    """A mean over seeds, nan if there is none or if it is not ranked, and each seed's value.
 
     Published means have no values.
     """
@@ -65,11 +65,11 @@ class TextColumn:
     texts: list[str]
     group: str = ""  # a second head above, shared with its neighbours
     means: Sequence[Mean] = ()  # what ranks its cells
-    places: Sequence[int | None] = ()  # of its cells among the rows of the table, where measured
+    places: Sequence[int | None] = ()  # of its cells among the rows of the table, if measured
     marks: Sequence[Mark] = ()  # of its cells
 
     def written(self, texts: Mapping[Mark, Callable[[str], str]]) -> list[str]:
-        """Return the cells as a format writes them, by their marks."""
+        """Return the cells as a format writes them, according to their marks."""
         marks = self.marks or [""] * len(self.texts)
         return [texts[mark](text) for mark, text in zip(marks, self.texts, strict=True)]
 
@@ -101,11 +101,11 @@ def lay_out(
     source: str | None = None,
     notes: Iterable[str] = (),
 ) -> Layout:
-    """Return the cells of a table that `summarise` made as texts, and its legend.
+    """Return the cells, as texts, of a table that `summarise` made, and its legend.
 
-    Without column axes each measured value that any row has is a column, otherwise each combination
-    of their values has a column of the metric. `source` names the paper and table of the published
-    numbers, `notes` are further lines of the legend.
+    Without column axes, each measured value that any row has is a column; otherwise each
+    combination of their values has a column of the metric. `source` names the paper and table of
+    the published numbers, and `notes` are further lines of the legend.
     """
     keys, cells = _pivot(table, rows, columns) if columns else _long(table, rows)
     legend = _pivot_legend(table, rows, columns, source) if columns else _long_legend(cells, source)
@@ -117,7 +117,7 @@ def describe_source(
 ) -> str:
     """Return a sentence about the metric, data and round of a table's numbers.
 
-    `last` has the last evaluated round of every run.
+    `last` has the last evaluated round of each run.
     """
     name = METRICS[metric].removeprefix("Top-1 ")
     roles = " and ".join(f"{role} data" for role in last["role"].unique())
@@ -207,7 +207,7 @@ def _under(group: str, column: TextColumn, places: Sequence[int | None]) -> Text
 
 
 def _measured(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """Return ``mean ± std``, followed by the round and number of seeds where these differ."""
+    """Return ``mean ± std``, followed by the round and number of seeds if these differ."""
     cells = _pairs(table, metric_of(table), "std")
     if _ends_differ(table, axes):
         cells = [f"{cell} (round {t})" for cell, t in zip(cells, table["rounds"], strict=True)]
@@ -254,7 +254,7 @@ def _pairs(table: pd.DataFrame, mean: str, std: str) -> list[str]:
 
 
 def _means(table: pd.DataFrame, mean: str, by_seed: str = "") -> list[Mean]:
-    """Return what ranks the rows of a table; only rows of federated methods are ranked."""
+    """Return the means that rank the rows of a table; only rows of federated methods are ranked."""
     ranked = table[FEDERATED] if FEDERATED in table else [True] * len(table)
     seeds: Iterable[Mapping[Axis, float]] = (
         table[by_seed] if by_seed in table else [{}] * len(table)
@@ -264,7 +264,7 @@ def _means(table: pd.DataFrame, mean: str, by_seed: str = "") -> list[Mean]:
 
 
 def _differences(table: pd.DataFrame) -> list[str]:
-    """Return ``−1.05 [−2.00, −0.10]``, without the interval where there is none."""
+    """Return ``−1.05 [−2.00, −0.10]``, without the interval if there is none."""
     ends = zip(table["difference"], table[DIFFERENCE_LOW], table[DIFFERENCE_HIGH], strict=True)
     return [
         signed(number) + ("" if isnan(low) else f" [{signed(low)}, {signed(high)}]")

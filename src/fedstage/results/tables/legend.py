@@ -1,4 +1,4 @@
-"""Heads of the result table's measured columns, and what its legend explains of them."""
+"""Heads of the result table's measured columns, and their explanations in its legend."""
 
 from fedstage.results.tables.labels import METRICS, NOTHING, PRIVACY_LEGEND, head_of
 

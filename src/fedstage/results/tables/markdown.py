@@ -1,4 +1,4 @@
-"""Documents in Markdown: pages, tables and lists; `html` has functions of the same names.
+"""Documents in Markdown: pages, tables and lists; `html` has functions with the same names.
 
 No text of a document is HTML: a `<` that would begin a tag is written as `&lt;`.
 """
@@ -12,7 +12,7 @@ from tabulate import tabulate  # type: ignore[import-untyped]
 if TYPE_CHECKING:
     from fedstage.results.tables.layout import Layout, Mark, TextColumn
 
-#: How cells are marked; a star after a space is no mark of Markdown.
+#: The formats of marked cells; a star after a space is no markup in Markdown.
 _MARKED: dict["Mark", Callable[[str], str]] = {
     "": str,
     "best": "**{}**".format,

@@ -1,8 +1,8 @@
-"""Marks of a result table: the best federated method, and what is not distinguished from it.
+"""Marks of a result table: the best federated method, and methods not distinguished from it.
 
 Each column is ranked by itself, within a block: the lines that share all row axes but the last,
-such as the methods of one model. A star marks what does not differ from the best by the test of
-`fedstage compare`: paired over seeds, with Holm's correction over the comparisons of the column.
+such as the methods of one model. A star marks methods that do not differ from the best by the test
+of `fedstage compare`: paired over seeds, with Holm's correction over the comparisons of the column.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _UNTESTED = "With a single seed no test tells others apart from it."
 
 
 def marked(layout: Layout) -> Layout:
-    """Return a table with the marks of its cells, and a line of the legend on what they mean."""
+    """Return a table with marks on its cells, and a line of the legend about their meaning."""
     blocks = layout.blocks()
     columns = [replace(column, marks=_marks(column, blocks)) for column in layout.columns]
     means = [mean for column in layout.columns for mean in column.means if not isnan(mean.value)]

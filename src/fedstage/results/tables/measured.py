@@ -1,4 +1,4 @@
-"""What was measured of a run: its metrics, and further numbers of the run as a whole."""
+"""The measurements of a run: its metrics, and further numbers of the run as a whole."""
 
 from pathlib import Path
 
@@ -13,25 +13,25 @@ from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.settings.scores import SECONDS, Metric
 from fedstage.storage.tables import frame_of, load_table
 
-#: The highest value of all rounds, of an experiment with `also: [maximum]`.
+#: The highest value of all rounds, for an experiment with `also: [maximum]`.
 AS_RELEASED = "as_released"
-#: Updates of a run that were dropped, and all, where any may be. A table has these columns if any
-#: of its updates was dropped.
+#: Dropped updates of a run, and all updates, if any may be dropped. A table has these columns if
+#: any of its updates was dropped.
 DROPPED = pa.schema([pa.field("dropped", pa.int64()), pa.field("updates", pa.int64())])
-#: What a run guarantees by differential privacy, if it does: to clients, or to samples. A table has
-#: a column if any of its runs has.
+#: The guarantee of a run by differential privacy, if any: to clients, or to samples. A table has
+#: such a column if any of its runs has the value.
 PRIVATE = pa.schema([(name, pa.float64()) for name in ("epsilon", "example_epsilon", "delta")])
-#: Columns after the columns of `METRICS_SCHEMA`, of which a run has a value in its last round only.
+#: Columns after the columns of `METRICS_SCHEMA`, with values only in the last round of a run.
 OF_RUNS = (AS_RELEASED, *DROPPED.names, *PRIVATE.names)
 
 
 def measure(run: ExperimentRun, experiment: ExperimentRuns) -> pd.DataFrame:
-    """Return what was measured of a run: one row per evaluated round, with columns of `OF_RUNS`.
+    """Return the measurements of a run: one row per evaluated round, with columns of `OF_RUNS`.
 
     Raises
     ------
     FedstageError
-        As `read_metrics`, for the metric of the experiment.
+        As in `read_metrics`, for the metric of the experiment.
     """
     score: Metric = "top1_accuracy" if experiment.metric in SECONDS else experiment.metric
     frame = read_metrics(run.metrics, score)
@@ -68,8 +68,8 @@ def read_metrics(path: str | Path, metric: Metric = "top1_accuracy") -> pd.DataF
 def _highest(run: ExperimentRun, metrics: pd.DataFrame, score: Metric) -> float:
     """Return the highest score of a run that is evaluated more than once, or nan.
 
-    Of an aggregator it is that of all rounds of its training and of the end, as FENS's released
-    code reports it.
+    For an aggregator, it is the highest score over all rounds of its training and at the end, as
+    FENS's released code reports it.
     """
     if run.over_rounds is not None:
         later = load_table(run.over_rounds, [score])[score].to_pylist()
@@ -78,7 +78,7 @@ def _highest(run: ExperimentRun, metrics: pd.DataFrame, score: Metric) -> float:
 
 
 def _dropped(run: ExperimentRun) -> dict[str, int]:
-    """Return how many updates of a run were dropped, and all; nothing where none may be."""
+    """Return the numbers of dropped and of all updates of a run; nothing if none may be dropped."""
     tables = run.candidates[run.which()].participants
     dropped = [
         was for path in tables for was in load_table(path, ["dropped"])["dropped"].to_pylist()

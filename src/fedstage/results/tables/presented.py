@@ -1,4 +1,4 @@
-"""The table of an experiment for people: labels, notes, and what it is a table of."""
+"""The table of an experiment for people: labels, notes, and a sentence about its numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +22,8 @@ def present(
 ) -> tuple[Layout, str]:
     """Return the layout of an experiment's table, and a sentence about its numbers.
 
-    `frame` are its runs, as `read_scores` returns them, `table` what `summarise` makes of them, and
-    `counts` the updates that `count_dropped` counts.
+    `frame` has the runs, as `read_scores` returns them, `table` is the result of `summarise`, and
+    `counts` is the result of `count_dropped`.
     """
     people, shown = for_people(experiment), frame_for_people(table, experiment)
     measured = values_by_seed(frame, experiment.axes, experiment.metric)

@@ -42,12 +42,12 @@ _TAKEN = {
 
 
 def read_runs(path: Path, scores: Path | None = None) -> tuple[ExperimentRuns, pd.DataFrame]:
-    """Read a runs file and what was measured of all of its runs.
+    """Read a runs file and the measurements of all of its runs.
 
     Parameters
     ----------
     scores : Path, optional
-        The scores file, which alone is read then; by default the metrics files are.
+        The scores file to read instead of the metrics files.
 
     Returns
     -------
@@ -73,14 +73,14 @@ def read_runs(path: Path, scores: Path | None = None) -> tuple[ExperimentRuns, p
 
 
 def frame_of_runs(experiment: ExperimentRuns, path: str | Path) -> pd.DataFrame:
-    """Return the frame of `read_runs`; `path` is how messages call the experiment."""
+    """Return the frame of `read_runs`; `path` names the experiment in messages."""
     return joined(experiment, path, [measure(run, experiment) for run in experiment.runs])
 
 
 def joined(
     experiment: ExperimentRuns, path: str | Path, measured: Sequence[pd.DataFrame]
 ) -> pd.DataFrame:
-    """Return the frame of `read_runs` from what was measured of each run."""
+    """Return the frame of `read_runs` from the measurements of each run."""
     _check_axes(experiment, path)
     _check_unique(experiment, path)
     settings = _settings_frame(experiment.runs)
@@ -124,7 +124,7 @@ def _check_axes(experiment: ExperimentRuns, path: str | Path) -> None:
 
 
 def _check_unique(experiment: ExperimentRuns, path: str | Path) -> None:
-    """Refuse two runs of one place and seed."""
+    """Refuse two runs with the same place and seed."""
     seen: dict[tuple[Axis, ...], ExperimentRun] = {}
     for run in experiment.runs:
         place = {name: run.settings[name] for name in [*experiment.axes, SEED]}

@@ -1,10 +1,10 @@
-"""The scores file: all that was measured of an experiment's runs, as CSV that outlasts the runs.
+"""The scores file: all measurements of an experiment's runs, as CSV that outlasts the runs.
 
 One row per run, evaluated round and measure: the run's values on all axes, what was evaluated, on
 which samples, the round, the measure (a column of `METRICS_SCHEMA` or of `OF_RUNS`) and its exact
-value. Then the digest of the run's settings without its seed, and from the records of jobs the
-commit of the source (or the version), the machine, and the seconds of the jobs of the run's recipe,
-which are empty where the records are gone. Measures without a value have no row.
+value. Then follow the digest of the run's settings without its seed, and, from the records of jobs,
+the commit of the source (or the version), the machine, and the seconds of the jobs of the run's
+recipe. The latter are empty if the records are gone. Measures without a value have no row.
 """
 
 import csv
@@ -30,7 +30,7 @@ from fedstage.storage.tables import frame_of
 #: Columns that identify a score together with the axes of the run.
 WHAT = ("evaluated", "role", "round", "measure")
 VALUE, SETTINGS = "value", "settings"
-#: Columns about where a score comes from.
+#: Columns about the origin of a score.
 ORIGIN = ("source", "machine", "seconds")
 
 _MEASURES = [name for name in METRICS_SCHEMA.names if name not in WHAT]
@@ -53,7 +53,7 @@ class ScoreFile:
         return columns_of(self.axes)
 
     def run(self, row: Row) -> Key:
-        """Return the run that a row is of."""
+        """Return the run that a row belongs to."""
         return tuple(row[axis] for axis in self.axes)
 
     def runs(self) -> dict[Key, list[Row]]:
@@ -70,7 +70,7 @@ class ScoreFile:
 
 
 def columns_of(axes: Sequence[str]) -> list[str]:
-    """Return the columns of a scores file; an axis `role` has the place of what was measured."""
+    """Return the columns of a scores file; an axis `role` replaces the column of that name."""
     what = [name for name in WHAT if name not in axes]
     return [*axes, *what, VALUE, SETTINGS, *ORIGIN]
 
@@ -81,7 +81,7 @@ def axes_of(experiment: ExperimentRuns) -> tuple[str, ...]:
 
 
 def key_of(settings: Mapping[str, Any], axes: Sequence[str]) -> Key:
-    """Return the run with these values as a scores file has it; without an axis it is empty."""
+    """Return the key, in a scores file, of the run with these values; missing axes are empty."""
     texts = (as_text(settings[axis]) if axis in settings else "" for axis in axes)
     return tuple(str(harmless(text)) for text in texts)
 
@@ -108,9 +108,9 @@ def settings_digest(run: ExperimentRun) -> str:
 
 
 def settings_of_run(run: ExperimentRun) -> list[Any]:
-    """Return the settings of each candidate of a run, without those that equal defaults or seeds.
+    """Return the settings of each candidate of a run, without defaults and seeds.
 
-    A run that starts from another has that one's settings among its own.
+    The settings of a run that starts from another one include the other's.
     """
     return [_without_seed(canonical(candidate)["parts"]) for candidate in run.candidates]
 
@@ -129,7 +129,7 @@ def read_score_file(path: Path) -> ScoreFile:
     Raises
     ------
     FedstageError
-        If it is missing, lacks a column or is not a CSV file of scores.
+        If the file is missing, lacks a column or is not a CSV file of scores.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -150,7 +150,7 @@ def read_score_file(path: Path) -> ScoreFile:
 
 
 def measured_in(experiment: ExperimentRuns, scores: ScoreFile) -> list[pd.DataFrame]:
-    """Return what `measure` returns of each run of an experiment, from a scores file.
+    """Return the result of `measure` for each run of an experiment, from a scores file.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _measured(run: ExperimentRun, scores: ScoreFile, runs: Mapping[Key, list[Row
 
 
 def _number(scores: ScoreFile, row: Row) -> float:
-    """Return the value of a row: of a count the exact integer."""
+    """Return the value of a row; for a count, the exact integer."""
     text = row[VALUE]
     try:
         return int(text) if text.lstrip("-").isdecimal() else float(text)
@@ -186,7 +186,7 @@ def _number(scores: ScoreFile, row: Row) -> float:
 
 
 def _frame(rounds: Mapping[tuple[str, ...], Mapping[str, float]]) -> pd.DataFrame:
-    """Return rounds in the types in which metrics files have them."""
+    """Return rounds as a frame, with the types of metrics files."""
     places = [(int(round_), *rest) for round_, *rest in rounds]
     given = dict(zip(("round", "evaluated", "role"), zip(*places, strict=True), strict=True))
     found = [*rounds.values()]
@@ -217,7 +217,7 @@ def check_settings(scores: ScoreFile, rows: Sequence[Row], run: ExperimentRun) -
 
 
 def known_settings(scores: ScoreFile) -> dict[str, list[Any]]:
-    """Return settings of runs by their digest, if the file lies where the workflow wrote it."""
+    """Return settings of runs by their digest, if the file is where the workflow wrote it."""
     path = Path(scores.name)
     scale = path.name.removesuffix(".scores.csv")
     above = path.absolute().parents

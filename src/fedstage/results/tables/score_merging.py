@@ -1,4 +1,4 @@
-"""Uniting the scores files of several machines and days."""
+"""Merging of scores files from several machines and days."""
 
 from collections.abc import Sequence
 
@@ -20,12 +20,12 @@ def merge(files: Sequence[ScoreFile], *, prefer_first: bool = False) -> ScoreFil
     """Return the scores of all files, rows of the first file first.
 
     The same score of the same run is one row. If its values differ, `prefer_first` takes the first;
-    machines of another kind may give values that differ by rounding.
+    machines of different kinds may give values that differ by rounding.
 
     Raises
     ------
     FedstageError
-        If files have other axes, a cell has runs with different settings, or values differ.
+        If files have different axes, a cell has runs with different settings, or values differ.
     """
     first, *others = files
     for file in others:

@@ -32,7 +32,7 @@ VALUES = pa.schema(
         pa.field("std", pa.float64()),  # deviation over seeds (n-1), null for one seed
         pa.field("seeds", pa.int64()),  # number of seeds
         pa.field("client_std", pa.float64()),  # null where all clients share one model
-        # As the next four, the mean over seeds of the metrics' column.
+        # Like the next four, the mean over seeds of the metrics' column.
         pa.field("own_test_mean", pa.float64()),
         pa.field("own_test_std", pa.float64()),
         pa.field("own_mean", pa.float64()),
@@ -50,7 +50,7 @@ COMPARED = pa.schema(
         pa.field(PUBLISHED_STD, pa.float64()),  # the number after its ± sign
         pa.field(PUBLISHED_SEEDS, pa.int64()),  # runs behind it
         pa.field("difference", pa.float64()),  # measured minus published, in percentage points
-        pa.field(DIFFERENCE_LOW, pa.float64()),  # its 95 % confidence interval (Welch), where both
+        pa.field(DIFFERENCE_LOW, pa.float64()),  # its 95 % confidence interval (Welch), if both
         pa.field(DIFFERENCE_HIGH, pa.float64()),  # have a deviation over several seeds
     ]
 )
@@ -63,7 +63,7 @@ RELEASED = pa.schema(
     ]
 )
 
-#: What is measured over clients; null where it does not apply.
+#: Measurements over clients; null if they do not apply.
 _OF_CLIENTS = ("client_std", "own_test_mean", "own_test_std", "own_mean", "own_std")
 _ARROW_TYPES = {dtype: kind for kind, dtype in DTYPES.items()}
 
@@ -73,7 +73,7 @@ def summarise(
 ) -> pd.DataFrame:
     """Average the last evaluated round of each run over seeds.
 
-    `frame` are the runs, as `read_runs` returns them. The table has one row per combination of
+    `frame` has the runs, as `read_runs` returns them. The table has one row per combination of
     `axes`, in the order of first appearance, and the columns of `table_schema`. An axis called
     ``rounds`` replaces the column of that name.
 
@@ -96,7 +96,7 @@ def summarise(
 def values_by_seed(
     frame: pd.DataFrame, axes: Sequence[str], metric: Metric = "top1_accuracy"
 ) -> list[dict[Axis, float]]:
-    """Return what each row of `summarise` is the mean of, by seed."""
+    """Return the values behind the mean of each row of `summarise`, by seed."""
     cells = _cells(frame, axes)
     return [dict(zip(cell[SEED], cell[metric], strict=True)) for _, cell in cells]
 

@@ -1,8 +1,8 @@
-"""Every setting that can determine a result: the one typed definition, checked before any job runs.
+"""The typed definition of every setting that can determine a result, checked before any job runs.
 
-The classes are frozen and refuse unknown keys. A *choice* (a model, a partition scheme, a trainer)
-is an object with its `name` and its own settings; ``fedavg`` and ``{fedprox: {mu: 0.01}}`` are
-short for ``{name: fedavg}`` and ``{name: fedprox, mu: 0.01}``. To add one, write its class into the
-file of its kind, put it into the union there, and a module of the same name into that kind's
-package.
+The classes are frozen and reject unknown keys. A *choice* (a model, a partition scheme, a trainer)
+is an object with its `name` and its own settings. It has short forms: ``fedavg`` stands for
+``{name: fedavg}``, and ``{fedprox: {mu: 0.01}}`` for ``{name: fedprox, mu: 0.01}``. To add a
+choice, write its class in the file of its kind and add it to the union there. Then add a module of
+the same name to the package of that kind.
 """

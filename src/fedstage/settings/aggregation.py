@@ -10,27 +10,29 @@ from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class ServerStep(Choice):
-    """How the server moves the model by the mean change of a round."""
+    """How the server applies the mean change of a round to the model."""
 
     room: ClassVar[str] = "algorithm.aggregation.server_optimizers"
     functions: ClassVar[Functions] = {"step": ("settings", "weights", "change", "state")}
 
 
 class ServerMomentum(ServerStep):
-    """FedAvgM (Hsu et al. 2019)."""
+    """FedAvgM: momentum on the server (Hsu et al. 2019)."""
 
     lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     name: Literal["momentum"]
     learning_rate: Rate = 1.0
-    """Rate of the server's steps."""
+    """Learning rate of the server's steps."""
     beta: Fraction = 0.9
-    """Momentum."""
+    """Momentum coefficient."""
     form: Literal["heavy_ball", "damped", "nesterov"] = "heavy_ball"
-    """Heavy ball, with `damped` new terms, or Nesterov's."""
+    """Heavy-ball momentum, heavy-ball momentum whose new terms are multiplied by 1 - `beta`
+    (`damped`), or Nesterov's momentum.
+    """
 
 
 class ServerAverage(ServerStep):
-    """No optimiser on the server: the participants' mean."""
+    """No optimiser on the server: the new model is the participants' mean."""
 
     name: Literal["average"]
 
@@ -40,19 +42,19 @@ class Adaptive(ServerStep):
 
     lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     learning_rate: Rate = 0.01
-    """Rate of the server's steps."""
+    """Learning rate of the server's steps."""
     beta1: Fraction = 0.9
-    """Decay of the mean of changes, m."""
+    """Decay rate of m, the running mean of changes."""
     beta2: Fraction = 0.99
-    """Decay of the mean of squared changes, v."""
+    """Decay rate of v, the running mean of squared changes."""
     epsilon: Rate = 0.001
-    """What is added to the denominator of a step."""
+    """Constant added to the denominator of a step."""
     epsilon_in_root: bool = False
-    """Steps are m / sqrt(v + epsilon) and not m / (sqrt(v) + epsilon)."""
+    """Whether steps are m / sqrt(v + epsilon) instead of m / (sqrt(v) + epsilon)."""
     bias_correction: bool = False
-    """Correct the means for their start at 0, as Kingma and Ba do."""
+    """Whether m and v are corrected for their start at 0, as Kingma and Ba do."""
     v_start: Literal["zero", "epsilon_squared"] = "zero"
-    """Start of v: 0, as in released code, or epsilon^2, as published."""
+    """Initial value of v: 0, as in released code, or epsilon^2, as published."""
 
     def _faults(self) -> Iterator[str]:
         if self.bias_correction and self.v_start != "zero":
@@ -63,13 +65,13 @@ class Adaptive(ServerStep):
 
 
 class ServerAdam(Adaptive):
-    """FedAdam."""
+    """FedAdam: Adam on the server (Reddi et al. 2021)."""
 
     name: Literal["adam"]
 
 
 class ServerYogi(Adaptive):
-    """FedYogi."""
+    """FedYogi: Yogi on the server (Reddi et al. 2021)."""
 
     name: Literal["yogi"]
 
@@ -78,13 +80,13 @@ ServerOptimiser = ByName[ServerAverage | ServerMomentum | ServerAdam | ServerYog
 
 
 class ConstantDiscount(Settings):
-    """Every update counts in full."""
+    """Every update counts in full, however stale it is."""
 
     name: Literal["constant"]
 
 
 class StaleDiscount(Choice):
-    """How much an update counts that is stale."""
+    """How much a stale update counts."""
 
     room: ClassVar[str] = "algorithm.aggregation.discounts"
     functions: ClassVar[Functions] = {"factor": ("settings", "delay")}
@@ -93,28 +95,31 @@ class StaleDiscount(Choice):
 
 
 class PolynomialDiscount(StaleDiscount):
-    """s(d) = (1 + d)^-a (FedAsync, Xie et al. 2019)."""
+    """An update of staleness d counts s(d) = (1 + d)^-a times (FedAsync, Xie et al. 2019)."""
 
     name: Literal["polynomial"]
     exponent: Rate = 0.5
-    """a; FedBuff has 1 / 2."""
+    """Exponent a; FedBuff uses 1 / 2."""
 
 
 class HingeDiscount(StaleDiscount):
-    """s(d) = 1 up to d = b, and 1 / (a (d - b) + 1) beyond (FedAsync)."""
+    """An update of staleness d counts fully up to d = b, and less beyond (FedAsync).
+
+    Its factor is s(d) = 1 up to d = b, and 1 / (a (d - b) + 1) beyond.
+    """
 
     name: Literal["hinge"]
     a: Rate = 10.0
-    """How fast the weight falls beyond `b`."""
+    """How fast the factor falls beyond `b`."""
     b: NonNegative = 4.0
-    """The largest staleness that counts in full."""
+    """Largest staleness, in rounds, at which an update counts in full."""
 
 
 Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
 
 
 class Aggregation(Settings):
-    """The average over the participants of a group, or what a `rule` makes of their models."""
+    """How a group's models become one: their average, or the result of another `rule`."""
 
     uses: ClassVar[Mapping[str, str]] = {
         "rule": "algorithm.aggregation.rules",
@@ -133,25 +138,29 @@ class Aggregation(Settings):
         "batch_norm=local": ("which clients keep", Trait.MEMORYLESS, Trait.STATISTICS, Trait.SUM),
     }
     rule: ServerRule = WeightedAverage(name="average")
-    """What the server takes in place of the average of the models."""
+    """How the server combines the participants' models; by default it averages them."""
     weights: Literal["samples", "uniform"] = "samples"
-    """Updates weigh in proportion to a client's training samples, or the same."""
+    """Weights of clients' updates: in proportion to their training samples, or equal."""
     learning_rate: Rate = 1.0
-    """The parameters move by so many times the mean change (eta_g of SCAFFOLD)."""
+    """Factor by which the mean change is multiplied before it is applied (eta_g of SCAFFOLD)."""
     server_optimizer: ServerOptimiser = ServerAverage(name="average")
-    """Takes the mean change of a round as its gradient, with a rate of its own."""
+    """Optimiser that takes the mean change of a round as its gradient, with its own learning rate;
+    by default none.
+    """
     batch_norm: Literal["average", "local", "re_estimate"] = "average"
     """Running statistics of the new model: the clients' average; unchanged, while each client keeps
     its own (`local`); or re-estimated on the public images.
     """
     discount: Discount = ConstantDiscount(name="constant")
-    """How much an update counts that is d rounds stale: s(d) times."""
+    """How much an update that is d rounds stale counts: s(d) times; by default in full."""
     stale: Literal["models", "changes"] = "models"
-    """Stale updates count as models (FedAsync), or as changes since the models that they started
-    from (FedBuff).
+    """Whether stale updates count as models (FedAsync), or as changes since the models that they
+    started from (FedBuff).
     """
     secure: SecureAggregation | None = None
-    """The server gets the sum of the updates, and no single one."""
+    """Secure aggregation: the server gets the sum of the updates, but no single update. By default
+    it is off.
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.server_optimizer.name != "average" and self.learning_rate != 1.0:

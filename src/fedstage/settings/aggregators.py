@@ -25,9 +25,9 @@ from fedstage.settings.traits import Needs, Trait
 class AggregationRule(Choice):
     """A rule that combines clients' models.
 
-    It may be `trained` by gradient descent, `fitted` to the clients' samples of role `aggregator`,
-    and may need the images themselves (`sees_images`), not only the logits of clients' models; of
-    these it has the logits of the classes, or all outputs (`sees_all_outputs`).
+    It may be `trained` by gradient descent, or `fitted` to the clients' samples of role
+    `aggregator`. Its input is the clients' logits of the classes, or all outputs of their models
+    (`sees_all_outputs`); it may also need the images themselves (`sees_images`).
     """
 
     room: ClassVar[str] = "algorithm.one_shot.aggregators"
@@ -57,64 +57,68 @@ class Averaging(AggregationRule):
 
 
 class Weighted(AggregationRule):
-    """Each class of a client's logits weighted by its share of that class's samples (FedKD)."""
+    """Logits of each class, weighted by the clients' shares of that class's samples (FedKD)."""
 
     name: Literal["weighted"]
     unheld: Literal["mean", "zero"] = "mean"
-    """The logit of a class that no client has: the mean over clients, or 0."""
+    """Logit of a class that no client has: the mean over clients, or 0."""
 
 
 class Confidence(AggregationRule):
-    """Probabilities weighted, sample by sample, by their variance over classes (Fed-ET)."""
+    """Clients' probabilities, weighted per sample by their variance over classes (Fed-ET)."""
 
     name: Literal["confidence"]
 
 
 class LeastUnknown(AggregationRule):
-    """Probabilities; a client weighs less the more a sample is unknown to it (FedOV)."""
+    """Clients' probabilities; a client weighs less the more unknown a sample is to it (FedOV)."""
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["least_unknown"]
     voters: Positive | None = None
-    """Only so many clients vote, to which a sample is least unknown; by default all."""
+    """Number of clients that vote on a sample, the ones to which it is least unknown; by default
+    all.
+    """
 
 
 class FusedFeatures(AggregationRule):
-    """Features of all clients, fused, against the mean of their prototypes (FAFI)."""
+    """Fused features of all clients, compared with the mean of their prototypes (FAFI)."""
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["fused_features"]
     weights: Literal["samples", "uniform"] = "samples"
-    """Clients weigh in proportion to their training samples, or the same."""
+    """Weights of clients: in proportion to their training samples, or equal."""
 
 
 class Linear(TrainedRule):
-    """One trained weight a client."""
+    """The sum of the clients' logits, with one trained weight per client."""
 
     name: Literal["linear"]
     variant: Literal["as_published", "as_released"] = "as_published"
-    """As released, there is a bias for all classes, and all numbers start at 1."""
+    """As published, or as released: with one bias for all classes, and all parameters starting at
+    1.
+    """
 
 
 class Simplex(TrainedRule):
-    """Probabilities mixed by a weight for each client, none negative, which sum to 1 (FedBoost)."""
+    """Probabilities mixed with one non-negative weight per client; weights sum to 1 (FedBoost)."""
 
     trained_by: ClassVar[tuple[str, ...]] = ("mirror_descent",)
     name: Literal["simplex"]
 
 
 class PerClass(TrainedRule):
-    """One trained weight a client and class."""
+    """The sum of the clients' logits, with one trained weight per client and class."""
 
     name: Literal["per_class"]
 
 
 class Mlp(TrainedRule):
-    """A network with one hidden layer on all clients' logits."""
+    """A network with one hidden layer, whose input is all clients' logits."""
 
     name: Literal["mlp"]
     hidden: Width = 40
-    """Units of the hidden layer."""
+    """Number of units of the hidden layer."""
     biases: bool = False
     """Whether the layers have biases; the paper's equation has none."""
 
@@ -125,16 +129,16 @@ class Voting(AggregationRule):
     fitted: ClassVar[bool] = True
     name: Literal["voting"]
     estimate: Literal["smoothed", "as_published", "as_released"] = "smoothed"
-    """How votes that never occurred count: ``smoothed``; ``as_published``, as impossible;
-    ``as_released``, as impossible only where the class was seen.
+    """How votes that never occurred count: ``smoothed``, like a few votes (`smoothing`);
+    ``as_published``, as impossible; ``as_released``, as impossible only where the class was seen.
     """
     smoothing: Rate = 1.0
-    """What ``smoothed`` adds to each count."""
+    """Number added to each count with ``estimate = smoothed``."""
     prior: (
         Literal["uniform", "counted"]
         | Annotated[tuple[Rate, ...], Field(strict=False, min_length=2)]
     ) = "uniform"
-    """Probabilities of the classes: equal, ``counted``, or a list."""
+    """Prior probabilities of the classes: equal, ``counted`` on the clients' samples, or a list."""
     benefit: (
         Annotated[
             tuple[Annotated[tuple[NonNegative, ...], Field(strict=False)], ...],
@@ -142,8 +146,8 @@ class Voting(AggregationRule):
         ]
         | None
     ) = None
-    """A row for each decision and a column for each true class; by default 1 for a right decision
-    and 0 for a wrong one.
+    """Benefit of each decision (row) for each true class (column); by default 1 for a right
+    decision and 0 for a wrong one.
     """
 
     def _faults(self) -> Iterator[str]:
@@ -156,10 +160,10 @@ class Voting(AggregationRule):
 
 
 class Moe(TrainedRule):
-    """Mixture of experts: a trained network weights the clients by the image.
+    """Mixture of experts: a trained network weights the clients according to the image.
 
-    It has two blocks of a convolution and 2x2 max-pooling, two linear layers, and one output per
-    client. The defaults are LeNet-5's, as in the released code.
+    The network has two blocks of a convolution and 2x2 max-pooling, two linear layers, and one
+    output per client. The defaults are LeNet-5's, as in the released code.
     """
 
     sees_images: ClassVar[bool] = True
@@ -168,13 +172,13 @@ class Moe(TrainedRule):
     channels: Annotated[tuple[Width, Width], Field(strict=False)] = (6, 16)
     """Channels of the two convolutions."""
     kernel: Width = 5
-    """Side of the convolutions' kernels."""
+    """Height and width of the convolutions' kernels, in pixels."""
     padding: Count = 0
-    """Padding of the convolutions."""
+    """Padding of the convolutions, in pixels."""
     hidden: Annotated[tuple[Width, Width], Field(strict=False)] = (120, 84)
     """Units of the two linear layers."""
     output: Literal["softmax", "sigmoid"] = "softmax"
-    """What makes weights of the outputs."""
+    """Function that turns the outputs into weights."""
 
 
 _Unfitted = Averaging | Weighted | Confidence | LeastUnknown | FusedFeatures
@@ -182,20 +186,21 @@ Aggregator = ByName[_Unfitted | Linear | Simplex | PerClass | Mlp | Voting | Moe
 
 
 class AggregatorStopping(Settings):
-    """Stop early, by the accuracy on the clients' validation samples."""
+    """Early stopping by the accuracy on the clients' validation samples."""
 
     every: Positive = 10
-    """Accuracy is measured after so many rounds (steps) each."""
+    """Interval between measurements of accuracy, in rounds (steps)."""
     patience: Positive = 100
-    """Stop after so many rounds (steps) without a better accuracy."""
+    """Number of rounds (steps) without a better accuracy after which training stops."""
     on: Literal["validation"] = "validation"
-    """The samples that decide."""
+    """Samples on which accuracy is measured."""
 
 
 class TrainingOfAggregators(Choice):
     """How an aggregator is trained.
 
-    Its participants may have all members from the start, or each round fetch those that they need.
+    Participants have all members from the start or, if the training `fetches`, get the members that
+    they need in each round.
     """
 
     fetches: ClassVar[bool] = False
@@ -204,7 +209,7 @@ class TrainingOfAggregators(Choice):
 
 
 class FederatedRounds(TrainingOfAggregators):
-    """FENS's phase 2: the clients train the aggregator in rounds, on their aggregator samples.
+    """Phase 2 of FENS: clients train the aggregator in rounds, on their aggregator samples.
 
     The server moves the aggregator by the participants' average change.
     """
@@ -214,24 +219,25 @@ class FederatedRounds(TrainingOfAggregators):
     }
     name: Literal["federated"]
     rounds: Positive
-    """Rounds of training."""
+    """Number of rounds of training."""
     participants: Positive | None = None
-    """Participants of a round, by default all clients."""
+    """Number of participants per round; by default all clients."""
     steps: Positive = 1
-    """Gradient steps of a participant, from the server's aggregator."""
+    """Gradient steps of a participant per round, starting from the server's aggregator."""
     batch_size: Positive = 128
-    """Samples of a step."""
+    """Samples per step."""
     learning_rate: Rate = 1.0
-    """Rate of participants' steps."""
+    """Learning rate of participants' steps."""
     server_optimizer: ServerOptimiser = ServerAdam(name="adam", learning_rate=0.001)
     """How the server moves the aggregator by the average change."""
     weights: Literal["uniform", "samples"] = "uniform"
-    """Changes weigh the same, or in proportion to aggregator samples."""
+    """Weights of participants' changes: equal, or in proportion to their aggregator samples."""
     early_stopping: AggregatorStopping | None = None
-    """Stop by the clients' validation samples."""
+    """Early stopping by the clients' validation samples; by default none."""
     secure: SecureAggregation | None = None
-    """The server gets the sum of the participants' changes of the aggregator, and no single one.
-    Nothing else is protected: clients send their models, and receive all others.
+    """Secure aggregation: the server gets the sum of the participants' changes of the aggregator,
+    but no single change. Nothing else is protected: clients send their models, and receive all
+    others. By default it is off.
     """
 
     def _faults(self) -> Iterator[str]:
@@ -243,42 +249,42 @@ class FederatedRounds(TrainingOfAggregators):
 
 
 class ProxySet(TrainingOfAggregators):
-    """The server trains the aggregator alone, on its labelled set (`data.server_validation`)."""
+    """The server alone trains the aggregator, on its labelled set (`data.server_validation`)."""
 
     name: Literal["proxy"]
     steps: Positive
-    """Steps of training."""
+    """Number of training steps."""
     batch_size: Positive = 128
-    """Samples of a step."""
+    """Samples per step."""
     optimiser: Literal["sgd", "adam"] = "adam"
-    """The optimiser."""
+    """Optimiser of the training."""
     learning_rate: Rate = 0.001
-    """Its rate."""
+    """Learning rate of the optimiser."""
     early_stopping: AggregatorStopping | None = None
-    """Stop by the clients' validation samples."""
+    """Early stopping by the clients' validation samples; by default none."""
 
 
 class MirrorDescent(TrainingOfAggregators):
-    """FedBoost: each round moves the weights of an ensemble by the gradient over some members."""
+    """FedBoost: each round moves an ensemble's weights by the gradient over some members."""
 
     fetches: ClassVar[bool] = True
     name: Literal["mirror_descent"]
     rounds: Positive
-    """Rounds of training."""
+    """Number of rounds of training."""
     participants: Positive | None = None
-    """Participants of a round, by default all clients."""
+    """Number of participants per round; by default all clients."""
     predictors: Positive | None = None
-    """Members that each participant has, by default all."""
+    """Number of members that each participant gets; by default all."""
     sampling: Literal["uniform", "weights"] = "uniform"
-    """Members are drawn with equal chances, or by their weights."""
+    """Whether members are drawn with equal chances, or in proportion to their weights."""
     least: Share = 0.1
-    """No member's chance is less than this share of an equal chance."""
+    """Smallest chance of any member, as a share of an equal chance."""
     learning_rate: Rate = 0.1
-    """Rate of the weights' steps."""
+    """Learning rate of the ensemble's weights."""
     weights: Literal["uniform", "samples"] = "samples"
-    """Gradients weigh the same, or in proportion to aggregator samples."""
+    """Weights of participants' gradients: equal, or in proportion to their aggregator samples."""
     early_stopping: AggregatorStopping | None = None
-    """Stop by the clients' validation samples."""
+    """Early stopping by the clients' validation samples; by default none."""
 
 
 AggregatorTraining = ByName[FederatedRounds | ProxySet | MirrorDescent]

@@ -1,4 +1,4 @@
-"""What all settings share: bounds, strictness, and choices by name."""
+"""What all settings have in common: bounds, strictness, and choices by name."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,15 +23,15 @@ from fedstage.settings.patterns import NAME, WEIGHTS_FILE
 from fedstage.settings.registry import PLUGINS
 from fedstage.settings.traits import Lacks, Needs, Part
 
-#: Numbers of rounds, steps, samples; the bounds are far above what anybody waits for.
+#: Numbers of rounds, steps or samples; the upper bounds are far above practical values.
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
-#: Units, channels and other numbers of a layer, and layers of a network.
+#: Units, channels and other sizes of a layer, and numbers of layers of a network.
 Width = Annotated[int, Field(ge=1, le=100_000)]
 Layers = Annotated[int, Field(ge=1, le=1000)]
-#: Clients and participants, each with files and jobs of its own.
+#: Numbers of clients and participants, each of which has its own files and jobs.
 ClientCount = Annotated[int, Field(ge=1, le=10**6)]
-#: Any number that fits into 64 bits, as tables have it.
+#: Any integer of 64 bits, which is how tables store it.
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -46,15 +46,15 @@ def _one_line(text: str) -> str:
     return text
 
 
-#: What tables and figures show.
+#: A line of text that tables and figures show.
 Line = Annotated[str, AfterValidator(_one_line)]
-#: A file of weights below the working folder; its name identifies all that determines it.
+#: A file of weights below the working folder; its name identifies everything that determines it.
 WeightsFile = Annotated[str, Field(pattern=WEIGHTS_FILE)]
-#: How images are changed at random: `fedstage.training.images.draw`.
+#: How images are changed at random; see `fedstage.training.images.draw`.
 Augmentation = Literal["none", "flip", "crop", "crop_flip"]
-Name = Annotated[str, Field(pattern=NAME)]  # may be part of a file's name, and of a command
+Name = Annotated[str, Field(pattern=NAME)]  # may be part of a file name and of a command
 
-#: Settings whose value is a choice; merging replaces them where the name differs.
+#: Settings whose value is a choice; merging replaces the old choice if the names differ.
 CHOICES = frozenset(
     {
         "data",
@@ -88,17 +88,17 @@ CHOICES = frozenset(
 #: Functions or classes by name, with their arguments, which are passed by position.
 Functions = Mapping[str, tuple[str, ...]]
 
-#: The context in which settings are read that were checked when the graph was built.
+#: The context for reading settings that were checked when the graph was built.
 RESTRICTED = "restricted"
 
 
 class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys.
 
-    `uses` maps a field to the module that is needed only if the field is not at its default. What
-    `needs` and `lacks` declare is in `fedstage.settings.traits`; base classes declare theirs, too.
-    `package` is one that the code behind them imports and that an extra installs, see
-    `fedstage.settings.packages`.
+    `uses` maps a field to a module that is needed only if the field differs from its default.
+    `needs` and `lacks` are explained in `fedstage.settings.traits`; the declarations of base
+    classes apply as well. `package` is a package that the implementation imports and an extra
+    installs; see `fedstage.settings.packages`.
     """
 
     uses: ClassVar[Mapping[str, str]] = {}
@@ -124,15 +124,15 @@ class Settings(BaseModel):
         return completed
 
     def _completed(self) -> Self:
-        """Return these settings with what some of them imply for others that were left out."""
+        """Return these settings, with omitted ones filled in where others imply them."""
         return self
 
     def _faults(self) -> Iterator[str]:
-        """Yield what is wrong with the fields together; only the first is reported."""
+        """Yield what is wrong with the combination of fields; only the first fault is reported."""
         yield from ()
 
     def declarations(self, key: str = "") -> Iterator[Part]:
-        """Yield these settings and those in them, each with its key and what a class declares."""
+        """Yield these settings and nested ones, each with its key and a class's declarations."""
         yield from (Part(key, self, *declared) for declared in _declared(type(self)))
         for name, named in _keys(type(self)):
             value, at = getattr(self, name), f"{key}.{named}" if key else named
@@ -149,7 +149,7 @@ class Settings(BaseModel):
         return self._field_hash
 
     def __eq__(self, other: object) -> bool:
-        """Whether all fields are equal; the same object, or known hashes, tell it at once."""
+        """Whether all fields are equal; identity and cached hashes are compared first."""
         if self is other:
             return True
         if isinstance(other, Settings):
@@ -167,24 +167,24 @@ class Settings(BaseModel):
 
 @cache
 def _declared(kind: type[Settings]) -> list[tuple[Needs, Lacks]]:
-    """Return what a class and its bases declare, each by itself."""
+    """Return the declarations of a class and of each of its bases, separately."""
     own = ((vars(base).get("needs", {}), vars(base).get("lacks", {})) for base in kind.__mro__)
     return [declared for declared in own if any(declared)]
 
 
 @cache
 def _keys(kind: type[Settings]) -> list[tuple[str, str]]:
-    """Return the fields of a class, and their keys in files."""
+    """Return the fields of a class with their keys in files."""
     return [(name, field.alias or name) for name, field in kind.model_fields.items()]
 
 
 class Choice(Settings):
     """An alternative, chosen by its name, such as a model or a local trainer.
 
-    `room` is the package, below `fedstage`, that implements this kind, and `module` the
-    alternative's module there, by default of the alternative's name. A plugin implements its
-    alternatives in the module of their settings. `functions` are what a module of this kind must
-    define, and `declared` what its settings must declare where a class among these overrides a
+    `room` is the package, below `fedstage`, that implements this kind. `module` is the
+    alternative's module there; by default it has the alternative's name. A plugin implements its
+    alternatives in the module of their settings. `functions` lists what a module of this kind must
+    define. `declared` lists what the settings must declare if a class of that module overrides a
     hook.
     """
 
@@ -222,18 +222,18 @@ def alternatives(union: Any) -> tuple[type[Choice], ...]:
 
 
 def with_plugins(kinds: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the classes of a union, and what plugins add: all of the same rooms."""
+    """Return the classes of a union, and the classes that plugins add to the same rooms."""
     choices = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Choice))
     return (*kinds, *PLUGINS.of_rooms({kind.room for kind in choices}))
 
 
 def implementation(choice: Choice) -> ModuleType:
-    """Import the module of an alternative."""
+    """Import and return the module that implements an alternative."""
     return import_module(choice.implemented_in)
 
 
 def called(choice: Choice, key: str) -> str:
-    """Return what messages call an alternative: ``mine/x.py: x`` of a plugin, else ``key = x``."""
+    """Return how messages name an alternative: ``mine/x.py: x`` of a plugin, else ``key = x``."""
     file = PLUGINS.files.get(choice.implemented_in)
     return f"{file}: {choice.name}" if file else f"{key} = {choice.name}"
 
@@ -251,7 +251,7 @@ def subclasses(kind: type[Settings]) -> Iterator[type[Settings]]:
 
 
 def choices() -> Iterator[type[Choice]]:
-    """Yield the classes of alternatives, each with a name, unless their modules were unloaded."""
+    """Yield the classes of named alternatives, except where their modules were unloaded."""
     for kind in subclasses(Choice):
         home = sys.modules.get(kind.__module__)
         if issubclass(kind, Choice) and kind.names() and getattr(home, kind.__name__, 0) is kind:
@@ -270,7 +270,7 @@ def expand_choice(value: Any) -> Any:
 
 
 class _WithPlugins:
-    """Opens a union to the alternatives of plugins when its schema is built."""
+    """Adds the alternatives of plugins to a union when its schema is built."""
 
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler(Union[with_plugins(get_args(union))])  # noqa: UP007

@@ -11,44 +11,44 @@ from fedstage.settings.scores import Cells
 
 
 class StatedRows(Settings):
-    """Rows of a published table that state a claimed effect: one, or a range."""
+    """Rows of a published table that state a claimed effect, as one number or a range."""
 
     table: str
-    """Name of the table."""
+    """Name of the published table."""
     where: Columns = {}
-    """Columns and values that the rows match."""
+    """Columns with the values that the rows must match."""
 
 
-#: An effect stated in a paper's text: the ends of a range, equal ones for a single number.
+#: An effect stated in a paper's text: both ends of a range, which are equal for a single number.
 Stated = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class Claim(Settings):
     """One ordering that a paper claims, over cells of an experiment.
 
-    Cells are claimed to be `greater` or `less` `than` others; or their `ratio` or `difference` `to`
-    others, or their own `value`, lies within one or two bounds. Compared cells agree on all axes
-    that neither side names.
+    Cells are claimed to be `greater` or `less` `than` others. Alternatively, their `ratio` or
+    `difference` `to` others, or their own `value`, is claimed to lie within one or two bounds.
+    Compared cells agree on all axes that neither side names.
     """
 
     id: Name
     """Name of the claim."""
     text: str
-    """The claim in a sentence."""
+    """The claim, in one sentence."""
     place: str
-    """Where in the paper it is."""
+    """Where in the paper the claim is made."""
     experiment: Name
-    """The experiment whose cells are compared."""
+    """Experiment whose cells are compared."""
     metric: str | None = None
-    """By default the metric of the experiment's table."""
+    """Metric of the cells; by default the metric of the experiment's table."""
     where: Cells = {}
-    """Values of axes that hold for both sides."""
+    """Values of axes that both sides have."""
     greater: Cells | None = None
-    """Cells that are above the cells of `than`."""
+    """Cells that are claimed to be above the cells of `than`."""
     less: Cells | None = None
-    """Cells that are below the cells of `than`."""
+    """Cells that are claimed to be below the cells of `than`."""
     than: Cells | None = None
-    """What `greater` or `less` cells are compared with."""
+    """Cells with which the cells of `greater` or `less` are compared."""
     ratio: Cells | None = None
     """Cells that are divided by the cells of `to`."""
     value: Cells | None = None
@@ -56,19 +56,23 @@ class Claim(Settings):
     difference: Cells | None = None
     """Cells from which the cells of `to` are subtracted."""
     to: Cells | None = None
-    """What `ratio` or `difference` cells are compared with."""
+    """Cells with which the cells of `ratio` or `difference` are compared."""
     at_least: float | None = None
-    """Lower bound."""
+    """Lower bound of the ratio, difference or value; by default none."""
     at_most: float | None = None
-    """Upper bound."""
+    """Upper bound of the ratio, difference or value; by default none."""
     stated: StatedRows | Stated | None = None
-    """The paper's effect, unless its tables have the number."""
+    """Effect that the paper states, if its tables do not have the number."""
     quantifier: Literal["all", "mean"] = "all"
-    """The claim is about every comparison, or their average."""
+    """Whether the claim is about every comparison, or about their average."""
     primary: bool = False
-    """Of the few claims that the paper stands for, judged on the mean over their cells."""
+    """Whether this is one of the paper's few main claims, which are judged on the mean over their
+    cells.
+    """
     margin: Rate | None = None
-    """A difference that is nearer to 0 than this, in units of the metric, is practically nil."""
+    """Smallest relevant difference, in units of the metric; a difference nearer to 0 counts as
+    practically nil.
+    """
 
     def _faults(self) -> Iterator[str]:
         given = {name for name in _PARTS if getattr(self, name) is not None}
@@ -104,19 +108,19 @@ class Claim(Settings):
 
 
 class Gate(Settings):
-    """A condition on measured cells without which a scale decides no claim.
+    """A condition on measured cells that must hold for a scale to decide any claim.
 
     Every cell of `above` must be above the cells of `below` that agree with it on all axes that
-    neither names, on the mean over seeds and in the metric of the table.
+    neither names. Means over seeds are compared, in the metric of the table.
     """
 
     above: Annotated[Cells, Field(min_length=1)]
     """Cells that must be above the cells of `below`."""
     below: Annotated[Cells, Field(min_length=1)]
-    """What they are compared with."""
+    """Cells with which the cells of `above` are compared."""
 
     def as_claim(self, experiment: str) -> Claim:
-        """Return a claim about the same comparisons."""
+        """Return a claim that makes the same comparisons."""
         return Claim(
             id="gate",
             text="The regime decides claims.",
@@ -127,7 +131,7 @@ class Gate(Settings):
         )
 
 
-#: Numbers of seeds, rising.
+#: Numbers of seeds, in ascending order.
 Looks = list[Annotated[int, Field(ge=2)]]
 
 
@@ -137,7 +141,7 @@ class ClaimList(Settings):
     looks: Looks = []
     """Numbers of seeds at which claims are judged, such as [5, 10, 20]; by default any number."""
     claims: list[Claim]
-    """The claims."""
+    """List of claims."""
 
     def _faults(self) -> Iterator[str]:
         if sorted(set(self.looks)) != self.looks:
@@ -145,32 +149,32 @@ class ClaimList(Settings):
 
 
 class Family(Settings):
-    """The claims of a file, whose p-values are corrected for one another.
+    """The claims of a file, whose p-values are corrected together for multiple comparisons.
 
-    All claims of the file count, also those that are about other experiments.
+    All claims of the file count, including claims about other experiments.
     """
 
     claims: list[Name]
-    """Their ids, as far as they are about this experiment."""
+    """Names of the claims of the file that are about this experiment."""
     primary: int
-    """How many primary claims the file has."""
+    """Number of primary claims in the file."""
     exploratory: int
-    """How many others it has."""
+    """Number of other claims in the file."""
     looks: Looks = []
-    """Numbers of seeds at which they are judged."""
+    """Numbers of seeds at which the claims are judged."""
 
 
 class ClaimsToJudge(ClaimList):
     """The claims that a stage reads."""
 
     comparisons: dict[str, int] = {}
-    """How many comparisons each claim makes at the paper's scale."""
+    """Number of comparisons of each claim at the paper's scale."""
     families: list[Family] = []
-    """The claims by the files that they are in; claims without a file are one more family."""
+    """Claims grouped by their files; claims without a file are one more family."""
     gate: Gate | None = None
-    """Where it does not hold, no claim is decided."""
+    """Condition without which no claim is decided; by default none."""
     printed: list[Name] = []
-    """Claims that are judged on cells whose number the paper prints."""
+    """Claims that are judged on cells whose numbers the paper prints."""
 
 
 _BOUNDS = {"at_least", "at_most"}

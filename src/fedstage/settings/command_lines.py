@@ -8,7 +8,8 @@ import shutil
 def as_typed(*words: str) -> str:
     """Return a command of this package or snakemake, quoted for the shell.
 
-    It begins with ``uv run`` where the command that prints it did, or where it would not be found.
+    It begins with ``uv run`` if the current command did, or if the command would not be found
+    otherwise.
     """
     through_uv = "UV_RUN_RECURSION_DEPTH" in os.environ or shutil.which(words[0]) is None
     return shlex.join(["uv", "run", *words] if through_uv else words)

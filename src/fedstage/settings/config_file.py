@@ -11,26 +11,28 @@ from fedstage.settings.experiments import Experiment
 
 
 class Execution(Settings):
-    """How work is cut into jobs, and where these run; the bytes of results do not depend on it."""
+    """How work is divided into jobs, and where; the bytes of results do not depend on it."""
 
     granularity: Literal["participant", "round", "segment"] = "participant"
-    """What one job trains: a participant, a round, or a segment of rounds."""
+    """What one job trains: one participant, one round, or one segment of rounds."""
     segment_rounds: Positive = 25
-    """Rounds of a segment."""
+    """Number of rounds per segment."""
     clients_per_job: Positive | Literal["all"] = 1
-    """Clients that one job trains, with granularity = participant."""
+    """Number of clients that one job trains, with granularity = participant."""
     workers: Positive | None = None
-    """Warm processes of a machine, by default one a core."""
+    """Number of warm processes per machine; by default one per core."""
     workers_per_gpu: Positive = 1
-    """Warm processes of a GPU."""
+    """Number of warm processes per GPU."""
     clients_per_gpu: Positive = 1
-    """Clients of one job that train side by side on its GPU."""
+    """Number of clients of one job that train concurrently on its GPU."""
     gpu: Count = 0
-    """GPUs that are requested for a job if numerics.device is auto."""
+    """Number of GPUs requested for each job if numerics.device is auto."""
     timeout: Positive | None = None
-    """Seconds after which a stage counts as hung, by default a day."""
+    """Time, in seconds, after which a stage counts as hung; by default one day."""
     other_source: Literal["refuse", "accept"] = "refuse"
-    """Files that are up to date for Snakemake, but made by source of another version."""
+    """Whether to refuse or accept files that Snakemake considers up to date, but that another
+    version of the source made.
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.clients_per_job != 1 and self.granularity != "participant":
@@ -40,29 +42,34 @@ class Execution(Settings):
             )
 
 
-#: Files of a round that stay on disk: all; all but updates that no job reads; only files read.
+#: Files of a round that stay on disk: all; all but updates that no job reads; or only files that
+#: are read.
 Keep = Literal["all", "models", "needed"]
 
 
 class Config(Settings):
-    """config.yaml: its experiments, the targets, and how the work is executed."""
+    """Settings of config.yaml: experiments, targets, and how the work is executed."""
 
     targets: Annotated[list[str], Field(min_length=1)]
-    """What is made: names of experiments, or files."""
+    """What to make: names of experiments, or files."""
     experiments: dict[Name, Experiment] = {}
-    """Experiments of this file, by name."""
+    """Experiments defined in this file, by name."""
     claims: list[Claim] = []
-    """Claims of this file."""
+    """Claims defined in this file."""
     data_folder: str | None = None
-    """Folder of the raw data."""
+    """Folder of the raw data; by default the value of the environment variable FEDSTAGE_DATA."""
     plugins: list[str] = []
-    """Your own methods, models and data sets: Python files, and folders of them."""
+    """Python files, and folders of them, with your own methods, models and data sets."""
     keep: Keep = "all"
-    """Files of rounds that stay on disk."""
+    """Files of rounds that stay on disk: `all`; all but updates that no job reads (`models`); or
+    only files that are read (`needed`).
+    """
     state_every: Positive = 10
-    """Keep the state of every so many rounds."""
+    """Interval, in rounds, at which the state of clients and server is kept, so that runs can be
+    lengthened.
+    """
     execution: Execution = Execution()
-    """How the work is cut into jobs."""
+    """How the work is divided into jobs and where they run."""
 
     def _faults(self) -> Iterator[str]:
         if self.keep == "needed" and self.execution.granularity == "participant":

@@ -1,6 +1,6 @@
 """Data sets and the kinds of their samples.
 
-One file because all alternatives of one choice are read next to one another.
+All alternatives are in one file so that they can be read next to one another.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,30 +29,31 @@ from fedstage.settings.data_sets import (
 )
 from fedstage.settings.tables import CLIENT_COLUMN, OwnerColumns, TableColumns
 
-#: Tokens of a text: its marks and at least one piece.
+#: Number of tokens of a text: its two marks and at least one piece.
 Length = Annotated[int, Field(ge=3, le=100_000)]
-#: Pieces: the special tokens and what else there is room for.
+#: Number of pieces in a vocabulary, including the special tokens.
 VocabularySize = Annotated[int, Field(ge=5, le=10**9)]
 
 
-#: Images of scikit-learn's digits; for training and testing of the others; SVHN's further ones.
+#: Numbers of images: scikit-learn's digits; training and test images of the others; SVHN's extra
+#: images.
 DIGITS = 1797
 IMAGES = {"cifar10": (50_000, 10_000), "cifar100": (50_000, 10_000), "svhn": (73_257, 26_032)}
 EXTRA = 531_131
 
 
 class Digits(ImageSet):
-    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels, 10 classes."""
+    """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels in 10 classes."""
 
     in_folder: ClassVar[bool] = False
     name: Literal["digits"]
     test: Positive = 360
-    """Images for testing."""
+    """Number of test images."""
     held_out: Count = 360
-    """Training images that become the unlabelled public set."""
+    """Number of training images that become the unlabelled public set."""
     server_validation: Count = 0
-    """Labelled training images that are the server's own (`Server.early_stopping`,
-    `Server.drop_worst`): they neither train clients nor score models.
+    """Number of labelled training images that are the server's own (`Server.early_stopping`,
+    `Server.drop_worst`). They neither train clients nor score models.
     """
 
     def _faults(self) -> Iterator[str]:
@@ -64,12 +65,12 @@ class Digits(ImageSet):
 
     @property
     def known(self) -> Known:
-        """All of it."""
+        """Shape, classes and parts, all of which are known."""
         return Known((1, 8, 8), 10, self._parts())
 
 
 def count_cut(settings: Digits, n: int) -> Parts:
-    """Return the sizes of the parts that are cut from n samples, of which one must train.
+    """Return the sizes of the parts cut from n samples; at least one must be left for training.
 
     Raises
     ------
@@ -86,13 +87,13 @@ def count_cut(settings: Digits, n: int) -> Parts:
 
 
 class TorchvisionData(Sized, ImageSet):
-    """A data set that torchvision reads, checksums included."""
+    """CIFAR-10, CIFAR-100 or SVHN, read and verified with checksums by torchvision."""
 
     module: ClassVar[str] = "torchvision_data"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["cifar10", "cifar100", "svhn"]
     extra: bool = False
-    """Add SVHN's 531,131 further training images to its 73,257."""
+    """Whether to add SVHN's 531,131 extra training images to its 73,257."""
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -106,17 +107,19 @@ class TorchvisionData(Sized, ImageSet):
 
     @property
     def known(self) -> Known:
-        """All of it: the files are verified by checksums."""
+        """Shape, classes and parts, because checksums verify the files."""
         return Known((3, 32, 32), 100 if self.name == "cifar100" else 10, self._parts())
 
 
 class Resized(ImageSet):
-    """Images of any size, in three channels."""
+    """Images of any size, with three channels."""
 
     image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Height and width that images are resized to, by default their own."""
+    """Height and width, in pixels, to which images are resized; by default they keep their size."""
     resampling: Literal["bilinear", "area"] = "bilinear"
-    """How: by Pillow's bilinear filter, or each pixel the mean over the area that it covers."""
+    """How images are resized: by Pillow's bilinear filter, or by averaging the area that each new
+    pixel covers.
+    """
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -125,14 +128,14 @@ class Resized(ImageSet):
 
     @property
     def known(self) -> Known:
-        """The shape that images are given."""
+        """The shape of resized images."""
         return Known(None if self.image_size is None else (3, self.image_size, self.image_size))
 
 
 class ParquetData(Sized, Resized):
     """Images in the Parquet layout of the Hugging Face hub.
 
-    Files are `train*.parquet` and `test*.parquet` with encoded images in column `img` or `image`
+    Files are `train*.parquet` and `test*.parquet`, with encoded images in column `img` or `image`
     and an integer column of labels.
     """
 
@@ -144,21 +147,21 @@ class ParquetData(Sized, Resized):
     }
     name: Literal["parquet"]
     folder: str
-    """Folder below the data folder."""
+    """Folder of the files, below the data folder."""
     label: str = "label"
-    """Column of classes."""
+    """Column of class labels."""
     client_column: str | None = None
-    """Column of clients, which the natural partition follows."""
+    """Column of clients, which the natural partition follows; by default none."""
 
 
 class OwnSamples(Sized):
-    """Samples of one's own in a folder, whose test samples may be drawn."""
+    """The user's own samples in a folder; test samples may be drawn from them."""
 
     folder: str
-    """Folder below the data folder."""
+    """Folder of the files, below the data folder."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Share of all samples for testing where none are set apart, drawn with `split_seed`, as evenly
-    over clients and labels as can be.
+    """Share of all samples that is drawn for testing if no test samples are set apart. Test samples
+    are drawn with `split_seed`, as evenly over clients and labels as possible.
     """
 
     def _faults(self) -> Iterator[str]:
@@ -168,18 +171,20 @@ class OwnSamples(Sized):
 
 
 class ImageFolder(OwnSamples, Resized):
-    """Images in folders with the names of their classes.
+    """Images in folders named after their classes.
 
-    Files are CLASS/NAME.png or, with `client_folders`, CLIENT/CLASS/NAME.png (or another format).
-    Where there are folders `train` and `test`, these are in them; otherwise a `test_fraction` of
-    all images, by default 0.2, is for testing.
+    Files are CLASS/NAME.png or, with `client_folders`, CLIENT/CLASS/NAME.png; other image formats
+    are read, too. These folders may be in folders `train` and `test`. Otherwise a `test_fraction`
+    of all images, by default 0.2, is for testing.
     """
 
     clients_in: ClassVar[str | None] = "data.image_files"
     clients_hint: ClassVar[str] = "set data.client_folders = true, with folders CLIENT/CLASS"
     name: Literal["image_folder"]
     client_folders: bool = False
-    """The folders of classes are in folders of clients, which the natural partition follows."""
+    """Whether the folders of classes are in folders of clients, which the natural partition
+    follows.
+    """
 
     @property
     def has_clients(self) -> bool:
@@ -188,7 +193,7 @@ class ImageFolder(OwnSamples, Resized):
 
 
 class OwnTables(OwnSamples, OwnerColumns):
-    """Tables, CSV or Parquet, one row per sample.
+    """Tables in CSV or Parquet files, with one row per sample.
 
     Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``.
     """
@@ -201,17 +206,17 @@ class OwnTables(OwnSamples, OwnerColumns):
 
 
 class Texts(DataSet):
-    """Texts as tokens: numbers of WordPieces in a vocabulary."""
+    """Texts as tokens: the numbers of WordPieces in a vocabulary."""
 
     samples: ClassVar[str] = "tokens"
     length: Length = 128
-    """The first tokens of a text that are kept."""
+    """Number of tokens of a text that are kept, from its start."""
     vocabulary: str | None = None
-    """File of WordPieces below the data folder, one piece per line; by default made from the
-    training texts.
+    """File of WordPieces below the data folder, with one piece per line; by default the vocabulary
+    is built from the training texts.
     """
     vocabulary_size: VocabularySize = 30_522
-    """Pieces of the vocabulary that is made from the training texts."""
+    """Number of pieces in a vocabulary that is built from the training texts."""
 
     @property
     def known(self) -> Known:
@@ -220,18 +225,22 @@ class Texts(DataSet):
 
 
 class TableData(OwnTables, TableColumns):
-    """Tables of features. What the columns mean: `TableColumns`."""
+    """Tables of features, with one row per sample.
+
+    The roles of the columns are described in `TableColumns`.
+    """
 
     samples: ClassVar[str] = "features"
     name: Literal["table"]
 
 
 class HeartDisease(DataSet):
-    """Fed-Heart-Disease: the four centres of the UCI Heart Disease files, 13 features a patient.
+    """Fed-Heart-Disease: patients of four centres (UCI Heart Disease), with 13 features each.
 
-    Prepared and split as in FLamby (Ogier du Terrail et al. 2022). The centres are the natural
-    partition. Each centre standardises its training rows by their own mean and deviation; test rows
-    are standardised by all training rows, for the role ``test_own`` by their centre's.
+    The data are prepared and split as in FLamby (Ogier du Terrail et al. 2022). The centres are the
+    natural partition. Each centre standardises its training rows by their own mean and deviation.
+    Test rows are standardised by all training rows or, for the role ``test_own``, by the training
+    rows of their centre.
     """
 
     samples: ClassVar[str] = "features"
@@ -240,7 +249,7 @@ class HeartDisease(DataSet):
     centres: ClassVar[int] = 4
     name: Literal["heart_disease"]
     folder: str = "heart_disease"
-    """Folder below the data folder."""
+    """Folder of the files, below the data folder."""
     held_out: ClassVar[int] = 0
     server_validation: ClassVar[int] = 0
 
@@ -251,7 +260,7 @@ class HeartDisease(DataSet):
 
 
 class Isic2019(Sized, ImageSet):
-    """Fed-ISIC2019 as FLamby has preprocessed it: 23,247 pictures of skin, 8 classes, 6 centres.
+    """Fed-ISIC2019 as preprocessed by FLamby: 23,247 pictures of skin, 8 classes, 6 centres.
 
     The centres are the natural partition.
     """
@@ -263,9 +272,9 @@ class Isic2019(Sized, ImageSet):
     centres: ClassVar[int] = 6
     name: Literal["isic2019"]
     folder: str = "fed_isic2019"
-    """Folder of the pictures and FLamby's split, below the data folder."""
+    """Folder of the pictures and of FLamby's split, below the data folder."""
     crop: Width = 200
-    """Height and width of the middle pixels that are used of each picture."""
+    """Height and width, in pixels, of the middle part of each picture that is used."""
 
     @property
     def known(self) -> Known:
@@ -274,7 +283,7 @@ class Isic2019(Sized, ImageSet):
 
 
 class Camelyon16(DataSet):
-    """Fed-Camelyon16 as FLamby has preprocessed it: slides as bags of tiles, 2 classes, 2 centres.
+    """Fed-Camelyon16 as preprocessed by FLamby: slides as bags of tiles, 2 classes, 2 centres.
 
     The centres are the natural partition.
     """
@@ -287,15 +296,15 @@ class Camelyon16(DataSet):
     centres: ClassVar[int] = 2
     name: Literal["camelyon16"]
     folder: str = "fed_camelyon16"
-    """Folder of the tiles' features and FLamby's table of slides, below the data folder."""
+    """Folder of the tiles' features and of FLamby's table of slides, below the data folder."""
     max_tiles: Positive = 10_000
-    """A slide is a fixed draw of at most so many tiles."""
+    """Maximum number of tiles per slide; of larger slides, a fixed random draw of tiles is used."""
     held_out: ClassVar[int] = 0
     server_validation: ClassVar[int] = 0
 
 
 class TextData(OwnTables, Texts):
-    """Tables of texts, with a column of texts and one of labels."""
+    """Tables with a column of texts and a column of labels."""
 
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **OwnTables.raw,
@@ -314,29 +323,29 @@ class TextData(OwnTables, Texts):
 
 
 class AgNews(Sized, Texts):
-    """AG News as published, or texts in the same form.
+    """AG News as published, or texts in the same format.
 
-    The classes are the numbers that occur; line n of ``classes.txt`` is the name of class n.
+    The classes are the numbers that occur; line n of ``classes.txt`` contains the name of class n.
     """
 
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "train": ("{folder}/train.csv",),
         "test": ("{folder}/test.csv",),
-        # A part must have a file: where no file has the names, one that counts anyway.
+        # A part must have a file: without a file of names, one that counts anyway.
         "classes": ("{folder}/classes.txt", "{folder}/train.csv"),
         "vocabulary": ("{vocabulary}",),
     }
     name: Literal["ag_news"]
     folder: str = "ag_news"
-    """Folder below the data folder."""
+    """Folder of the files, below the data folder."""
 
 
 class Sent140(Texts):
-    """Sentiment140 as published, tweets of 2 classes.
+    """Sentiment140 as published: tweets in 2 classes.
 
-    Users are divided into disjoint groups: of `test`, of `held_out` and `server_validation`, and
-    the others, which are the natural partition. As in Fed-ET (Cho et al. 2022), which leaves `test`
-    open.
+    Users are divided into disjoint groups: for `test`, for `held_out`, for `server_validation`, and
+    the others, which are the natural partition. The division follows Fed-ET (Cho et al. 2022),
+    which does not state `test`.
     """
 
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -345,19 +354,19 @@ class Sent140(Texts):
     }
     name: Literal["sent140"]
     folder: str = "sent140"
-    """Folder below the data folder."""
+    """Folder of the files, below the data folder."""
     min_samples: Count = 100
-    """Users with more tweets than that are used."""
+    """Number of tweets that a user must exceed to be used."""
     test: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    """Share of users for testing."""
+    """Share of users whose tweets are for testing."""
     held_out: Fraction = 0.2
     """Share of the other users whose tweets are the unlabelled public set."""
     server_validation: Fraction = 0.0
     """Share of the other users whose tweets are the server's labelled set."""
     split_seed: Seed = 0
-    """Seed by which users are divided."""
+    """Seed for the division of users."""
     length: Length = 256
-    """The first tokens of a text that are kept."""
+    """Number of tokens of a text that are kept, from its start."""
 
     @property
     def known(self) -> Known:
@@ -366,7 +375,7 @@ class Sent140(Texts):
 
     @property
     def has_clients(self) -> bool:
-        """Users are the clients."""
+        """Whether the client of each sample is known: yes, its user."""
         return True
 
     def _faults(self) -> Iterator[str]:
@@ -384,6 +393,6 @@ Data = ByName[
 
 
 class DataOption(Settings):
-    """The option of the stage `dataset`, under its configuration key for the sake of messages."""
+    """The option of the stage `dataset`, under its key in the configuration, for messages."""
 
     data: Data

@@ -1,4 +1,4 @@
-"""What data sets have in common: their samples, files, and which part of them is used."""
+"""What data sets have in common: their samples, their files, and which part of them is used."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a data set by its settings, before it is read; None where it is not."""
+    """What follows from the settings of a data set before it is read; None if it is unknown."""
 
     shape: tuple[int, ...] | None = None  #: of a sample
     classes: int | None = None
@@ -35,14 +35,15 @@ class Known:
 class DataSet(Choice):
     """A data set of `samples` that are images, features, bags or tokens.
 
-    `has_own_test`: the test samples also exist as each client would prepare them. `in_folder`: the
-    set is read from the data folder. `raw`: the parts of it that the loader reads, as patterns
-    below the data folder, by default all of `folder`; {braces} stand for the value of a setting,
-    and the first pattern that matches any files counts. Their content determines the data set
-    (`fedstage.storage.raw_files`); files that the loader verifies by checksums need not be named.
-    `centres`: how many natural clients the set has by definition; or `clients_in`: the module,
-    below `fedstage` and without torch, whose ``count_clients(settings, folder)`` counts them in the
-    files. `clients_hint`: what to do where the natural partition has none.
+    `has_own_test`: whether the test samples also exist as each client would prepare them.
+    `in_folder`: whether the set is read from the data folder. `raw`: the files that the loader
+    reads, as patterns below the data folder for each part; by default all files in `folder`.
+    {Braces} are replaced by the value of a setting, and the first pattern that matches any files
+    counts. The content of these files determines the data set (`fedstage.storage.raw_files`); files
+    that the loader verifies by checksums need not be named. `centres`: the number of natural
+    clients, if the set has a fixed one. `clients_in`: otherwise, the module, below `fedstage` and
+    without torch, whose ``count_clients(settings, folder)`` counts them in the files.
+    `clients_hint`: what to do if there are no clients for the natural partition.
     """
 
     room: ClassVar[str] = "data.datasets"
@@ -66,58 +67,60 @@ class DataSet(Choice):
 
     @property
     def holds_out(self) -> bool:
-        """Whether samples are set aside as public ones."""
+        """Whether samples are set aside as public samples."""
         share: float = getattr(self, "held_out", 0)
         return share > 0
 
     @property
     def known(self) -> Known:
-        """What is known without the data."""
+        """What is known before the data are read."""
         return Known()
 
     @property
     def has_clients(self) -> bool:
-        """Whether it is known whose each sample is, as the natural partition needs."""
+        """Whether the client of each sample is known, as the natural partition requires."""
         return self.centres is not None or getattr(self, "client_column", None) is not None
 
 
 class ImageSet(DataSet):
-    """A data set of images, some of which may be held out as public ones."""
+    """A data set of images, some of which may be held out as public images."""
 
     uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
     held_out_augmentation: Augmentation = "none"
-    """Changes the held-out images once and for all, by a draw with `split_seed`, before a teacher
-    or a student sees them: the public data with a transformation of its own of Fed-ET (Cho et al.
-    2022).
+    """Random change of the held-out images, drawn once with `split_seed` before a teacher or a
+    student sees them. Fed-ET transforms public data in this way (Cho et al. 2022).
     """
     split_seed: Seed = 0
-    """Seed by which the samples are divided."""
+    """Seed for the division of samples."""
 
 
 class Sized(DataSet):
-    """How much of a data set is used, and which training samples clients do not have."""
+    """How much of a data set is used, and which training samples clients do not get."""
 
     division: Annotated[tuple[Positive, Count, Positive], Field(strict=False)] | None = None
-    """Divides all samples, official training and test samples together, into shares for training,
-    held out and for testing, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then count the
-    samples of these parts.
+    """Shares for training, holding out and testing into which all official training and test
+    samples are divided, such as [7, 1, 2] (Fed-ET, Appendix C). The other keys then count the
+    samples of these parts. By default the official division is kept.
     """
     train_size: Positive | None = None
-    """Keep so many training samples of a permutation drawn with `split_seed`."""
+    """Number of training samples to keep, from a permutation drawn with `split_seed`; by default
+    all.
+    """
     train_fraction: Share | None = None
-    """Keep this share of the training samples."""
+    """Share of the training samples to keep; by default all."""
     test_size: Positive | None = None
-    """Keep so many test samples of a permutation drawn with `split_seed`."""
+    """Number of test samples to keep, from a permutation drawn with `split_seed`; by default all.
+    """
     held_out: Count = 0
-    """Training samples that become an unlabelled public set."""
+    """Number of training samples that become an unlabelled public set."""
     server_validation: Count = 0
-    """Training samples that become the server's labelled set."""
+    """Number of training samples that become the server's labelled set."""
     split_seed: Seed = 0
-    """Seed by which the samples are divided."""
+    """Seed for the division of samples."""
 
     @property
     def holds_out(self) -> bool:
-        """Whether samples are set aside as public ones."""
+        """Whether samples are set aside as public samples."""
         return self.held_out > 0 if self.division is None else self.division[1] > 0
 
     def _faults(self) -> Iterator[str]:
@@ -135,21 +138,21 @@ class Sized(DataSet):
 
 
 class _Pools(NamedTuple):
-    """The number of samples that each part may have."""
+    """The number of samples from which each part is taken."""
 
     train: int
     held_out: int
     test: int
-    reason: str  # of the number of samples for training, for messages
+    reason: str  # for the number of training samples, as messages give it
 
 
 def count_parts(settings: Sized, train: int, test: int) -> Parts:
-    """Return the sizes of the parts of a set with `train` training samples and `test` others.
+    """Return the sizes of the parts of a set with `train` training and `test` test samples.
 
     Raises
     ------
     FedstageError
-        If there are fewer samples than a size, or a share of the division is of none.
+        If a size exceeds the number of samples, or a share of the division has no sample.
     """
     pools = (_official if settings.division is None else _divided)(settings, train, test)
     own, reason = settings.server_validation, pools.reason
@@ -185,7 +188,7 @@ def _divided(settings: Sized, train: int, test: int) -> _Pools:
 
 
 def ends_of(shares: Shares, n: int) -> list[int]:
-    """Return where the pieces of n samples end, cut at the shares and rounded down."""
+    """Return where the pieces of n samples end, if n is divided by the shares and rounded down."""
     return [n * end // sum(shares) for end in accumulate(shares)]
 
 
@@ -197,7 +200,7 @@ def check_size(key: str, value: int, available: int, reason: str) -> int:
 
 
 def faults_of(count: Callable[[], Parts | None]) -> Iterator[str]:
-    """Yield why parts cannot be counted, as a fault of the data's own settings."""
+    """Yield why parts cannot be counted, as a fault in the data's own settings."""
     try:
         count()
     except FedstageError as error:

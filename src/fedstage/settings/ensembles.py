@@ -1,4 +1,4 @@
-"""Ensembles, which teach or are scored, and students."""
+"""Ensembles, which teach students or are evaluated, and the students."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
@@ -20,50 +20,50 @@ from fedstage.settings.traits import Lacks, Needs, Trait
 class Ensemble(Choice):
     """An ensemble of models, which averages its members' logits or probabilities.
 
-    `members` are the kinds of models that it has of each round and group.
+    `members` are the kinds of models that it takes from each round and group.
     """
 
     room: ClassVar[str] = "algorithm.ensemble_trainers"
     functions: ClassVar[Functions] = {"shares": ("settings", "members")}
     members: ClassVar[tuple[str, ...]] = ("aggregated",)
     average: Literal["logits", "probabilities"] = "logits"
-    """What of its members an ensemble averages."""
+    """Whether the ensemble averages its members' logits or probabilities."""
 
 
 class Clients(Ensemble):
-    """All client models of the round, of all groups."""
+    """All clients' models of the round, from all groups."""
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
     lacks: ClassVar[Lacks] = dict.fromkeys(("weights", "average"), ("", Trait.UNIFORM))
     name: Literal["clients"]
     weights: Literal["uniform", "samples", "confidence"] = "uniform"
-    """They weigh the same, in proportion to their training samples, or for each image by the
+    """Weights of members: equal, in proportion to training samples, or for each image by the
     variance of their probabilities (`confidence`, Fed-ET).
     """
 
 
 class PublicGenerator(Settings):
-    """The generator that the server trains on its public images and all clients receive.
+    """The generator that the server trains on its public images and sends to all clients.
 
-    It is trained against a discriminator of as many channels.
+    It is trained against a discriminator with as many channels.
     """
 
     latent: Width = 100
-    """Dimensions of its input."""
+    """Dimension of the generator's input."""
     width: Width = 64
-    """Channels of the network."""
+    """Channels of the generator."""
     steps: Positive = 2000
-    """Batches that it is trained for."""
+    """Number of batches for which the generator is trained."""
     batch_size: Positive = 64
-    """Images of a batch."""
+    """Images per batch."""
     learning_rate: Rate = 0.0002
-    """Rate of Adam."""
+    """Learning rate of Adam."""
     beta1: Fraction = 0.5
-    """Decay of Adam's mean of gradients."""
+    """Decay rate of Adam's mean of gradients."""
 
 
 class Discriminator(Settings):
-    """What each client trains once to tell its own images from generated ones.
+    """The network that each client trains once to tell its own images from generated ones.
 
     It has three convolutions.
     """
@@ -71,19 +71,19 @@ class Discriminator(Settings):
     width: Width = 32
     """Channels of the first convolution; the others have twice and four times as many."""
     epochs: Positive = 30
-    """Epochs over a client's images."""
+    """Epochs over the client's images."""
     batch_size: Positive = 64
-    """Images of a batch."""
+    """Images per batch."""
     learning_rate: Rate = 0.0002
-    """Rate of Adam."""
+    """Learning rate of Adam."""
     beta1: Fraction = 0.5
-    """Decay of Adam's mean of gradients."""
+    """Decay rate of Adam's mean of gradients."""
 
 
 class Odds(Ensemble):
-    """All client models of the round, each weighing by the odds that an image is its client's.
+    """All clients' models of the round, weighted by the odds that an image is the client's (FedGO).
 
-    As in FedGO. It teaches on public images only, of which the odds are known.
+    This ensemble teaches only on public images, for which the odds are known.
     """
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
@@ -99,35 +99,35 @@ class Odds(Ensemble):
     }
     name: Literal["odds"]
     generator: PublicGenerator = PublicGenerator()
-    """What clients' discriminators tell their own images from."""
+    """Generator of the images from which clients' discriminators tell their own."""
     discriminator: Discriminator = Discriminator()
-    """What each client trains once, before round 1."""
+    """Discriminator that each client trains once, before round 1."""
 
 
 class Aggregated(Ensemble):
-    """The K averaged models of the last rounds (temporal ensembling)."""
+    """The K averaged models of each of the last rounds (temporal ensembling)."""
 
     lacks: ClassVar[Lacks] = {"name": ("", Trait.CLIENTS, Trait.UNIFORM)}
     name: Literal["aggregated"]
     checkpoints: Positive = 1
-    """How many rounds."""
+    """Number of last rounds whose models are members."""
 
 
 class Bayesian(Ensemble):
-    """FedBE: the clients' models, the averaged one, and models drawn from their distribution."""
+    """FedBE: the clients' models, their average, and models drawn from their distribution."""
 
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling.draw"}
-    members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and those that are drawn
+    members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and the drawn ones
     lacks: ClassVar[Lacks] = {
         "name": ("whose members are drawn as logits", Trait.CLIENTS, Trait.UNIFORM, Trait.MODELS)
     }
     name: Literal["bayesian"]
     distribution: Literal["gaussian", "dirichlet"] = "gaussian"
-    """The distribution of models."""
+    """Distribution from which models are drawn."""
     samples: Positive = 10
-    """Models that are drawn."""
+    """Number of models drawn."""
     variant: Literal["as_published", "as_released"] = "as_published"
-    """The Gaussian of the paper, or of the released code."""
+    """Whether the Gaussian distribution is as in the paper, or as in the released code."""
     concentration: Rate = 1.0
     """Concentration of the Dirichlet distribution of the clients' shares."""
 
@@ -143,7 +143,7 @@ EnsembleTrainer = ByName[_Ensembles | Odds]
 
 
 class Distilling(Settings):
-    """What trainers of global models have in common: students."""
+    """What trainers of global models have in common: they train students."""
 
     needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.ENSEMBLE, Trait.DISTILLED)}
     lacks: ClassVar[Lacks] = {
@@ -151,10 +151,10 @@ class Distilling(Settings):
         "starts_from": ("which averages nobody", Trait.PLAIN_AVERAGE),
     }
     warm_up: Count = 0
-    """The first rounds, which have no students."""
+    """Number of initial rounds without students."""
     starts_from: Literal["aggregated", "previous"] = "aggregated"
-    """A student starts from its group's aggregated model of the round or from the previous global
-    model, so that what participants have trained teaches only.
+    """Whether a student starts from its group's aggregated model of the round, or from the previous
+    global model, so that the participants' models only teach.
     """
 
 
@@ -170,7 +170,7 @@ class Designated(Distilling):
 
     name: Literal["designated"]
     main: Literal["first", "per_architecture"] = "first"
-    """Group 0's model, or the model of each architecture's first group."""
+    """Main models: group 0's model, or the model of each architecture's first group."""
 
 
 GlobalTrainer = ByName[Basic | Designated]
@@ -183,20 +183,20 @@ class GlobalModel(Settings):
 
 
 class OneByOne(Settings):
-    """Evaluate a round's models of these kinds one by one: every score is their mean."""
+    """Evaluate a round's models of certain kinds one by one; every score is their mean."""
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
     name: str
 
 
 class EachClient(OneByOne):
-    """Evaluate the participants' models."""
+    """Evaluate the participants' models one by one; every score is their mean."""
 
     name: Literal["each_client"]
 
 
 class SplitModel(OneByOne):
-    """Evaluate the server's model behind the extractor of each participant."""
+    """Evaluate the server's model on the extractor of each participant; every score is the mean."""
 
     members: ClassVar[tuple[str, ...]] = ("split",)
     name: Literal["split_model"]

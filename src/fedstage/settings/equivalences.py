@@ -1,4 +1,4 @@
-"""Settings that mean the same: each configuration has one simplest form, which names its files."""
+"""Equivalent settings: each configuration has one simplest form, which names its files."""
 
 from functools import cache
 from typing import Any
@@ -23,16 +23,16 @@ from fedstage.settings.server import Server
 from fedstage.settings.staleness import shortest
 from fedstage.settings.transfers import KlTransfer
 
-#: Settings of a server that are about an ensemble's predictions.
+#: Settings of a server that concern an ensemble's predictions.
 OF_TEACHERS = ("temperature", "tau_squared", "softened", "sharpening")
 
-#: Settings of clients that matter only in several rounds, at their defaults.
+#: Settings of clients that matter only over several rounds, at their defaults.
 IN_ONE_TRAINING = {"round_decay": 1.0, "round_cosine": None, "batches": "anew"}  # prose: ok
 
 
 @cache
 def simplest(config: Any) -> Any:
-    """Return a configuration with the values that mean the same in one form."""
+    """Return the simplest form of a configuration, which all equivalent ones share."""
     if isinstance(config, OneShotRecipe):
         return _simplest_one_shot(config)
     return _simplest_of_rounds(config) if isinstance(config, Recipe) else config
@@ -42,7 +42,7 @@ def simplest(config: Any) -> Any:
 
 
 def _simplest_of_rounds(recipe: Recipe) -> Recipe:
-    """Return a configuration of rounds with settings that nothing reads at their defaults."""
+    """Return a configuration of rounds with unused settings at their defaults."""
     simple: dict[str, Any] = {
         "staleness": shortest(recipe.staleness),
         "withdraw_stale": recipe.withdraw_stale and is_stale(recipe),
@@ -62,11 +62,11 @@ def _simplest_of_rounds(recipe: Recipe) -> Recipe:
     if recipe.local.name == "scaffold" and not shares_control(recipe):
         simple["local"] = recipe.local.model_copy(update={"control": "per_model"})
     changed = recipe.model_copy(update=simple)
-    return recipe if changed == recipe else changed  # the same object is soon found to be equal
+    return recipe if changed == recipe else changed  # identical objects are compared quickly
 
 
 def _of_groups(recipe: Recipe) -> dict[str, Any]:
-    """Return what is about groups and their architectures, in one form."""
+    """Return the settings of groups and their architectures, in one form."""
     simple: dict[str, Any] = {"client_architectures": _runs_of_clients(recipe)}
     groups = len(client_groups(recipe))
     if recipe.participants % groups < 2 or recipe.client_groups == "drawn":
@@ -80,7 +80,7 @@ def _of_groups(recipe: Recipe) -> dict[str, Any]:
 
 def _simplest_trainer(recipe: Recipe, trainer: GlobalTrainer) -> GlobalTrainer:
     if trainer.name == "designated" and len(set(models_of(recipe))) == 1:
-        # With one architecture the main model is group 0's in any case.
+        # With one architecture, the main model is group 0's in any case.
         trainer = trainer.model_copy(update={"main": "first"})
     if not set(students(recipe)) & set(client_groups(recipe)):
         # The server's model starts from its previous one in any case.
@@ -89,7 +89,7 @@ def _simplest_trainer(recipe: Recipe, trainer: GlobalTrainer) -> GlobalTrainer:
 
 
 def _unread_aggregation(recipe: Recipe) -> dict[str, Any]:
-    """Return the settings of the aggregation that nothing reads, at their defaults."""
+    """Return the unused settings of the aggregation, at their defaults."""
     names = [] if any(map(has_batch_norm, models_of(recipe))) else ["batch_norm"]
     if not averages_stale(recipe):
         names += ["discount", "stale"]
@@ -99,8 +99,9 @@ def _unread_aggregation(recipe: Recipe) -> dict[str, Any]:
 def _runs_of_clients(recipe: Recipe) -> tuple[BoundClients, ...]:
     """Return `client_architectures` in its unique shortest form.
 
-    Neighbours that are bound to the same architecture are one entry, and trailing unbound clients
-    are left out. If all groups that clients train have one architecture, no client is bound.
+    Neighbours that are bound to the same architecture are merged into one entry, and trailing
+    unbound clients are left out. If all groups that clients train have one architecture, no client
+    is bound.
     """
     runs: list[BoundClients] = []
     several = len({model_of(recipe, group) for group in client_groups(recipe)}) > 1
@@ -136,12 +137,12 @@ def _simplest_one_shot(recipe: OneShotRecipe) -> OneShotRecipe:
 
 
 def left_out(config: Any) -> float:
-    """Return the fraction of clients' samples that do not train their models."""
+    """Return the fraction of each client's samples that does not train its model."""
     return 0.0 if config.local_fraction == 1 else config.aggregator_fraction
 
 
 def dealt_models(config: Any) -> list[Model]:
-    """Return the architecture of each client; several are dealt out in turn."""
+    """Return the architecture of each client; several architectures are assigned in turn."""
     models = config.architectures or (config.model,)
     return [models[client % len(models)] for client in range(config.clients)]
 
@@ -151,7 +152,7 @@ def _training(recipe: OneShotRecipe) -> AggregatorTraining | None:
 
 
 def _student(recipe: OneShotRecipe) -> dict[str, Any]:
-    """Return what is about a student, at its defaults where nothing depends on it."""
+    """Return the settings of a student, at their defaults where nothing depends on them."""
     none = {"student": None, "server": None, "generator": None, "public": HeldOut(name="held_out")}
     how = recipe.distillation
     if how is None:
@@ -170,12 +171,12 @@ def _student(recipe: OneShotRecipe) -> dict[str, Any]:
 
 
 def without_teacher(server: Server, names: tuple[str, ...] = OF_TEACHERS) -> Server:
-    """Return a server's settings with these, which are about a teacher, at their defaults."""
+    """Return a server's settings with the named ones, which concern a teacher, at defaults."""
     return server.model_copy(update={name: Server.model_fields[name].default for name in names})
 
 
 def _shortest_cycle(models: list[Model]) -> tuple[Model, ...]:
-    """Return the shortest prefix whose repetition gives all models."""
+    """Return the shortest prefix whose repetition yields all models."""
     lengths = range(1, len(models) + 1)
     repeats = (n for n in lengths if all(m == models[i % n] for i, m in enumerate(models)))
     return tuple(models[: next(repeats)])

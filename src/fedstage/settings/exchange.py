@@ -1,4 +1,4 @@
-"""What clients and server exchange in rounds, learn from, and keep, by the settings of a run."""
+"""What clients and server exchange, learn from and keep in rounds, by the settings of a run."""
 
 from functools import cache
 
@@ -14,12 +14,12 @@ from fedstage.settings.staleness import shortest
 
 
 def exchanges_logits(recipe: Recipe) -> bool:
-    """Whether clients learn from one another's logits, and no weights travel."""
+    """Whether clients learn from one another's logits and exchange no weights."""
     return recipe.local.exchanges == "logits"
 
 
 def exchanges_features(recipe: Recipe) -> bool:
-    """Whether a model on the server learns from features of clients' samples; no weights travel."""
+    """Whether a model on the server learns from clients' features, without exchange of weights."""
     return recipe.local.exchanges == "features"
 
 
@@ -29,14 +29,14 @@ def weights_travel(recipe: Recipe) -> bool:
 
 
 def secure_of(recipe: Recipe) -> SecureAggregation:
-    """Return how secure aggregation is done by a recipe that has it."""
+    """Return the settings of secure aggregation of a recipe that uses it."""
     secure = recipe.aggregation.secure
     assert secure is not None, "the graph has these stages for such recipes"
     return secure
 
 
 def caches_labels(recipe: Recipe) -> bool:
-    """Whether labels made of clients' logits are kept from round to round (SCARLET)."""
+    """Whether labels made from clients' logits are kept from round to round (SCARLET)."""
     return isinstance(recipe.local, Digest) and recipe.local.cache is not None
 
 
@@ -63,23 +63,23 @@ def students(recipe: Recipe) -> tuple[int, ...]:
 
 
 def goes_on(recipe: Recipe) -> bool:
-    """Whether students start from the global models of the round before."""
+    """Whether students start from the global models of the previous round."""
     trainer = recipe.global_trainer
     return trainer is not None and trainer.starts_from == "previous"
 
 
 def learns(recipe: Recipe) -> bool:
-    """Whether something learns in the rounds from an ensemble."""
+    """Whether anything learns from an ensemble in the rounds."""
     return recipe.teaching is not None
 
 
 def generates(recipe: Recipe) -> bool:
-    """Whether students learn from images that the server generates, and from no public ones."""
+    """Whether students learn from images that the server generates instead of public ones."""
     return recipe.global_trainer is not None and recipe.generator is not None
 
 
 def teaches_public(recipe: Recipe) -> bool:
-    """Whether something learns in the rounds from an ensemble on public samples."""
+    """Whether anything learns from an ensemble on public samples in the rounds."""
     return learns(recipe) and not generates(recipe)
 
 
@@ -101,17 +101,17 @@ def shares_control(recipe: Recipe) -> bool:
 
 @cache
 def is_stale(recipe: Recipe) -> bool:
-    """Whether participants may start from models that are older than the last round's."""
+    """Whether participants may start from models that are older than the previous round's."""
     return shortest(recipe.staleness).name != "none"
 
 
 def averages_stale(recipe: Recipe) -> bool:
-    """Whether an aggregation may have updates of participants that started from older models."""
+    """Whether an aggregation may include updates of participants that started from older models."""
     return is_stale(recipe) and not recipe.withdraw_stale
 
 
 def takes_changes(recipe: Recipe) -> bool:
-    """Whether an aggregation takes changes since the models that participants started from."""
+    """Whether an aggregation uses changes since the models from which participants started."""
     return recipe.aggregation.stale == "changes" and averages_stale(recipe)
 
 
@@ -132,7 +132,7 @@ def optimises(recipe: Recipe) -> bool:
 
 
 def keeps_changes(recipe: Recipe) -> bool:
-    """Whether compression keeps residuals, or which model each client has."""
+    """Whether compression keeps residuals, or a record of which model each client has."""
     compression = recipe.compression
     return compression.name == "stc" and (compression.residuals or compression.downstream)
 

@@ -1,4 +1,4 @@
-"""Experiment files: base settings, a grid, scales, and the results that are made of the runs."""
+"""Experiment files: base settings, a grid, scales, and the results that are made from the runs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ from fedstage.settings.simulation import Simulation
 
 
 def _published_of(raw: Any, metric: Mapping[str, Any]) -> Any:
-    """Give `published` a metric unless it names one."""
+    """Return the settings with a metric for `published`, unless it names one."""
     if not (isinstance(raw, Mapping) and isinstance(raw.get("published"), Mapping)):
         return raw
     return {**raw, "published": {**metric, **raw["published"]}}
@@ -26,29 +26,31 @@ class Table(Settings):
     """The table of an experiment."""
 
     rows: list[str] = ["method"]
-    """Axes of the grid that are rows."""
+    """Axes of the grid that form the rows."""
     columns: list[str] = []
-    """Axes of the grid that are columns."""
+    """Axes of the grid that form the columns."""
     metric: Metric = "top1_accuracy"
-    """The metric of the cells; published numbers and claims are about it unless they name another.
-    """
+    """Metric of the cells. Published numbers and claims are about it unless they name another."""
     published: Published | None = None
-    """A paper's numbers, with which the cells are compared."""
+    """A paper's numbers, with which the cells are compared; by default none."""
     also: list[Literal["maximum"]] = []
-    """Further columns: `maximum`, the highest of all rounds, is what some released code reports."""
+    """Further columns: `maximum` is the highest value of all rounds, which some released code
+    reports.
+    """
     over: str | None = None
-    """A further figure shows the metric over the values of this axis."""
+    """Axis over whose values a further figure shows the metric; by default there is no such figure.
+    """
     notes: list[str] = []
-    """Further lines of the legend, in Markdown."""
+    """Further lines of the table's legend, in Markdown."""
 
     @model_validator(mode="before")
     @classmethod
     def _published_of_the_same(cls, raw: Any) -> Any:
-        """Take the published numbers of the table's metric by default."""
+        """Compare published numbers in the table's metric by default."""
         return _published_of(raw, {"metric": raw["metric"]} if "metric" in raw else {})
 
 
-#: What an experiment can make; the results in `MEASURED` need trained runs.
+#: Results that an experiment can make; the results in `MEASURED` need trained runs.
 Result = Literal[
     "table",
     "figures",
@@ -64,17 +66,17 @@ Result = Literal[
 MEASURED: frozenset[Result] = frozenset(
     {"table", "figures", "communication", "costs", "round_times", "retention", "clients", "report"}
 )
-#: What can be made of runs of any kind; the other results need rounds.
+#: Results that can be made from runs of any kind; the other results need rounds.
 OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication", "costs", "report"})
 
 
-#: What a paper may report of communication: the memory that predictions need, and the parameters
-#: that all participants send and receive until an accuracy is reached.
+#: What a paper may report about communication: the memory that predictions need, and the number of
+#: parameters that all participants send and receive until an accuracy is reached.
 MEMORY, PARAMETERS = "memory_mib", "comm_params"
 
 
 def _a_goal(raw: Any) -> Any:
-    """Refuse what is no goal in one line; a union would have a line for each of its kinds."""
+    """Reject an invalid goal in one line, because a union would give one line per kind."""
     if raw is None or _is_accuracy(raw):
         return raw
     parts = list(raw.values()) if isinstance(raw, dict) else []
@@ -103,18 +105,18 @@ class Communication(Settings):
     """What an experiment's communication is compared with."""
 
     published: Published | None = None
-    """A paper's numbers: of the memory that predictions need (`memory_mib`) or of the parameters
-    sent until a fixed goal (`comm_params`).
+    """A paper's numbers: the memory that predictions need (`memory_mib`), or the parameters sent
+    until a fixed goal is reached (`comm_params`).
     """
     reach: Annotated[Reach | None, BeforeValidator(_a_goal)] = None
-    """The goal of runs: the accuracy of cells that share their seed and all axes not named in it,
-    or a fixed one.
+    """Accuracy that runs are to reach, in percent: a fixed one, or the final accuracy of the named
+    cells that share the seed and all other axes of a run.
     """
 
     @model_validator(mode="before")
     @classmethod
     def _published_of_memory(cls, raw: Any) -> Any:
-        """Take the published numbers of memory by default."""
+        """Compare published numbers of memory by default."""
         return _published_of(raw, {"metric": MEMORY})
 
     def _faults(self) -> Iterator[str]:
@@ -129,13 +131,13 @@ class Communication(Settings):
 
 
 def is_fixed(reach: Reach | None) -> bool:
-    """Whether a goal is an accuracy, or several, and not what other cells reach."""
+    """Whether a goal is one or several fixed accuracies, rather than what other cells reach."""
     if isinstance(reach, dict):
         return any(isinstance(part, dict) for part in reach.values())
     return reach is not None
 
 
-#: The values of an axis of the grid: a list, or a mapping from the names shown in tables.
+#: The values of an axis of the grid: a list, or a mapping from names shown in tables to values.
 Values = list[Any] | dict[str, Any]
 
 
@@ -150,58 +152,63 @@ AxisValues = Annotated[Values, BeforeValidator(_some_values)]
 
 
 class CellSettings(Settings):
-    """Settings of the cells of the grid that have these values on all these axes."""
+    """Settings of all cells of the grid that have the given values of axes."""
 
     at: Annotated[Cells, Field(min_length=1)]
-    """Values of axes."""
+    """Values of axes, all of which the cells have."""
     settings: Raw
     """Settings of these cells."""
 
 
 class Scale(Settings):
-    """What a scale changes in the base and in methods, and which axes of the grid it replaces."""
+    """The changes that a scale makes to the base, to methods, and to axes of the grid."""
 
     base: Raw = {}
-    """Changes of the base."""
+    """Changes to the base."""
     methods: dict[str, Raw] = {}
-    """Changes of methods."""
+    """Changes to methods."""
     grid: dict[str, AxisValues] = {}
-    """Axes that it replaces."""
+    """Axes of the grid that the scale replaces."""
     cells: list[CellSettings] = []
-    """Settings that depend on several axes, such as a rate tuned by method and partition."""
+    """Settings that depend on several axes, such as a learning rate tuned by method and partition.
+    """
     gate: Gate | None = None
-    """A condition on its cells without which it decides no claim; not inherited."""
+    """Condition on the scale's cells that must hold for the scale to decide any claim; not
+    inherited.
+    """
 
 
 class Experiment(Settings):
     """An experiment file."""
 
     title: Line
-    """Title of its results."""
+    """Title of the experiment's results."""
     like: str | None = None
-    """An experiment whose base, methods and scales of the same names this one starts from."""
+    """Experiment from whose base, methods and scales (of the same names) this one starts; by
+    default none.
+    """
     base: Raw = {}
-    """Settings of all runs."""
+    """Settings that all runs share."""
     grid: dict[str, AxisValues] = {}
-    """Values of each axis, by the path of a setting."""
+    """Axes of the grid: the values of a setting, by its path."""
     methods: dict[str, Raw] = {}
-    """Extends or changes the library of methods."""
+    """Methods that extend or change the library of methods."""
     implies: dict[str, dict[str | int | float, Raw]] = {}
-    """Settings that come with a value of an axis: axis -> value -> settings."""
+    """Settings that a value of an axis brings with it: axis -> value -> settings."""
     table: Table = Table()
     """The table of results."""
     figures: Figures = Figures()
     """The figures of results."""
     results: Annotated[list[Result], Field(min_length=1)] = ["table", "figures"]
-    """What is made of the runs; `properties` and `simulation` follow from the settings, without
-    training.
+    """Results that are made from the runs; `properties` and `simulation` follow from the settings,
+    without training.
     """
     communication: Communication = Communication()
     """What communication is compared with."""
     simulation: Simulation = Simulation()
     """Durations of jobs for a simulated schedule."""
     scales: Annotated[dict[Name, Scale | None], Field(min_length=1)] = {"default": None}
-    """Sizes of the experiment, such as one for a laptop and the paper's."""
+    """Sizes of the experiment, such as one for a laptop and the paper's own."""
 
     def _faults(self) -> Iterator[str]:
         if "costs" in self.results and "communication" not in self.results:

@@ -4,9 +4,9 @@ from typing import Literal
 
 from fedstage.settings.base import Line, Settings
 
-#: What bands and bars show of several seeds.
+#: What bands and bars show if there are several seeds.
 Bands = Literal["interval", "deviation", "none"]
-#: Names of colours that readers of all kinds of vision tell apart.
+#: Names of colours that readers with any colour vision can tell apart.
 Colour = Literal["blue", "vermilion", "green", "pink", "black", "orange", "sky", "wine", "grey"]
 Marker = Literal[
     "circle",
@@ -21,20 +21,20 @@ Marker = Literal[
 
 
 class Style(Settings):
-    """How results show a method; what is not given follows from its name."""
+    """How results show a method; omitted settings follow from its name."""
 
     label: Line | None = None
-    """Its name in tables and figures."""
+    """Name of the method in tables and figures."""
     colour: Colour | None = None
-    """Its colour."""
+    """Colour of the method in figures."""
     marker: Marker | None = None
-    """The marker of its points."""
+    """Marker of the method's points in figures."""
 
 
 class Figures(Settings):
     """The figures of an experiment."""
 
     bands: Bands | None = None
-    """What bands and bars show from three seeds on: the 95 % `interval` of the mean (by default
-    from five seeds on), one standard `deviation` (by default of fewer), or nothing.
+    """What bands and bars show from three seeds on: the 95 % confidence `interval` of the mean (the
+    default for five seeds or more), one standard `deviation` (the default for fewer), or nothing.
     """

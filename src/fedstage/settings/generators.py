@@ -1,4 +1,4 @@
-"""Generators of images: what a client or the server trains so that no public data are needed."""
+"""Generators of images, which clients or the server train so that no public data are needed."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -20,9 +20,9 @@ from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trai
 
 
 class ImageGenerator(Choice):
-    """What generates labelled images, trained by each of the `clients` or by the `server`.
+    """A generator of labelled images, trained by each of the `clients` or by the `server`.
 
-    What the server trains learns from the clients' models, together with a student.
+    A generator on the server learns from the clients' models, together with a student.
     """
 
     room: ClassVar[str] = "algorithm.one_shot.generators"
@@ -33,7 +33,7 @@ class ImageGenerator(Choice):
 class OfClients(ImageGenerator):
     """A generator that each client trains, and with which the server makes images.
 
-    The fields in `of_sampling` are those that only the server reads, once generators are trained.
+    The fields in `of_sampling` are read only by the server, once generators are trained.
     """
 
     functions: ClassVar[Functions] = {
@@ -43,27 +43,27 @@ class OfClients(ImageGenerator):
     of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
     lacks: ClassVar[Lacks] = {"name": ("", Trait.FROM_SERVER)}
     samples: Positive = 7500
-    """Images that the server makes."""
+    """Number of images that the server makes."""
 
 
 class DistilledDecoder(Settings):
-    """One decoder that the server trains to draw what the clients' decoders do (FedCVAE-KD)."""
+    """One decoder that the server trains to draw what the clients' decoders draw (FedCVAE-KD)."""
 
     samples: Positive = 10000
-    """Images of the clients' decoders that it learns from."""
+    """Number of images of the clients' decoders from which it learns."""
     epochs: Positive = 30
-    """Epochs over these images."""
+    """Number of epochs over the images of the clients' decoders."""
     batch_size: Positive = 32
-    """Images of a step."""
+    """Images per step."""
     learning_rate: Rate = 0.01
-    """Rate of Adam."""
+    """Learning rate of Adam."""
 
 
 class Cvae(OfClients):
-    """A conditional variational autoencoder of each client, whose decoder travels (FedCVAE-Ens).
+    """A conditional variational autoencoder per client, whose decoder is sent (FedCVAE-Ens).
 
-    The server generates images with each decoder, a share of them, or with one that it has
-    `distilled` from all.
+    The server generates a share of the images with each decoder, or all of them with one decoder
+    that it has `distilled` from the clients'.
     """
 
     of_sampling: ClassVar[tuple[str, ...]] = ("samples", "truncation", "distilled")
@@ -72,28 +72,28 @@ class Cvae(OfClients):
     }
     name: Literal["cvae"]
     latent: Width = 25
-    """Dimensions of its input."""
+    """Dimension of the decoder's normal input."""
     width: Width = 32
-    """Channels of its first convolution; the second has twice as many."""
+    """Channels of the first convolution; the second has twice as many."""
     beta: NonNegative = 1.0
     """Weight of the divergence from the normal distribution."""
     epochs: Positive = 100
     """Epochs over a client's samples."""
     batch_size: Positive = 32
-    """Images of a step."""
+    """Images per step."""
     learning_rate: Rate = 0.001
-    """Rate of Adam."""
+    """Learning rate of Adam."""
     truncation: Rate = 3.0
-    """The decoders' normal inputs are cut off at so many deviations."""
+    """Number of deviations at which the decoders' normal inputs are truncated."""
     distilled: DistilledDecoder | None = None
-    """One decoder that the server trains from the clients'."""
+    """One decoder that the server trains from the clients' decoders; by default none."""
 
 
 class Adversarial(ImageGenerator):
-    """A generator that the server trains against the ensemble of clients' models, and a student.
+    """A generator that the server trains against a student and the ensemble of clients' models.
 
-    In each of `server.epochs` a network with new weights, and its input, take steps of Adam on a
-    batch, whose best images join a pool.
+    In each of `server.epochs`, a network with new weights and its input take steps of Adam on one
+    batch. The best images of the batch join a pool.
     """
 
     trained_by: ClassVar[Literal["clients", "server"]] = "server"
@@ -107,63 +107,65 @@ class Adversarial(ImageGenerator):
         )
     }
     latent: Width = 256
-    """Dimensions of the network's input."""
+    """Dimension of the network's input."""
     width: Width = 64
     """Channels of the network."""
     steps: Positive = 30
-    """Steps of Adam in an epoch, all on one batch."""
+    """Steps of Adam per epoch, all on one batch."""
     batch_size: Positive = 128
-    """Images of a batch."""
+    """Images per batch."""
     learning_rate: Rate = 0.001
-    """Rate of Adam."""
+    """Learning rate of Adam."""
     beta1: Fraction = 0.5
-    """Decay of Adam's mean of gradients."""
+    """Decay rate of Adam's mean of gradients."""
     clip_norm: Rate | None = None
-    """Largest norm of the network's gradient."""
+    """Maximum norm of the network's gradient; by default it is not clipped."""
     adversarial: NonNegative = 1.0
-    """Weight of the divergence of the student from the ensemble, which images are to keep large."""
+    """Weight of the divergence of the student from the ensemble, which the images should keep
+    large.
+    """
     temperature: Rate = 1.0
-    """Temperature of that divergence."""
+    """Temperature of the divergence of the student from the ensemble."""
     augmentation: Augmentation = "none"
-    """How the models see the images while the network learns."""
+    """Random change of the images before models see them while the network learns."""
 
 
 class Dense(Adversarial):
-    """DENSE: images like those that norms of the clients' models have seen."""
+    """DENSE: images that match the batch normalisation statistics of the clients' models."""
 
     name: Literal["dense"]
     batch_norm: NonNegative = 1.0
     """Weight of the distance from statistics of batch normalisation."""
     norms: Literal["mean", "sum"] = "mean"
-    """Distances are the mean over clients as published, or the sum as released."""
+    """Whether distances are averaged over clients, as published, or summed, as released."""
     only_disagreeing: bool = True
-    """The divergence counts only where student and ensemble disagree."""
+    """Whether the divergence counts only for images on which student and ensemble disagree."""
 
 
 class CoBoosting(Adversarial):
-    """Co-Boosting: harder images, moved against the ensemble, whose weights learn from them."""
+    """Co-Boosting: harder images, perturbed against the ensemble, whose weights learn from them."""
 
     name: Literal["coboosting"]
     hardness: NonNegative = 1.0
-    """A sample counts by this power of 1 - p_y."""
+    """Exponent of 1 - p_y in the weight of a sample."""
     step: NonNegative = 8 / 255
-    """How far what teaches is moved, of pixels from 0 to 1."""
+    """Size of the perturbation of the images that teach, for pixels from 0 to 1."""
     weight_step: NonNegative = 0.01
-    """Step of the ensemble's weights in the first epoch."""
+    """Step size of the ensemble's weights in the first epoch."""
     weight_decay: Share = 0.99
-    """What their step is multiplied by each epoch."""
+    """Factor by which the step size of the weights is multiplied each epoch."""
 
 
-#: What generates images in one shot.
+#: Generators of images in one shot.
 Generator = ByName[Cvae | Dense | CoBoosting]
 
 
 class FedFtg(Choice):
-    """FedFTG: images on which the student of a round is furthest from the clients' models.
+    """FedFTG: images on which a round's student is furthest from the clients' models.
 
-    A generator of images of given classes stays on the server from round to round. For each batch,
-    which has the size of the server's, it takes its steps and then the student takes its own, until
-    it has taken `server.steps`.
+    A generator of images of given classes stays on the server from round to round. Batches have the
+    server's batch size. For each batch, first the generator and then the student take their steps,
+    until the student has taken `server.steps`.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.generators"
@@ -171,7 +173,7 @@ class FedFtg(Choice):
         "turns": ("settings", "clients"),
         "loss": ("settings", "made", "distance"),
     }
-    # Of the ensemble it needs the clients alone: it weighs each by its classes itself.
+    # It needs only the ensemble's clients, and weights each by its classes itself.
     needs: ClassVar[Needs] = {
         "name": (Trait.IMAGES, Trait.GENERATED, Trait.UNIFORM, Trait.KL, Trait.STEPS)
     }
@@ -186,30 +188,30 @@ class FedFtg(Choice):
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.data_free"}
     name: Literal["fedftg"]
     latent: Width = 100
-    """Dimensions of the generator's input."""
+    """Dimension of the generator's input."""
     width: Width = 64
     """Channels of the generator."""
     steps: Positive = 1
-    """Steps of Adam that the generator takes for a batch."""
+    """Steps of Adam that the generator takes per batch."""
     student_steps: Positive = 5
-    """Steps that the student takes on a batch."""
+    """Steps that the student takes per batch."""
     learning_rate: Rate = 0.01
-    """Rate of Adam."""
+    """Learning rate of Adam."""
     classification: NonNegative = 1.0
-    """Weight of the cross entropy of the clients' models to the classes."""
+    """Weight of the cross entropy of the clients' models with the given classes."""
     diversity: NonNegative = 1.0
-    """Weight of how alike the images are."""
+    """Weight of the penalty on the similarity of images."""
 
 
 class FedFtgAsReleased(FedFtg):
-    """FedFTG as its code is: `steps` of each client in turn, of another distance.
+    """FedFTG as released: `steps` on each client in turn, with another distance.
 
-    It is the absolute difference of logits, of which the client's count as fixed. The cross entropy
-    is a mean before it is weighted.
+    The distance is the absolute difference of logits, in which the client's logits count as fixed.
+    The cross entropy is averaged before it is weighted.
     """
 
     name: Literal["fedftg_as_released"]  # type: ignore[assignment]
 
 
-#: What generates images in the rounds, for the students that learn from them.
+#: Generators of images in rounds, from which students learn.
 RoundGenerator = ByName[FedFtg | FedFtgAsReleased]

@@ -18,9 +18,9 @@ class BoundClients(Settings):
     """Clients that are bound to one architecture, or to none."""
 
     model: Model | None = None
-    """The architecture; by default they are bound to none."""
+    """Architecture to which the clients are bound; by default none."""
     clients: ClientCount
-    """How many clients."""
+    """Number of clients."""
 
 
 class Groups(Settings):
@@ -46,41 +46,45 @@ class Groups(Settings):
     clients: ClientCount
     """Number of clients."""
     participants: ClientCount
-    """Participants of a round."""
+    """Number of participants per round."""
     participation: Literal["uniform", "by_samples", "in_turn", "poisson"] = "uniform"
-    """Participants are drawn uniformly, or in proportion to their samples, or come in turn, in the
-    order of their numbers; or each client takes part by itself with probability `participants` /
-    `clients`, so that rounds have as many on average.
+    """How participants are chosen: drawn uniformly; drawn in proportion to their samples; in turn,
+    in the order of their numbers; or each client independently with probability `participants` /
+    `clients`, so that rounds have `participants` on average (`poisson`).
     """
     staleness: Staleness = Synchronised(name="none")
-    """How many rounds old the models are from which participants start."""
+    """How many rounds old the models are from which participants start; by default they are the
+    previous round's.
+    """
     withdraw_stale: bool = False
-    """Participants that would start from older models are absent."""
+    """Whether participants that would start from older models are absent."""
     model: Model
-    """The main model, which is group 0's."""
+    """Architecture of the main model, which is group 0's."""
     global_models: ClientCount = 1
     """Number of global models, K."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
-    """The models of groups 0 to K-1, unless all are `model`."""
+    """Architectures of groups 0 to K-1; by default all have `model`."""
     client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
-    """Binds clients, from client 0 on, to an architecture: they take part in its groups only."""
+    """Numbers of clients, from client 0 on, that are bound to an architecture and take part only in
+    its groups; by default no client is bound.
+    """
     client_groups: Literal["by_index", "drawn"] = "by_index"
-    """The group of a participant: by its index in equal shares, or the group that its client has
-    drawn once, uniformly, before training.
+    """Group of a participant: by its index, in equal shares, or the group that its client drew
+    uniformly, once, before training.
     """
     server_model: bool = False
-    """The main model is the server's, and no client has it."""
+    """Whether the main model is the server's, so that no client has it."""
     head_sharing: bool = False
-    """The main model takes the mean of the participants' heads before it is distilled, and all
-    other models take its head thereafter.
+    """Whether the main model takes the mean of the participants' heads before it is distilled, and
+    all other models take its head afterwards.
     """
     remainder: Literal["spread", "main"] = "spread"
-    """What is left of equal shares goes to the first groups, one each, or to the main model's
-    group.
+    """Where participants go that remain after equal shares: to the first groups, one each, or to
+    the main model's group.
     """
 
     def _completed(self) -> Self:
-        """Give models without a head the default one of what needs it."""
+        """Give models without a head the default head of the part that needs one."""
         if (head := default_head(self.declarations())) is None:
             return self
         changed = {
@@ -202,7 +206,7 @@ def model_of(recipe: Groups, group: int) -> Model:
 
 
 def client_groups(recipe: Groups) -> range:
-    """Return the groups that clients train: all, but for the server's."""
+    """Return the groups that clients train: all except the server's."""
     return range(int(recipe.server_model), recipe.global_models)
 
 
@@ -210,8 +214,8 @@ def client_groups(recipe: Groups) -> range:
 def group_participants(recipe: Groups, group: int) -> range:
     """Return the participants of a round that train a group; the server's group has none.
 
-    Where each client has a group of its own, every group has as many participants as the round,
-    and most of them are absent. Where clients take part independently, there is one for each.
+    If clients have drawn their groups, every group has as many participants as the round, and most
+    of them are absent. If clients take part independently, there is one participant per client.
     """
     groups = client_groups(recipe)
     if group not in groups:

@@ -1,4 +1,4 @@
-"""What a plugin's class overrides of its base: something, with the base's names and arguments."""
+"""Checks that a plugin's class overrides hooks of its base, with their names and arguments."""
 
 import inspect
 import re
@@ -15,8 +15,8 @@ _PACKAGE = __name__.partition(".")[0]
 def hook_faults(kind: type[Any], settings: type[Any], declared: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with a class of a plugin that inherits from a class of this package.
 
-    A method whose name is close to a hook's is taken for misspelt, unless its file calls it.
-    `settings` is the class of its settings, which must have what is `declared` of a hook.
+    A method whose name is close to a hook's counts as misspelt, unless its file calls it.
+    `settings` is the class of its settings, which must declare what `declared` requires for a hook.
     """
     built_in = [part for part in kind.__mro__ if part.__module__.partition(".")[0] == _PACKAGE]
     own = [part for part in kind.__mro__ if part.__module__ in PLUGINS.files]
@@ -37,10 +37,10 @@ def hook_faults(kind: type[Any], settings: type[Any], declared: Mapping[str, str
 def _undeclared(
     kind: type[Any], base: type[Any], settings: type[Any], declared: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the hooks that a class overrides although its settings do not declare it."""
+    """Yield the hooks that a class overrides although its settings do not declare them."""
     for hook, attribute in declared.items():
         own = getattr(kind, hook, None) is not getattr(base, hook, None)
-        if own and not getattr(settings, attribute, True):  # true of a field, which has a value
+        if own and not getattr(settings, attribute, True):  # a field counts as true
             yield (
                 f"{kind.__name__}.{hook}: needs {attribute} = True in the settings class "
                 f"{settings.__name__}"
@@ -48,7 +48,7 @@ def _undeclared(
 
 
 def _misfits(kind: type[Any], part: type[Any], base: type[Any], hooks: set[str]) -> Iterator[str]:
-    """Yield the hooks of a class that do not take what the base's take."""
+    """Yield the hooks of a class that do not take the arguments of the base's hooks."""
     for name, own in vars(part).items():
         expected = parameters_of(getattr(base, name, None)) if name in hooks else []
         if inspect.isfunction(own) and expected:
@@ -57,7 +57,7 @@ def _misfits(kind: type[Any], part: type[Any], base: type[Any], hooks: set[str])
 
 
 def _misspelt(part: type[Any], hooks: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the methods of a class that are not called in its file, with the hooks they may be."""
+    """Yield the methods of a class that its file does not call, with the hooks they may be."""
     text = PLUGINS.files[part.__module__].read_text("utf-8")
     for name, value in vars(part).items():
         if callable(value) and name not in hooks and not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Checks against what is known of the data before they are read: samples, shape, classes."""
+"""Checks against what is known of the data before they are read: samples, shape and classes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ def check_known(
     models: Sequence[Model],
     client: Client,
 ) -> Iterator[str]:
-    """Yield what cannot be with this data, as far as its sizes follow from settings."""
+    """Yield settings that are impossible with these data, as far as their sizes are known."""
     yield from _check_division(data, clients, partition, core)
     for model in dict.fromkeys(models):
         yield from _check_model(data, model)
@@ -34,7 +34,7 @@ def check_known(
 def _check_division(
     data: Data, clients: int, partition: Partition, core: Core | None
 ) -> Iterator[str]:
-    """Yield that there are fewer samples, classes or centres than the partition needs."""
+    """Yield a fault if there are fewer samples, classes or centres than the partition needs."""
     shares, own = clients + (core is not None), " and the server's core" if core else ""
     if partition.name == "natural" and data.centres not in (None, shares):
         yield (
@@ -61,7 +61,7 @@ def _at_most(key: str, value: int, most: int, reason: str) -> Iterator[str]:
 
 
 def _check_model(data: Data, model: Model) -> Iterator[str]:
-    """Yield that a model does not take samples of this shape, or so many classes."""
+    """Yield a fault if a model does not take samples of this shape, or so many classes."""
     shape, classes, where = data.known.shape, data.known.classes, f"model = {model.name!r}"
     if isinstance(model, LogisticRegression) and model.outputs == 1 and classes not in (None, 2):
         yield f"{where}: outputs = 1: only for 2 classes, and data = {data.name} has {classes}"
@@ -85,7 +85,7 @@ def _check_model(data: Data, model: Model) -> Iterator[str]:
 
 
 def check_channels(data: DataSet, public: Public) -> Iterator[str]:
-    """Yield that a public set's images have other channels than the clients', so no model fits."""
+    """Yield a fault if public images have other channels than the clients', so no model fits."""
     if not isinstance(public, DataSet):
         return
     own, other = data.known.shape, public.known.shape

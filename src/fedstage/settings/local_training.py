@@ -7,18 +7,19 @@ from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positi
 from fedstage.settings.models import Head
 from fedstage.settings.traits import KEEPING, OF_STUDENTS, SCALED, Lacks, Needs, Trait
 
-Exchanged = Literal["weights", "logits", "features"]  # by clients, which learn from it
+Exchanged = Literal["weights", "logits", "features"]  # what clients send and learn from
 
 
 class LocalTraining(Choice):
     """How a participant trains.
 
-    `keeps_state`: clients keep state between rounds. `exchanges`: what clients send and learn from
-    one another by, ``weights`` of models, ``logits`` on public data or ``features`` of their own
-    samples. `own_loss`: clients minimise another loss than `client.loss` of their logits.
-    `needs_head`: that reads the representation of a model with a head, `default_head` in models
-    that have none. `history`: of how many of the last global models a participant learns, `judged`:
-    whether their losses on the server's validation set count, and `models_sent` how many are sent.
+    `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
+    learn from, ``weights`` of models, ``logits`` on public data or ``features`` of their own
+    samples. `own_loss`: whether clients minimise another loss than `client.loss` of their logits.
+    `needs_head`: whether that loss reads the representation of a model with a head; models without
+    a head get `default_head`. `history`: the number of last global models from which a participant
+    learns. `judged`: whether their losses on the server's validation set count. `models_sent`: how
+    many models are sent.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
@@ -46,16 +47,16 @@ class LocalTraining(Choice):
 
     @property
     def history(self) -> int:
-        """How many of the last global models, with that it starts from, a client learns from."""
+        """How many of the last global models, including its start, a client learns from."""
         return 0
 
     @property
     def judged(self) -> bool:
-        """Whether a client learns from those models by their losses, which the server measures."""
+        """Whether the losses of these models count, which the server measures."""
         return False
 
     def models_sent(self, known: int) -> int:
-        """Return how many models the server sends where `known` of its history there are."""
+        """Return how many models the server sends if its history has `known` models."""
         return 1
 
     @property
@@ -65,13 +66,13 @@ class LocalTraining(Choice):
 
 
 class FedAvg(LocalTraining):
-    """Plain local training (McMahan et al. 2017)."""
+    """FedAvg: plain local training (McMahan et al. 2017)."""
 
     name: Literal["fedavg"]
 
 
 class FedProx(LocalTraining):
-    """A proximal term mu/2 ||w - w_start||^2 (Li et al. 2020)."""
+    """FedProx: a proximal term mu/2 ||w - w_start||^2 in the loss (Li et al. 2020)."""
 
     name: Literal["fedprox"]
     mu: NonNegative = 0.001
@@ -79,7 +80,7 @@ class FedProx(LocalTraining):
 
 
 class Scaffold(LocalTraining):
-    """Control variates (Karimireddy et al. 2020)."""
+    """SCAFFOLD: gradients corrected by control variates (Karimireddy et al. 2020)."""
 
     keeps_state: ClassVar[bool] = True
     needs: ClassVar[Needs] = {
@@ -94,13 +95,15 @@ class Scaffold(LocalTraining):
     }
     name: Literal["scaffold"]
     option: Literal["I", "II"] = "II"
-    """A client's new variate is the gradient of all its data at the model that starts the round
-    (I), or its mean gradient over the steps (II).
+    """A client's new control variate: the gradient on all its data at the model that starts the
+    round (I), or its mean gradient over the steps (II).
     """
     control: Literal["per_model", "shared"] = "per_model"
-    """Control variates are kept for each global model, or shared by all."""
+    """Whether each global model has its own control variates, or all models share them."""
     weights: Literal["uniform", "samples"] = "uniform"
-    """The server's variate weights clients equally, as published, or by samples (FLamby)."""
+    """Weights of clients in the server's control variate: equal, as published, or by samples
+    (FLamby).
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.control == "shared" and self.weights != "uniform":
@@ -111,10 +114,10 @@ class Scaffold(LocalTraining):
 
 
 class FedNova(LocalTraining):
-    """Normalised averaging (Wang et al. 2020): the clients' numbers of steps cancel out.
+    """FedNova: normalised averaging, in which clients' numbers of steps cancel (Wang et al. 2020).
 
-    The client's momentum is `client.momentum`, the global one `aggregation.server_optimizer` =
-    ``momentum``.
+    The clients' momentum is `client.momentum`; the global momentum is
+    `aggregation.server_optimizer` = ``momentum``.
     """
 
     needs: ClassVar[Needs] = {"name": (Trait.SGD, Trait.AVERAGE)}
@@ -123,7 +126,7 @@ class FedNova(LocalTraining):
 
 
 class Moon(LocalTraining):
-    """A contrast of representations of the model's head (Li, He, Song 2021)."""
+    """MOON: a contrastive loss on representations of the model's head (Li, He, Song 2021)."""
 
     keeps_state: ClassVar[bool] = True
     own_loss: ClassVar[bool] = True
@@ -131,13 +134,13 @@ class Moon(LocalTraining):
     default_head: ClassVar[Head] = Head(hidden=128, width=256, relu=False)
     name: Literal["moon"]
     mu: NonNegative = 5.0
-    """Weight of the contrast."""
+    """Weight of the contrastive loss."""
     temperature: Rate = 0.5
-    """Temperature of the contrast."""
+    """Temperature of the contrastive loss."""
 
 
 class FedNtd(LocalTraining):
-    """Distillation of the classes other than the label (Lee et al. 2022)."""
+    """FedNTD: distillation of the classes other than the label (Lee et al. 2022)."""
 
     own_loss: ClassVar[bool] = True
     name: Literal["fedntd"]
@@ -148,33 +151,34 @@ class FedNtd(LocalTraining):
 
 
 class FedLc(LocalTraining):
-    """Logits calibrated by the client's numbers of labels n_c."""
+    """FedLC: logits calibrated by n_c, the client's number of samples of each class."""
 
     own_loss: ClassVar[bool] = True
     name: Literal["fedlc"]
     tau: NonNegative = 1.0
-    """Margins are tau n_c^(-1/4)."""
+    """Scale of the margins tau n_c^(-1/4)."""
 
 
 class FedGkd(LocalTraining):
-    """Distillation from the last global models (Yao et al. 2023)."""
+    """FedGKD: distillation from the last global models (Yao et al. 2023)."""
 
     uses: ClassVar[Mapping[str, str]] = {"teacher": "algorithm.local_trainers.votes"}
     own_loss: ClassVar[bool] = True
     name: Literal["fedgkd"]
     gamma: NonNegative = 0.2
-    """The distillation weighs gamma / 2."""
+    """Weight of the distillation, which counts gamma / 2 times."""
     models: Positive = 5
-    """How many of the last global models teach."""
+    """Number of last global models that teach."""
     teacher: Literal["mean", "vote"] = "mean"
-    """One model of their mean weights, or each of them by itself, with a vote: a softmax of their
-    losses on the server's validation set, divided by minus `vote_temperature`.
+    """Teacher: one model of their mean weights, or each model by itself, with a vote. Votes are a
+    softmax of the models' losses on the server's validation set, divided by minus
+    `vote_temperature`.
     """
     vote_temperature: Rate = 1.0
     """Temperature of the votes."""
     distance: Literal["kl", "mse"] = "kl"
-    """Distance to the teacher's logits: the divergence or, as an option of the released code, their
-    mean squared difference.
+    """Distance to the teacher's logits: the Kullback-Leibler divergence or, as an option of the
+    released code, the mean squared difference.
     """
     temperature: Rate = 1.0
     """Temperature of the divergence."""
@@ -196,24 +200,29 @@ class FedGkd(LocalTraining):
         return self.teacher == "vote" and self.history > 0
 
     def models_sent(self, known: int) -> int:
-        """Return 1 and, if there are older models, 1 of mean weights; or all that vote."""
+        """Return 1, plus 1 for the mean of any older models; or all models that vote."""
         return max(1, known if self.teacher == "vote" else min(known, 2))
 
 
 class LabelCache(Settings):
-    """Labels of public samples that clients and server keep, instead of asking again (SCARLET)."""
+    """Labels of public samples that are kept instead of requested again (SCARLET)."""
 
     duration: Positive = 50
-    """Labels made in round s serve until round s + duration - 1. Then clients are asked again."""
+    """Number of rounds for which a label serves: a label of round s serves until round s + duration
+    - 1. Then clients are asked again.
+    """
     expired: Literal["forgotten", "renewed"] = "forgotten"
-    """New labels are kept, or serve once and leave no entry, as released."""
+    """What happens to the entry of an expired label: the new label serves once and leaves no entry,
+    as released (`forgotten`), or it is kept (`renewed`).
+    """
 
 
 class Digest(LocalTraining):
-    """Each client keeps a model of its own, and first learns from others' logits (FedMD, DS-FL).
+    """Each client keeps its own model, and first learns from others' logits (FedMD, DS-FL).
 
-    It digests the ensemble of the last round by the recipe's `distillation`, with the settings of
-    `server`, and then trains on its own samples. No weights travel, only logits on public data.
+    A client first digests the ensemble of the last round by the recipe's `distillation`, with the
+    settings of `server`. Then it trains on its own samples. Only logits on public data are
+    exchanged, no weights.
     """
 
     uses: ClassVar[Mapping[str, str]] = {
@@ -228,10 +237,10 @@ class Digest(LocalTraining):
     }
     name: Literal["digest"]
     cache: LabelCache | None = None
-    """Keep labels, so that only logits travel of which no label is kept."""
+    """Labels that are kept, so that only logits without a kept label are sent; by default none."""
     teacher: Literal["clients", "server"] = "clients"
-    """Clients learn from one another's logits, or from the server's model, which learns from
-    clients (FedGEMS).
+    """Whether clients learn from one another's logits, or from the server's model, which learns
+    from clients (FedGEMS).
     """
 
     def _faults(self) -> Iterator[str]:
@@ -245,9 +254,9 @@ class Digest(LocalTraining):
 
 
 class Gkt(LocalTraining):
-    """Each client keeps a small model, and a large one on the server goes on from it (FedGKT).
+    """Each client has a small model, and a large one on the server takes its features (FedGKT).
 
-    The server's model trains on features that clients' models give of their samples, with the
+    The server's model trains on the features that clients' models give for their samples, with the
     settings of `server`. Client and server learn from the labels, and each from the other's logits.
     """
 
@@ -260,7 +269,7 @@ class Gkt(LocalTraining):
     own_loss: ClassVar[bool] = True
     name: Literal["gkt"]
     alpha: NonNegative = 1.0
-    """Weight of the logits on clients, and of the labels on the server."""
+    """Weight of the server's logits on clients, and of the labels on the server."""
     temperature: Rate = 3.0
     """Temperature of the logits."""
 
@@ -277,7 +286,7 @@ class Uncompressed(Settings):
 
 
 class Stc(Settings):
-    """Sparse updates in few bits: FedAvg-STC of FENS."""
+    """Sparse updates with few bits per number (FedAvg-STC in FENS)."""
 
     needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,), "downstream=True": (Trait.ONLY_AVERAGED,)}
     lacks: ClassVar[Lacks] = dict.fromkeys(
@@ -286,15 +295,15 @@ class Stc(Settings):
     ) | {"name": ("which leaves out other entries of each update", Trait.SUM)}
     name: Literal["stc"]
     sparsity: Fraction = 0.5
-    """Share of smallest entries of each tensor's change that are dropped."""
+    """Share of entries of each tensor's change that are dropped, the smallest first."""
     bits: Literal[16, 32] = 16
-    """Bits of a number that is sent."""
+    """Bits per number that is sent."""
     residuals: bool = True
-    """Add what was dropped to the next change."""
+    """Whether dropped entries are added to the next change."""
     downstream: bool = True
-    """Compress the change of the global model, too."""
+    """Whether the change of the global model is compressed, too."""
     count: Literal["encoded", "published"] = "encoded"
-    """Bytes count values and positions, or values only, as published."""
+    """Whether bytes count values and positions, or values only, as published."""
 
 
 Compression = ByName[Uncompressed | Stc]

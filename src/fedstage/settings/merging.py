@@ -14,8 +14,8 @@ _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?e[+-]?\d+", re.IGNORECASE)
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
     """Return `base` with `overlay` laid over it, key by key.
 
-    A choice of another name replaces the old one and all its settings; a choice of the same name,
-    or of settings only, is merged into it.
+    A choice of another name replaces the old one and all its settings. A choice of the same name,
+    or settings without a name, are merged into it.
     """
     return lay(in_full(base), in_full(overlay))
 
@@ -27,7 +27,7 @@ def merge_each(below: Mapping[str, Raw], above: Mapping[str, Raw]) -> dict[str, 
 
 
 def in_full(settings: Mapping[str, Any]) -> Raw:
-    """Return settings without short forms of choices and numbers."""
+    """Return settings with short forms of choices and of numbers written out."""
     return {key: plain(key, value) for key, value in settings.items()}
 
 
@@ -56,7 +56,7 @@ def _same_choice(key: str, old: Raw, new: Raw) -> bool:
 
 
 def plain(key: str, value: Any) -> Any:
-    """Expand short forms of choices, and read 1e-3 as a number: in YAML 1.1 it is text."""
+    """Expand short forms of choices, and convert 1e-3 to a number, which is text in YAML 1.1."""
     if key in CHOICES:
         value = expand_choice(value)
     if isinstance(value, Mapping):
@@ -69,7 +69,7 @@ def plain(key: str, value: Any) -> Any:
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return nested settings with dots in their keys, and their values as texts."""
+    """Return nested settings as one mapping of dotted keys to values as text."""
     flat: dict[str, str] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:

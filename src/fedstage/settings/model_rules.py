@@ -1,4 +1,4 @@
-"""What the server takes in place of the average of a group's models."""
+"""Rules that the server may use in place of the average of a group's models."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
@@ -9,15 +9,15 @@ from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class WeightedAverage(Settings):
-    """The average of the participants' models, by `weights`."""
+    """The average of the participants' models, weighted by `weights`."""
 
     name: Literal["average"]
 
 
 class ModelRule(Choice):
-    """A rule that makes one model of all models of a group's participants.
+    """A rule that combines the models of all participants of a group into one.
 
-    `fewest` is how many participants it needs.
+    `fewest` is the number of participants that it needs.
     """
 
     room: ClassVar[str] = "algorithm.aggregation.rules"
@@ -29,27 +29,27 @@ class ModelRule(Choice):
 
     @property
     def fewest(self) -> int:
-        """How many models there must be."""
+        """The smallest number of models."""
         return 1
 
 
 class Median(ModelRule):
-    """The median of each number (Yin et al. 2018)."""
+    """The median of each parameter over the models (Yin et al. 2018)."""
 
     name: Literal["median"]
 
 
 class TrimmedMean(ModelRule):
-    """Of each number the mean without the largest and smallest (Yin et al. 2018)."""
+    """The mean of each parameter without the largest and smallest values (Yin et al. 2018)."""
 
     needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["trimmed_mean"]
     trimmed: Positive = 1
-    """How many of the largest are left out, and of the smallest."""
+    """Number of largest values that are left out, and of smallest values."""
 
     @property
     def fewest(self) -> int:
-        """One more than are left out."""
+        """One more than the number of values that are left out."""
         return 2 * self.trimmed + 1
 
 
@@ -59,13 +59,13 @@ class Krum(ModelRule):
     needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["krum"]
     faulty: Count = 1
-    """How many models may be anything."""
+    """Number f of models that may be arbitrary."""
     selected: Positive = 1
-    """The mean of so many of the best models is Multi-Krum."""
+    """Number of best models whose mean is taken; more than 1 gives Multi-Krum."""
 
     @property
     def fewest(self) -> int:
-        """2 f + 3, and f + 2 more than are selected."""
+        """At least 2 f + 3, and at least f + 2 more than are selected."""
         return max(2 * self.faulty + 3, self.faulty + 2 + self.selected)
 
 
@@ -73,7 +73,7 @@ ServerRule = ByName[WeightedAverage | Median | TrimmedMean | Krum]
 
 
 def check_number(recipe: Any, rule: ServerRule) -> Iterator[str]:
-    """Yield that a group has too few participants, as far as participants tell."""
+    """Yield a fault if a group has too few participants for the rule."""
     fewest = min(len(group_participants(recipe, group)) for group in client_groups(recipe))
     if isinstance(rule, ModelRule) and fewest < rule.fewest:
         yield (

@@ -1,6 +1,6 @@
 """Architectures of models.
 
-One file because all alternatives of one choice are read next to one another.
+All alternatives are in one file so that they can be read next to one another.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,27 +22,29 @@ from fedstage.settings.patterns import SHA256
 from fedstage.settings.traits import Lacks, Part, Trait
 
 Norm = Literal["batch", "group", "none"]
-#: Of residual blocks that change the number of channels: without (A) or with a projection (B).
+#: Shortcuts of residual blocks that change the number of channels: without a projection (A) or with
+#: one (B).
 Shortcut = Literal["A", "B"]
 
 
 class Head(Settings):
-    """Layers that end a model of any architecture, the same in all: x -> z -> logits."""
+    """Layers that end a model of any architecture, the same for all: x -> z -> logits."""
 
     hidden: Width = 128
-    """Numbers that the architecture gives in place of classes, before a ReLU."""
+    """Dimension of x, the architecture's output in place of classes, before a ReLU."""
     width: Width = 128
-    """Numbers of the representation z."""
+    """Dimension of the representation z."""
     relu: bool = True
-    """Another ReLU ends the representation."""
+    """Whether another ReLU ends the representation."""
 
 
 class Architecture(Choice):
     """An architecture, whose input is one of `samples`: images, features, bags or tokens.
 
-    `smallest` is the least height and width of images; None if any size will do. `compiles`: the
-    compiler of `numerics.compile` takes it. `by_sample`: torch.func gives the gradients of single
-    samples of a batch. `pools_maps`: layer `pool` takes its last feature maps.
+    `smallest`: the least height and width of images; None if any size will do. `compiles`: whether
+    the compiler of `numerics.compile` accepts it. `by_sample`: whether torch.func gives the
+    gradients of single samples of a batch. `pools_maps`: whether layer `pool` takes its last
+    feature maps.
     """
 
     room: ClassVar[str] = "models.architectures"
@@ -54,8 +56,8 @@ class Architecture(Choice):
     by_sample: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
     more_outputs: Annotated[int, Field(ge=0, le=100_000)] | Literal["features"] = 0
-    """Outputs behind one a class, which votes of one shot may read: so many, or the model's
-    features, with which one prototype per class is compared.
+    """Further outputs after one per class, which one-shot votes may read: a number, or the model's
+    features, which are compared with one prototype per class.
     """
 
 
@@ -63,7 +65,7 @@ class Headed(Architecture):
     """An architecture whose last layer can be replaced by a `head`."""
 
     head: Head | None = None
-    """Layers in place of the last one."""
+    """Layers in place of the last layer; by default the last layer stays."""
 
 
 class CnnSmall(Headed):
@@ -76,11 +78,11 @@ class CnnSmall(Headed):
     hidden: Width = 64
     """Units of the first linear layer."""
     norm: Norm = "none"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
 
 
 class Cnn(Headed):
-    """3x3 convolutions, each with 2x2 max-pooling, and one linear layer."""
+    """3x3 convolutions, each followed by 2x2 max-pooling, and one linear layer."""
 
     smallest: ClassVar[int | None] = 8
     pools_maps: ClassVar[bool] = True
@@ -90,7 +92,7 @@ class Cnn(Headed):
     )  # fmt: skip
     """Channels of the convolutions."""
     norm: Norm = "none"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
 
 
 class LogisticRegression(Architecture):
@@ -99,8 +101,9 @@ class LogisticRegression(Architecture):
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["logistic_regression"]
     outputs: Literal[1] | None = None
-    """1, for two classes: the second's logit, the first's being 0. The cross entropy is then the
-    binary cross entropy of the sigmoid.
+    """1 gives a single logit for two classes: the logit of the second class, while the first has 0.
+    The cross entropy is then the binary cross entropy of the sigmoid. By default each class has a
+    logit.
     """
 
 
@@ -110,32 +113,32 @@ class Perceptron(Headed):
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["mlp"]
     hidden: Annotated[tuple[Width, ...], Field(strict=False, min_length=1)] = (64, 64)
-    """Units of each layer but the last."""
+    """Units of each layer except the last."""
 
 
 class ResNet(Headed):
-    """CIFAR ResNet of He et al. 2016, with 6n+2 layers."""
+    """CIFAR ResNet with 6n+2 layers (He et al. 2016)."""
 
     module: ClassVar[str] = "resnet"
     smallest: ClassVar[int | None] = 8
     pools_maps: ClassVar[bool] = True
     name: Literal["resnet8", "resnet20", "resnet32", "resnet56"]
     norm: Norm = "batch"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
     shortcut: Shortcut = "A"
-    """Residual blocks that change the number of channels have a shortcut without (A) or with a
-    projection (B).
+    """Shortcut of residual blocks that change the number of channels: without a projection (A) or
+    with one (B).
     """
 
 
 class Lower(Architecture):
-    """A small model that is whole, and whose `body` gives an `Upper` feature maps to go on from.
+    """A small, complete model whose `body` gives feature maps to an `Upper`.
 
     The maps have the height and width of the images.
     """
 
     width: Width = 16
-    """Channels of the feature maps."""
+    """Channels of the feature maps that the body gives."""
 
     def features(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the features of a sample of this shape."""
@@ -143,44 +146,44 @@ class Lower(Architecture):
 
 
 class Upper(Architecture):
-    """A model that goes on from feature maps, which a `Lower`'s body gives."""
+    """A model that continues from the feature maps of a `Lower`'s body."""
 
     samples: ClassVar[tuple[str, ...]] = ("feature maps",)
     width: Width = 16
-    """Channels of the feature maps."""
+    """Channels of the feature maps that the model takes."""
 
 
 class ResNetLower(Lower):
-    """The beginning of a CIFAR ResNet, and a linear layer."""
+    """The beginning of a CIFAR ResNet, followed by a linear layer."""
 
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_lower"]
     blocks: Annotated[int, Field(ge=0, le=1000)] = 3
-    """Residual blocks; with 3 it has 8 layers."""
+    """Number of residual blocks; with 3, the model has 8 layers."""
     norm: Norm = "batch"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
 
 
 class ResNetUpper(Upper):
     """The rest of a CIFAR ResNet: 3 stages of residual blocks.
 
-    They have `width`, 2 and 4 times `width` channels.
+    The stages have `width`, 2 `width` and 4 `width` channels.
     """
 
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_upper"]
     blocks: Layers = 9
-    """Residual blocks of a stage; with 9 it has 55 layers."""
+    """Residual blocks per stage; with 9, the model has 55 layers."""
     norm: Norm = "batch"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
     shortcut: Shortcut = "A"
-    """Residual blocks that change the number of channels have a shortcut without (A) or with a
-    projection (B).
+    """Shortcut of residual blocks that change the number of channels: without a projection (A) or
+    with one (B).
     """
 
 
 class WideResNet(Headed):
-    """Wide residual network of Zagoruyko and Komodakis 2016: 16 layers, width factor 2."""
+    """Wide residual network with 16 layers and width factor 2 (Zagoruyko and Komodakis 2016)."""
 
     module: ClassVar[str] = "wide_resnet"
     smallest: ClassVar[int | None] = 8
@@ -196,18 +199,20 @@ class DeepMil(Architecture):
     samples: ClassVar[tuple[str, ...]] = ("bags",)
     name: Literal["deep_mil"]
     width: Width = 128
-    """Dimension of embedded instances and of attention."""
+    """Dimension of embedded instances and of the attention."""
     outputs: Literal[1] | None = 1
-    """1, for two classes: the second's logit, the first's being 0."""
+    """1 gives a single logit for two classes: the logit of the second class, while the first has 0.
+    With null, each class has a logit.
+    """
 
 
 class Pretrained(Settings):
-    """A file of weights."""
+    """A file of pretrained weights."""
 
     file: str
-    """Path below the data folder."""
+    """Path of the file, below the data folder."""
     sha256: Annotated[str, Field(pattern=SHA256)]
-    """SHA-256 of the file, or its first digits."""
+    """SHA-256 checksum of the file, or its first digits."""
 
 
 class EfficientNet(Headed):
@@ -219,21 +224,21 @@ class EfficientNet(Headed):
     by_sample: ClassVar[bool] = False
     name: Literal["efficientnet_b0"]
     weights: Pretrained | None = None
-    """What all layers but the last start from: a state dict of torchvision's model, in PyTorch's
-    format or safetensors.
+    """Pretrained weights of all layers but the last: a state dict of torchvision's model, in
+    PyTorch's format or safetensors. By default weights are random.
     """
     norm: ClassVar[str] = "batch"
 
 
 class ResNetWide(Headed):
-    """The ResNet-8 of FENS: three blocks with `width`, 2 and 4 times `width` channels."""
+    """The ResNet-8 of FENS: three blocks with `width`, 2 `width` and 4 `width` channels."""
 
     module: ClassVar[str] = "resnet_wide"
     smallest: ClassVar[int | None] = 13
     pools_maps: ClassVar[bool] = True
     name: Literal["resnet8_wide"]
     norm: Norm = "batch"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
     width: Width = 128
     """Channels of the first block."""
 
@@ -248,16 +253,16 @@ class CnnFedEt(Headed):
 
 
 class ResNet18(Headed):
-    """ResNet-18 of He et al. 2016, as torchvision has it."""
+    """ResNet-18 (He et al. 2016), as in torchvision."""
 
     smallest: ClassVar[int | None] = 32
     name: Literal["resnet18"]
     norm: Norm = "batch"
-    """Normalisation behind each convolution."""
+    """Normalisation after each convolution."""
 
 
 class Vgg19(Headed):
-    """VGG-19 of Simonyan and Zisserman 2015 without batch normalisation, with one linear layer."""
+    """VGG-19 without batch normalisation, with one linear layer (Simonyan and Zisserman 2015)."""
 
     smallest: ClassVar[int | None] = 32
     name: Literal["vgg19"]
@@ -268,38 +273,38 @@ class OfTexts(Headed):
 
     samples: ClassVar[tuple[str, ...]] = ("tokens",)
     vocabulary: Positive = 30_522
-    """Tokens that have an embedding."""
+    """Number of tokens that have an embedding."""
 
 
 class Lstm(OfTexts):
     """LSTM layers (Hochreiter and Schmidhuber 1997) that read a text from left to right.
 
-    The last layer's numbers at a text's last token go through a linear layer. The default sizes are
-    Fed-ET's.
+    The output of the last layer at a text's last token goes through a linear layer. The default
+    sizes are Fed-ET's.
     """
 
     compiles: ClassVar[bool] = False
     by_sample: ClassVar[bool] = False
     name: Literal["lstm"]
     embedding: Width = 52
-    """Dimension of tokens, which Fed-ET leaves open; the default makes the size that its Table 6
-    has.
+    """Dimension of token embeddings. Fed-ET does not state it; the default gives the model size of
+    its Table 6.
     """
     layers: Layers = 2
-    """LSTM layers."""
+    """Number of LSTM layers."""
     hidden: Width = 256
-    """Numbers of a layer."""
+    """Hidden units per layer."""
 
 
 class EmbeddingBag(OfTexts):
-    """The mean of the embeddings of a text's tokens, and one linear layer.
+    """The mean of the embeddings of a text's tokens, followed by one linear layer.
 
-    fastText's classifier (Joulin et al. 2017) without n-grams.
+    This is fastText's classifier (Joulin et al. 2017) without n-grams.
     """
 
     name: Literal["embedding_bag"]
     embedding: Width = 64
-    """Dimension of tokens."""
+    """Dimension of token embeddings."""
 
 
 class Transformer(OfTexts):
@@ -308,17 +313,19 @@ class Transformer(OfTexts):
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     package: ClassVar[str | None] = "transformers"
     positions: Width = 512
-    """Tokens of the longest text."""
+    """Number of tokens of the longest text."""
     layers: Layers
-    """Layers of attention."""
+    """Number of attention layers."""
     heads: Width
-    """Heads of attention."""
+    """Attention heads per layer."""
     width: Width
-    """Dimension of tokens."""
+    """Dimension of token representations."""
     hidden: Width
-    """Dimension between the two layers behind attention."""
+    """Dimension between the two linear layers that follow attention."""
     weights: Pretrained | None = None
-    """What all layers but the classifier's start from: the state dict of a published model."""
+    """Pretrained weights of all layers but the classifier's: the state dict of a published model.
+    By default weights are random.
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.width % self.heads:
@@ -331,32 +338,32 @@ class DistilBert(Transformer):
     by_sample: ClassVar[bool] = False
     name: Literal["distilbert"]
     layers: Layers = 6
-    """Layers of attention."""
+    """Number of attention layers."""
     heads: Width = 12
-    """Heads of attention."""
+    """Attention heads per layer."""
     width: Width = 768
-    """Dimension of tokens."""
+    """Dimension of token representations."""
     hidden: Width = 3072
-    """Dimension between the two layers behind attention."""
+    """Dimension between the two linear layers that follow attention."""
 
 
 class Bert(Transformer):
     """BERT (Devlin et al. 2019) with a classifier, by default as small as Tiny-BERT.
 
-    Tiny-BERT and Mini-BERT, of 4 layers, 4 heads, `width` 256 and `hidden` 1024, are from Turc
-    et al. 2019.
+    Tiny-BERT and Mini-BERT are from Turc et al. 2019. Mini-BERT has 4 layers, 4 heads, `width` 256
+    and `hidden` 1024.
     """
 
     by_sample: ClassVar[bool] = False
     name: Literal["bert"]
     layers: Layers = 2
-    """Layers of attention."""
+    """Number of attention layers."""
     heads: Width = 2
-    """Heads of attention."""
+    """Attention heads per layer."""
     width: Width = 128
-    """Dimension of tokens."""
+    """Dimension of token representations."""
     hidden: Width = 512
-    """Dimension between the two layers behind attention."""
+    """Dimension between the two linear layers that follow attention."""
 
 
 _Common = CnnSmall | Cnn | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
@@ -372,7 +379,7 @@ def head_of(model: Architecture) -> Head | None:
 
 
 def default_head(parts: Iterable[Part]) -> Head | None:
-    """Return the `default_head` of the first part that needs models with a head, if one does."""
+    """Return the `default_head` of the first part that needs models with a head, if any does."""
     for part in parts:
         if any(Trait.HEAD in part.needs[condition] for condition in filter(part.holds, part.needs)):
             return getattr(part.settings, "default_head", Head())
@@ -391,7 +398,7 @@ def has_batch_norm(model: Model) -> bool:
 
 
 class InitialModel(Settings):
-    """Settings of initial weights, which depend on the group and the data, too."""
+    """Settings of initial weights, which also depend on the group and the data."""
 
     model: Model
     seed: Seed

@@ -1,4 +1,4 @@
-"""Settings that decide the last bits of a result."""
+"""Settings that determine the last bits of a result."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -11,26 +11,26 @@ from fedstage.settings.traits import Needs, Trait
 
 
 class Numerics(Settings):
-    """How numbers are computed; bytes are reproducible for one choice, not between choices."""
+    """How numbers are computed; results are the same byte for byte only for the same choice."""
 
     uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
     needs: ClassVar[Needs] = {"compile": (Trait.COMPILED,), "cuda_graphs": (Trait.GRAPHS,)}
     device: Annotated[str, Field(pattern=DEVICE)] = "auto"
-    """Where models are trained; ``auto`` takes a GPU if there is one."""
+    """Device on which models are trained; ``auto`` takes a GPU if there is one."""
     threads: Positive = 1
-    """Threads of a job on the CPU."""
+    """Number of threads of a job on the CPU."""
     precision: Literal["fp32", "bf16", "tf32"] = "fp32"
-    """Of convolutions and matrix products: bf16 by autocast, with weights, sums and losses in fp32,
-    or tf32 of NVIDIA's GPUs.
+    """Precision of convolutions and matrix products: fp32; bf16 by autocast, with weights, sums and
+    losses in fp32; or tf32 on NVIDIA GPUs.
     """
     memory_format: Literal["contiguous", "channels_last"] = "contiguous"
-    """How images lie in memory."""
+    """Memory layout of images."""
     compile: bool = False
-    """Compile the loss and its gradient."""
+    """Whether to compile the loss and its gradient."""
     cuda_graphs: bool = False
-    """Record a training step once and let the GPU replay it."""
+    """Whether to record a training step once and let the GPU replay it."""
     logits: Literal["fp32", "fp16"] = "fp32"
-    """Storage type of members' logits."""
+    """Storage type of the logits of an ensemble's members."""
 
     def _faults(self) -> Iterator[str]:
         if self.device.startswith("cuda"):

@@ -42,43 +42,45 @@ from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
 
 
 class OneShot(Settings):
-    """Settings that one-shot runs do not share with federated ones."""
+    """Settings of one-shot runs that federated runs do not have."""
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT
     aggregator_fraction: Fraction = 0.0
-    """Share of each client's samples that is for the aggregator."""
+    """Share of each client's samples that is reserved for the aggregator."""
     local_fraction: Share | None = None
-    """Clients train on the other samples (null) or on all (1), which excludes aggregators that are
-    fitted to samples.
+    """Whether clients train on the other samples only (null) or on all of their samples (1). The
+    latter excludes aggregators that are fitted to samples.
     """
     initialisation: Literal["common", "own"] = "common"
-    """Clients start from one initial model, or from one each."""
+    """Whether clients start from one common initial model, or each from its own."""
     unknown: Unknown | None = None
-    """Clients learn an unknown class, with one more output than classes."""
+    """How clients learn an unknown class, with one more output than classes; by default they do
+    not.
+    """
     prototypes: Prototypes | None = None
-    """Clients learn one prototype per class."""
+    """How clients learn one prototype per class; by default they do not."""
     quantisation: Quantisation = NotQuantised(name="none")
-    """Precision of the aggregated models."""
+    """Precision of the aggregated models; by default they are not quantised."""
     members: Members | None = None
-    """The clients whose models the ensemble has, by default all."""
+    """Clients whose models form the ensemble; by default all."""
     aggregator: Aggregator = Averaging(name="averaging")
-    """The rule that combines the models."""
+    """Rule that combines the models."""
     aggregator_training: AggregatorTraining | None = None
     """How an aggregator with parameters is trained."""
     forget: Annotated[tuple[Count, ...], Field(strict=False)] = ()
-    """Clients whose models and data do not enter the aggregator."""
+    """Clients whose models and data are left out of the aggregator."""
     generator: Generator | None = None
-    """Makes the images of `public` = generated."""
+    """Generator of the images of `public` = generated; by default none."""
     distillation: OneShotTransfer | None = None
-    """What a student learns from the aggregator on the public images; it predicts in the
-    aggregator's place.
+    """What a student learns from the aggregator on the public images; it then predicts in the
+    aggregator's place. By default there is no student.
     """
     student: Model | None = None
-    """Architecture of the student, by default `model`."""
+    """Architecture of the student; by default `model`."""
 
 
 class OneShotRecipe(OneShot):
-    """One-shot federated learning: all that determines its final predictions."""
+    """One-shot federated learning: everything that determines its final predictions."""
 
     needs: ClassVar[Needs] = {"start": (Trait.START_OUTPUTS,)}
     lacks: ClassVar[Lacks] = {
@@ -90,17 +92,17 @@ class OneShotRecipe(OneShot):
     clients: ClientCount
     """Number of clients."""
     partition: Partition
-    """How training samples are dealt out to clients."""
+    """How training samples are distributed to clients."""
     validation: Fraction = 0.0
     """Share of each client's samples that is set aside for validation."""
     core: Core | None = None
-    """Labelled training samples of the server."""
+    """Labelled training samples of the server; by default none."""
     model: Model
     """Architecture of clients' models."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
-    """Architectures that are dealt out to clients in turn, unless all are `model`."""
+    """Architectures that are assigned to clients in turn; by default all have `model`."""
     start: WeightsFile | None = None
-    """Final model of another recipe that clients start from."""
+    """Final model of another recipe from which clients start; by default from initial models."""
     client: Client
     """How clients train."""
     server: Server | None = None
@@ -110,11 +112,11 @@ class OneShotRecipe(OneShot):
     numerics: Numerics = Numerics()
     """How numbers are computed."""
     seed: Seed
-    """Seed of all draws."""
+    """Seed of all random draws."""
 
     @property
     def client_models(self) -> tuple[Model, ...]:
-        """The architectures of clients, which are dealt out in turn."""
+        """The architectures of clients, which are assigned in turn."""
         return self.architectures or (self.model,)
 
     @property
@@ -131,7 +133,7 @@ class OneShotRecipe(OneShot):
         return Teaching(server, how, self.public)
 
     def declarations(self, key: str = "") -> Iterator[Part]:
-        """Yield the parts that something reads, in their roles."""
+        """Yield the parts that are read, in their roles."""
         yield from (part for part in super().declarations() if part.key != "public")
         how = self.distillation
         if how is None or how.teacher == "moments":
@@ -237,7 +239,7 @@ class OneShotRecipe(OneShot):
         yield from check_public(self.data, self.public, self.core, self.generator)
 
     def _check_norms(self, generator: Generator) -> Iterator[str]:
-        """Yield models without the norms that a generator looks at."""
+        """Yield models without the normalisation layers that a generator reads."""
         if weight := getattr(generator, "batch_norm", 0):
             for model in dict.fromkeys(self.client_models):
                 if not has_batch_norm(model):
@@ -268,7 +270,7 @@ class OneShotRecipe(OneShot):
 
 
 def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:
-    """Yield what does not go with what the clients of a recipe are to learn, each alone."""
+    """Yield what is incompatible with what each client of a recipe learns alone."""
     parts = [
         part
         for key in ("data", "client", "numerics")
@@ -281,7 +283,7 @@ def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:
 
 
 def _check_learnt(own: OneShot, data: Data, models: tuple[Model, ...]) -> Iterator[str]:
-    """Yield data and models of which clients do not learn an unknown class, or prototypes."""
+    """Yield data and models with which clients cannot learn an unknown class, or prototypes."""
     if own.unknown is not None:
         yield from check_unknown(own.unknown, data, models)
     if own.prototypes is not None:

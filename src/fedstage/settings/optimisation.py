@@ -1,4 +1,4 @@
-"""Schedules, optimisers and losses of clients."""
+"""Learning-rate schedules, optimisers and losses of clients."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -27,57 +27,57 @@ class Constant(Settings):
 
 
 class Step(Settings):
-    """Multiplied by a factor at some times."""
+    """The learning rate is multiplied by a factor at given times."""
 
     name: Literal["step"]
     milestones: Annotated[tuple[Fraction, ...], Field(strict=False, min_length=1)]
-    """When, in fractions of the training's steps."""
+    """Times at which the rate is multiplied, as fractions of the training's steps."""
     factor: Rate = 0.1
-    """The factor."""
+    """Factor by which the rate is multiplied."""
 
 
 class Cosine(Settings):
-    """Half a cosine down from the learning rate."""
+    """The learning rate falls along half a cosine."""
 
     name: Literal["cosine"]
     final: NonNegative = 0.0
-    """Where it ends, as a multiple of the learning rate."""
+    """Final rate, as a multiple of the learning rate."""
 
 
 class Cyclical(Settings):
-    """From the learning rate linearly down, again and again."""
+    """The learning rate falls linearly in each cycle, and starts again."""
 
     name: Literal["cyclical"]
     cycle: Positive
-    """Steps of a cycle."""
+    """Length of a cycle, in steps."""
     final: NonNegative = 0.0
-    """Where a cycle ends, as a multiple of the learning rate."""
+    """Rate at the end of a cycle, as a multiple of the learning rate."""
 
 
 Schedule = ByName[Constant | Step | Cosine | Cyclical]
 
 
 class Optimiser(Settings):
-    """Stochastic gradient descent and its schedule, shared by clients and server."""
+    """Gradient descent and its schedule, with settings shared by clients and server."""
 
     optimiser: Literal["sgd", "adam"] = "sgd"
-    """The optimiser."""
+    """Optimiser: stochastic gradient descent or Adam."""
     learning_rate: Rate
-    """Its rate."""
+    """Learning rate of the optimiser."""
     schedule: Schedule = Constant(name="constant")
-    """How the rate changes during training."""
+    """How the learning rate changes during training; by default it is constant."""
     momentum: Fraction = 0.0
-    """Momentum of sgd."""
+    """Momentum of stochastic gradient descent."""
     nesterov: bool = False
-    """Nesterov's momentum."""
+    """Whether to use Nesterov's momentum."""
     weight_decay: NonNegative = 0.0
-    """Weight of the squared parameters."""
+    """Weight of the squared parameters (weight decay)."""
     clip_norm: Rate | None = None
-    """Largest norm of a step's gradient."""
+    """Maximum norm of a step's gradient; by default it is not clipped."""
     batch_size: Positive
-    """Samples of a step."""
+    """Samples per step."""
     augmentation: Augmentation = "none"
-    """How images are changed at random."""
+    """How images are changed at random during training."""
 
     def _faults(self) -> Iterator[str]:
         if self.nesterov and not self.momentum:
@@ -92,20 +92,20 @@ class LossOfLabels(Choice):
 
 
 class CrossEntropy(LossOfLabels):
-    """The mean over a batch of -log p_y."""
+    """Cross entropy: the mean over a batch of -log p_y."""
 
     name: Literal["cross_entropy"]
 
 
 class Focal(LossOfLabels):
-    """The mean over a batch of w_y (1 - p_y)^gamma (-log p_y)."""
+    """Focal loss: the mean over a batch of w_y (1 - p_y)^gamma (-log p_y)."""
 
     lacks: ClassVar[Lacks] = {"name": ("", Trait.CROSS_ENTROPY)}
     name: Literal["focal"]
     gamma: NonNegative = 2.0
-    """How much less a sample counts the surer the model is."""
+    """Exponent by which a sample counts less the surer the model is."""
     class_weights: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = None
-    """w_y, a weight for each class, by default 1."""
+    """Weights w_y, one for each class; by default 1."""
 
 
 ClientLoss = ByName[CrossEntropy | Focal]
@@ -116,21 +116,24 @@ class Client(Optimiser):
 
     lacks: ClassVar[Lacks] = {"optimiser": ("", Trait.SGD), "momentum": ("", Trait.NO_MOMENTUM)}
     epochs: Positive | None = None
-    """Epochs over the participant's samples; or give steps."""
+    """Number of epochs over the participant's samples; alternatively give `steps`."""
     steps: Positive | None = None
-    """Steps of the participant; or give epochs."""
+    """Number of the participant's training steps; alternatively give `epochs`."""
     round_decay: Share = 1.0
-    """What multiplies the learning rate once a round; `schedule` runs within a round."""
+    """Factor by which the learning rate is multiplied each round; `schedule` runs within a round.
+    """
     round_cosine: Positive | None = None
-    """Over so many rounds half a cosine multiplies the learning rate down to 0, where it stays."""
+    """Number of rounds over which half a cosine lowers the learning rate to 0, where it stays; by
+    default none.
+    """
     last_batch: Literal["keep", "drop", "drop_single", "merge_single"] = "merge_single"
-    """What becomes of the samples that do not fill a batch, or of a single one."""
+    """What happens to the samples that do not fill a batch, or to a single remaining sample."""
     batches: Literal["anew", "continued"] = "anew"  # prose: ok
-    """Batches are drawn again in every round or, with `steps`, each round resumes the permutation
-    of the samples where the previous one stopped.
+    """Whether batches are drawn again in every round or, with `steps`, each round resumes the
+    permutation of the samples where the previous one stopped.
     """
     loss: ClientLoss = CrossEntropy(name="cross_entropy")
-    """What clients minimise."""
+    """Loss that clients minimise."""
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()

@@ -9,7 +9,7 @@ EXTRAS = {"torchao": "int8", "transformers": "text"}
 
 
 def needed_packages(settings: Settings, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each setting that needs such a package, ``quantisation = int8``, and the package."""
+    """Yield each setting that needs such a package, ``quantisation = int8``, with the package."""
     if settings.package is not None:
         yield f"{key} = {getattr(settings, 'name', settings)}", settings.package
     for name, field in type(settings).model_fields.items():

@@ -12,21 +12,21 @@ from fedstage.settings.staleness import Delays
 class Binding(Settings):
     """Which clients the participants of a round may be.
 
-    Architectures are numbered by their first group, so that recipes with other models, or with more
-    groups of the same, have the same participants.
+    Architectures are numbered by their first group. Recipes with other models, or with more groups
+    per architecture, therefore have the same participants.
     """
 
     participants: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
-    """Architecture of each participant of a round; None: any."""
+    """Architecture of each participant of a round."""
     clients: Annotated[tuple[Count | None, ...], Field(strict=False, min_length=1)]
-    """Architecture of each client; None: any."""
+    """Architecture of each client; None means any."""
 
 
 class PlanSettings(Settings):
-    """The part of a run's settings by which participants are drawn, or come in turn.
+    """The part of a run's settings that determines the participants of each round.
 
-    `binding` has the clients that each participant may have, by default all; `groups` is how many
-    there are if each client is drawn one before training.
+    `binding` restricts which clients each participant may be; by default any. `groups` is the
+    number of groups if each client draws its group once, before training.
     """
 
     clients: ClientCount
@@ -41,7 +41,8 @@ class PlanSettings(Settings):
 def shares_of(participants: int, groups: int, remainder: str, group: int) -> range:
     """Return the participants of a round that train a group: equal shares, plus a remainder.
 
-    Of 8 participants three groups have 3, 3 and 2 (``spread``), or 4, 2 and 2 (``main``).
+    With 8 participants, three groups have 3, 3 and 2 of them (``spread``), or 4, 2 and 2
+    (``main``).
     """
     share, rest = divmod(participants, groups)
     if remainder == "main":
@@ -60,6 +61,6 @@ def unbound_needed(participants: Mapping[Any, int], bound: Mapping[Any, int]) ->
     Parameters
     ----------
     participants, bound : mapping
-        The participants of a round, and the clients, of each architecture.
+        Numbers of participants per round, and of bound clients, for each architecture.
     """
     return sum(max(0, count - bound.get(name, 0)) for name, count in participants.items())

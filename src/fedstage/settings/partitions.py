@@ -1,4 +1,4 @@
-"""How training samples are dealt out to clients."""
+"""How training samples are distributed to clients."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ from fedstage.settings.base import (
 
 
 class Scheme(Choice):
-    """A scheme that deals out samples."""
+    """A scheme that distributes samples to clients."""
 
     room: ClassVar[str] = "data.partitions"
     functions: ClassVar[Functions] = {
@@ -25,73 +25,74 @@ class Scheme(Choice):
 
 
 class Iid(Scheme):
-    """Samples shuffled and dealt out evenly."""
+    """Samples are shuffled and distributed evenly."""
 
     name: Literal["iid"]
 
 
 class Dirichlet(Scheme):
-    """Each class divided over the clients by proportions drawn from Dir(alpha)."""
+    """Each class is divided among the clients in proportions drawn from Dir(alpha)."""
 
     name: Literal["dirichlet"]
     alpha: Rate
-    """Concentration: small for uneven proportions."""
+    """Concentration parameter; small values give uneven proportions."""
     min_samples: Positive = 10
-    """The draw is repeated until every client has so many samples."""
+    """Minimum number of samples per client; the draw is repeated until every client has them."""
     max_draws: Positive = 1000
-    """How often at most."""
+    """Maximum number of draws."""
     mask: bool = True
-    """A client that already has its even share gets no more (the mask of Yurochkin et al.)."""
+    """Whether a client that already has its even share gets no more (the mask of Yurochkin et al.).
+    """
 
 
 class DirichletEqual(Scheme):
-    """FedDF's variant: Dirichlet draws in blocks of 10 clients, re-cut to equal sizes."""
+    """FedDF's variant: Dirichlet draws in blocks of 10 clients, cut again to equal sizes."""
 
     name: Literal["dirichlet_equal"]
     alpha: Rate
-    """Concentration: small for uneven proportions."""
+    """Concentration parameter; small values give uneven proportions."""
     max_draws: Positive = 1000
-    """How often a draw is repeated at most."""
+    """Maximum number of draws."""
 
 
 class DirichletByClient(Scheme):
-    """Hsu et al.'s scheme: each client's classes drawn from its own Dir(alpha); equal sizes."""
+    """Hsu et al.'s scheme: each client's classes are drawn from its own Dir(alpha); equal sizes."""
 
     name: Literal["dirichlet_by_client"]
     alpha: Rate
-    """Concentration: small for uneven proportions."""
+    """Concentration parameter; small values give uneven proportions."""
 
 
 class Natural(Scheme):
-    """The client column of the data set."""
+    """The data set's own clients, for example from a column of clients."""
 
     name: Literal["natural"]
 
 
 class Shards(Scheme):
-    """Sorted by class and cut into shards, of which every client gets the same number."""
+    """Samples are sorted by class and cut into shards; every client gets equally many shards."""
 
     name: Literal["shards"]
     classes_per_client: Positive = 2
-    """Shards of a client."""
+    """Number of shards per client."""
 
 
 Partition = ByName[Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards | Natural]
 
 
 class Core(Settings):
-    """Labelled training samples that the server has of its own, the core of Lee et al. (2020)."""
+    """The server's own labelled training samples, the core of Lee et al. (2020)."""
 
     samples: Literal["share", "all"] = "share"
-    """A share of the partition, one more than there are clients, or all training samples, the
-    clients' included (a control experiment).
+    """A share of the partition, which then has one share more than there are clients; or all
+    training samples, including the clients' (a control experiment).
     """
     classes: Literal["all", "some"] = "all"
-    """All classes must occur among them, or only some."""
+    """Whether all classes must occur in the core, or only some."""
 
 
 class PartitionSettings(Settings):
-    """The part of a training recipe that decides which samples each client has."""
+    """The part of a training recipe that determines which samples each client has."""
 
     clients: ClientCount
     partition: Partition

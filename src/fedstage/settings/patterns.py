@@ -1,4 +1,4 @@
-"""Patterns of texts in settings, and what messages say of them in words."""
+"""Patterns of texts in settings, and how messages describe them in words."""
 
 NAME = r"^[A-Za-z0-9_-]+$"
 WEIGHTS_FILE = r"^results/[A-Za-z0-9_./=-]+\.safetensors$"

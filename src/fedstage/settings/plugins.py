@@ -1,8 +1,9 @@
-"""Plugins: alternatives of settings in files of the user's own, or in installed packages.
+"""Plugins: alternatives of settings in the user's own files, or in installed packages.
 
-A plugin is a Python file with a settings class, as each built-in alternative has one, and with
-the functions that its kind needs. `config.yaml` names files, and folders of such files; packages
-have entry points of the group `fedstage.plugins`. All are loaded once, when a process starts.
+A plugin is a Python file with a settings class, like the class of a built-in alternative, and with
+the functions that its kind needs. `config.yaml` names files and folders of such files; packages
+provide entry points of the group `fedstage.plugins`. All plugins are loaded once, when a process
+starts.
 """
 
 import re
@@ -29,17 +30,17 @@ from fedstage.settings.registry import PLUGINS
 from fedstage.settings.signatures import misfit
 from fedstage.settings.suggestions import suggest
 
-#: The package in which the files of `config.yaml` are modules.
+#: Package whose modules are the files that `config.yaml` names.
 PACKAGE = "fedstage_plugins"
 GROUP = "fedstage.plugins"
-#: What an alternative may be called, since its name is a part of names of files.
+#: Names that an alternative may have, because its name becomes part of file names.
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 def load_plugins(named: Sequence[str]) -> None:
     """Load the plugins of these files and folders, and of installed packages.
 
-    Plugins that this process has loaded before for other files are forgotten.
+    Plugins that this process has loaded for other files are removed.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def _unload() -> None:
 
 
 def _is_of_file(module: str) -> bool:
-    """Whether a module is of a file that `config.yaml` names, or a package of such modules."""
+    """Whether a module is a file that `config.yaml` names, or a package of such modules."""
     return module.partition(".")[0] == PACKAGE
 
 
@@ -78,7 +79,7 @@ def _is_of_file(module: str) -> bool:
 
 
 def _find(path: str) -> list[str]:
-    """Return the modules of a file's or folder's plugins, all of whose files are then known."""
+    """Return the modules of a file's or folder's plugins, after registering all of their files."""
     place = Path(path)
     if not (place.is_dir() or (place.suffix == ".py" and place.is_file())):
         raise FedstageError(f"config.yaml: plugins = {path!r}: no such Python file or folder")
@@ -95,7 +96,7 @@ def _find(path: str) -> list[str]:
 
 
 def _of_folder(folder: Path) -> list[Path]:
-    """Return the plugins of a folder: its files but those that begin with an underscore."""
+    """Return the plugins of a folder: its files except ones that begin with an underscore."""
     return sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
 
 
@@ -109,7 +110,7 @@ def _modules(folder: Path, package: str) -> dict[str, Path]:
 
 
 def _installed() -> Iterator[tuple[str, str]]:
-    """Yield the modules of entry points, with what messages call them."""
+    """Yield the modules of entry points, with their names in messages."""
     for point in sorted(entry_points(group=GROUP)):
         shown = f"entry point {point.name} = {point.value}"
         top = point.module.partition(".")[0]
@@ -151,13 +152,13 @@ sys.meta_path.append(_Finder())
 
 
 def _register(module: str, path: str) -> None:
-    """Import a plugin and enter its alternatives, each under its names."""
+    """Import a plugin and register its alternatives under their names."""
     file = _shown(module, path)
     try:
         import_module(module)
     except FedstageError:
         raise
-    except Exception as error:  # whatever is wrong in a user's file, it is one line
+    except Exception as error:  # any error in a user's file becomes one line
         told = f"{line_of_plugin(error)}{describe_error(error)}"
         raise FedstageError(f"{file}: cannot be imported: {told}") from error
     kinds = [kind for kind in choices() if f"{kind.__module__}.".startswith(f"{module}.")]
@@ -176,7 +177,7 @@ def _shown(module: str, path: str) -> str:
 
 
 def line_of_plugin(error: Exception) -> str:
-    """Return the last line of a plugin that an error is from: ``mine.py, line 3: ``, or nothing."""
+    """Return the last line of a plugin in a traceback, ``mine.py, line 3: ``, or nothing."""
     files = {str(file) for file in PLUGINS.files.values()}
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{frame.filename}, line {frame.lineno}: " for frame in frames
@@ -229,7 +230,7 @@ def _defined(module: ModuleType) -> list[str]:
 
 
 def _rebuild() -> None:
-    """Build the schemas of settings again whose unions may have been built without plugins."""
+    """Rebuild schemas of settings whose unions may have been built without plugins."""
     built = [kind for kind in subclasses(Settings) if kind.__pydantic_complete__]
     for kind in built:
         kind.__pydantic_complete__ = False

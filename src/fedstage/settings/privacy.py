@@ -19,14 +19,14 @@ from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 
 class Noise(Settings):
-    """The length to which vectors are clipped, and the noise of their sum."""
+    """The norm to which vectors are clipped, and the noise of their sum."""
 
     clip: Rate | None
-    """C, the largest length (L2) of what a unit adds to a sum; null: not clipped."""
+    """C, the maximum L2 norm of what a unit adds to a sum; null: not clipped."""
     noise: NonNegative
-    """z: the noise's deviation is z C."""
+    """Noise multiplier z: the standard deviation of the noise is z C."""
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """The delta for which epsilon is computed, less than 1 / N for N units; null: N^-1.1."""
+    """Delta for which epsilon is computed, less than 1 / N for N units; null: N^-1.1."""
 
     def _faults(self) -> Iterator[str]:
         if self.clip is None and self.noise:
@@ -34,7 +34,7 @@ class Noise(Settings):
 
 
 class ClientPrivacy(Noise):
-    """Differential privacy of a client: DP-FedAvg with flat clipping (McMahan et al. 2018)."""
+    """Differential privacy of clients: DP-FedAvg with flat clipping (McMahan et al. 2018)."""
 
     uses: ClassVar[Mapping[str, str]] = {"noise_by": "algorithm.secure.noise"}
     needs: ClassVar[Needs] = {"clip": (Trait.WEIGHTS, Trait.AVERAGE, Trait.CLIPPED)}
@@ -42,13 +42,13 @@ class ClientPrivacy(Noise):
         "noise_by=server": ("which clips each update: let clients add the noise", Trait.SUM)
     }
     noise_by: Literal["server", "clients"] = "server"
-    """Who clips changes and adds noise: the server, or each client its part, before it masks its
-    change (`aggregation.secure`).
+    """Who clips changes and adds noise: the server, or each client, which adds its part of the
+    noise before it masks its change (`aggregation.secure`).
     """
 
 
 class ExamplePrivacy(Noise):
-    """Differential privacy of a training sample: clients train by DP-SGD (Abadi et al. 2016)."""
+    """Differential privacy of training samples: clients train by DP-SGD (Abadi et al. 2016)."""
 
     needs: ClassVar[Needs] = {"clip": (Trait.NOISY,)}
     lacks: ClassVar[Lacks] = {"clip": ("which needs the gradient of each sample", *UNRECORDED)}
@@ -62,9 +62,12 @@ class Privacy(Settings):
         "example": "training.noisy_gradients",
     }
     client: ClientPrivacy | None = None
-    """All samples of a client, from readers of the global models."""
+    """Protects all samples of a client together, from readers of the global models; by default off.
+    """
     example: ExamplePrivacy | None = None
-    """Each training sample by itself, from all who get what clients send."""
+    """Protects each training sample by itself, from all who receive what clients send; by default
+    off.
+    """
 
     def _faults(self) -> Iterator[str]:
         if (self.client is None) == (self.example is None):
@@ -72,7 +75,7 @@ class Privacy(Settings):
 
 
 def check_privacy(recipe: Any) -> Iterator[str]:
-    """Yield which settings would make false what a recipe states of privacy."""
+    """Yield settings that would invalidate a recipe's guarantee of privacy."""
     privacy = recipe.privacy
     if privacy is None:
         return
@@ -86,7 +89,7 @@ def check_privacy(recipe: Any) -> Iterator[str]:
 
 
 def _check_start(recipe: Any) -> Iterator[str]:
-    """Yield what else of private data is in models, or teaches them."""
+    """Yield other ways in which private data enter models or teach them."""
     if recipe.start is not None:
         yield (
             "start: must be null with privacy, because epsilon does not count what the model "
@@ -119,13 +122,13 @@ def example_privacy(recipe: Any) -> ExamplePrivacy | None:
 
 
 def noise_of_clients(recipe: Any) -> ClientPrivacy | None:
-    """Return the noise that clients add to their masked changes, if they do."""
+    """Return the noise that clients add to their masked changes, if they add any."""
     client = client_privacy(recipe)
     return client if client is not None and client.noise_by == "clients" else None
 
 
 def delta_of(how: Noise, units: int) -> float:
-    """Return the delta that is stated, or N^-1.1, as in McMahan et al. 2018."""
+    """Return the given delta, or N^-1.1 as in McMahan et al. 2018."""
     return units**-1.1 if how.delta is None else how.delta
 
 
@@ -139,7 +142,7 @@ def _check_delta(how: Noise, unit: str, units: int) -> Iterator[str]:
 
 
 def _check_average(recipe: Any) -> Iterator[str]:
-    """Yield how a client may move the average of its group by more than clip / n."""
+    """Yield settings by which a client may move its group's average by more than clip / n."""
     how, key = recipe.aggregation, "with privacy.client"
     if how.weights != "uniform":
         yield (
@@ -164,7 +167,7 @@ def _check_average(recipe: Any) -> Iterator[str]:
 
 
 def _check_readers(recipe: Any) -> Iterator[str]:
-    """Yield what the server makes of updates before noise is added."""
+    """Yield uses of updates by the server before noise is added."""
     ensemble = recipe.teaching and recipe.ensemble
     if ensemble and ensemble.members != ("aggregated",):
         yield (
@@ -176,7 +179,7 @@ def _check_readers(recipe: Any) -> Iterator[str]:
 def _check_gradients(recipe: Any) -> Iterator[str]:
     """Yield why a sample's gradient is not its own, or why batches are not drawn sample by sample.
 
-    What a client does with noisy gradients needs no check: it is as private.
+    What a client does with noisy gradients needs no check, because it is equally private.
     """
     key, client, numerics = "with privacy.example", recipe.client, recipe.numerics
     if recipe.local.own_loss:
@@ -206,12 +209,12 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
 
 
 def sampling_rate(client: Client, samples: int) -> float:
-    """Return q: the probability with which each of so many samples is in a batch."""
+    """Return q, the probability with which each of so many samples is in a batch."""
     return min(1.0, client.batch_size / samples)
 
 
 def private_steps(client: Client, samples: int) -> int:
-    """Return the steps of a round of a client with so many samples, whose batches are random."""
+    """Return the steps per round of a client with so many samples and with random batches."""
     if client.steps is not None:
         return client.steps
     assert client.epochs is not None, "checked by Client"
@@ -219,7 +222,7 @@ def private_steps(client: Client, samples: int) -> int:
 
 
 def expected_participants(recipe: Any, group: int) -> float:
-    """Return n, by which a group's sum is divided: as many participants as it has on average."""
+    """Return n, the mean number of a group's participants, by which its sum is divided."""
     if recipe.participation == "poisson" or recipe.client_groups == "drawn":
         return float(recipe.participants / len(client_groups(recipe)))
     return float(len(group_participants(recipe, group)))

@@ -1,4 +1,4 @@
-"""One prototype per class, which clients learn with features that are alike in a class (FAFI)."""
+"""One prototype per class, learnt by clients with features that are similar in a class (FAFI)."""
 
 from typing import ClassVar, Literal
 
@@ -9,7 +9,7 @@ from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 class Prototypes(Settings):
     """How clients learn one prototype per class in place of the last layer (FAFI).
 
-    Of each batch a model sees two views.
+    A model sees two views of each batch.
     """
 
     needs: ClassVar[Needs] = {"name": (Trait.IMAGES, Trait.CROSS_ENTROPY, Trait.LEARNING)}
@@ -23,12 +23,12 @@ class Prototypes(Settings):
     }
     more_outputs: ClassVar[Literal["features"]] = "features"
     near: NonNegative = 1.0
-    """Weight of the cross entropy of a feature's similarity to the prototypes, next to that of the
-    logits.
+    """Weight of the cross entropy of a feature's similarities to the prototypes, added to the cross
+    entropy of the logits.
     """
     apart: NonNegative = 1.0
-    """Weight of the cross entropy of a prototype's similarity to all prototypes."""
+    """Weight of the cross entropy of each prototype's similarities to all prototypes."""
     alike: NonNegative = 1.0
-    """Weight of the contrast of features of a class with others."""
+    """Weight of the contrastive loss of features of the same class against others."""
     temperature: Rate = 0.07
-    """Temperature of the contrast."""
+    """Temperature of the contrastive loss."""

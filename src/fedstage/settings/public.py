@@ -1,4 +1,4 @@
-"""Public data: what a server has, gets or makes of images that no client trains on."""
+"""Public data: images that a server has, gets or makes, and on which no client trains."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ class HeldOut(Settings):
 
 
 class CoreSamples(Settings):
-    """The labelled training samples that the server has of its own: `core` of a recipe."""
+    """The server's own labelled training samples: the `core` of a recipe."""
 
     name: Literal["core"]
 
@@ -31,7 +31,7 @@ Public = ByName[HeldOut | CoreSamples | Generated | Images | Isic2019]
 
 
 def public_part(public: Public) -> Part:
-    """Return what students, and others that look at public samples, do not have with these."""
+    """Return the traits that these public data lack for students and others that read them."""
     lacked = {
         Trait.LABELS: public.name not in ("core", "generated"),
         Trait.OWN_SAMPLES: public.name != "core",

@@ -12,10 +12,10 @@ Columns = dict[str, Axis]
 
 
 class PublishedCell(Settings):
-    """An exception: the published row of some cells."""
+    """An exception: the published row for certain cells."""
 
     at: Annotated[Cells, Field(min_length=1)]
-    """Values of axes."""
+    """Values of axes that the cells have."""
     row: Columns | None
     """The published row; null if there is none."""
 
@@ -24,18 +24,20 @@ class Published(Settings):
     """The published counterpart of a table."""
 
     paper: str
-    """The paper's folder."""
+    """Name of the paper's folder."""
     table: str
     """Name of the published table."""
     metric: str = "top1_accuracy"
-    """By default the metric of the table."""
+    """Metric of the published numbers; by default the metric of the table."""
     where: Columns = {}
-    """What all cells match."""
+    """Columns with the values that all cells match."""
     axes: dict[str, str] = {}
-    """The published column that has the values of an axis, by default `method`, `model`, `dataset`
+    """Published column that contains the values of an axis; by default `method`, `model`, `dataset`
     and `partition_alpha` for the axes `method`, `model`, `data` and `partition.alpha`.
     """
     match: dict[str, dict[Axis, Columns | None]] = {}
-    """Published columns for each value of an axis; null if the paper has no such row."""
+    """Published columns, with the values to match, for each value of an axis; null if the paper has
+    no such row.
+    """
     cells: list[PublishedCell] = []
-    """Exceptions: the first that names a cell overrides all that."""
+    """Exceptions; the first one that names a cell overrides `where`, `axes` and `match`."""

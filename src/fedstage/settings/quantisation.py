@@ -13,12 +13,12 @@ class NotQuantised(Settings):
 
 
 class Calibration(Settings):
-    """A client's training samples that give ranges of activations."""
+    """A client's training samples that determine ranges of activations."""
 
     on: Literal["train"] = "train"
-    """The samples."""
+    """Samples used for calibration."""
     samples: Positive = 256
-    """How many, at most all."""
+    """Number of samples, or all if the client has fewer."""
 
 
 class Int8(Settings):
@@ -28,13 +28,14 @@ class Int8(Settings):
     package: ClassVar[str | None] = "torchao"
     name: Literal["int8"]
     calibration: Calibration = Calibration()
-    """Samples that give ranges of activations."""
+    """Samples that determine ranges of activations."""
     weights: Literal["per_channel", "per_tensor"] = "per_channel"
-    """Weights are symmetric about 0, with a scale for each output channel or, as released, one a
-    tensor.
+    """Weights are symmetric about 0, with one scale per output channel or, as released, one scale
+    per tensor.
     """
     reduce_range: bool = True
-    """Activations span the calibration's range in steps 0 to 127, as released, not 0 to 255."""
+    """Whether activations span the calibration's range in steps 0 to 127, as released, or 0 to 255.
+    """
 
 
 Quantisation = ByName[NotQuantised | Int8]

@@ -56,9 +56,9 @@ from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
 class Recipe(Groups):
-    """A training recipe: all that determines the weights of a federated run, and nothing else.
+    """A training recipe: exactly the settings that determine the weights of a federated run.
 
-    So it has no number of rounds, evaluation or scheduling.
+    It therefore has no number of rounds, evaluation or scheduling.
     """
 
     uses: ClassVar[Mapping[str, str]] = {
@@ -73,43 +73,45 @@ class Recipe(Groups):
     data: Data
     """The data set."""
     partition: Partition
-    """How training samples are dealt out to clients."""
+    """How training samples are distributed to clients."""
     validation: Fraction = 0.0
     """Share of each client's samples that is set aside for validation."""
     core: Core | None = None
-    """Labelled training samples of the server."""
+    """Labelled training samples of the server; by default none."""
     start: WeightsFile | None = None
-    """Final model of another recipe that groups start from, by default from initial models."""
+    """Final model of another recipe from which groups start; by default they start from initial
+    models.
+    """
     start_of: Literal["all", "server"] = "all"
-    """Which groups start there: all, or the group of the server's model only."""
+    """Which groups start from `start`: all, or only the group of the server's model."""
     local: LocalTrainer = FedAvg(name="fedavg")
-    """How participants train."""
+    """How participants train; by default as in FedAvg."""
     client: Client
     """Epochs, batches, optimiser and loss of participants."""
     compression: Compression = Uncompressed(name="none")
-    """How updates are compressed."""
+    """How updates are compressed; by default not at all."""
     aggregation: Aggregation = Aggregation()
-    """How clients' models become one."""
+    """How clients' models are combined into one."""
     privacy: Privacy | None = None
-    """Noise that hides clients, or their samples."""
+    """Noise that hides clients, or their samples; by default none."""
     ensemble: EnsembleTrainer | None = None
-    """What teaches students, or clients."""
+    """Ensemble that teaches students, or clients; by default none."""
     global_trainer: GlobalTrainer | None = Field(default=None, alias="global")
-    """Which global models are students."""
+    """Which global models are students; by default none."""
     distillation: Transfer = KlTransfer(name="kl")
-    """What is learnt from the ensemble."""
+    """What students, or clients, learn from the ensemble."""
     server: Server | None = None
     """How students train."""
     public: Public = HeldOut(name="held_out")
-    """Samples on which students and ensemble are compared."""
+    """Samples on which students are compared with the ensemble."""
     generator: RoundGenerator | None = None
-    """Makes images in place of public ones."""
+    """Generator of images in place of public ones; by default none."""
     on_divergence: Literal["stop", "drop"] = "stop"
-    """A training that diverges stops the run, or its update is dropped."""
+    """What happens if a training diverges: the run stops, or the update is dropped."""
     numerics: Numerics = Numerics()
     """How numbers are computed."""
     seed: Seed
-    """Seed of all draws."""
+    """Seed of all random draws."""
 
     @property
     def teaching(self) -> EnsembleTeaching | None:
@@ -121,7 +123,7 @@ class Recipe(Groups):
         return EnsembleTeaching(*learnt, self.ensemble, self.global_trainer, self.generator)
 
     def declarations(self, key: str = "") -> Iterator[Part]:
-        """Yield the parts that something reads, in their roles."""
+        """Yield the parts that are read, in their roles."""
         unread: dict[str, Any] = {}
         if not any(map(has_batch_norm, models_of(self))):
             unread["aggregation"] = self.aggregation.model_copy(update={"batch_norm": "average"})
@@ -145,7 +147,7 @@ class Recipe(Groups):
                 "client.batches = continued, so that every client takes the steps of every round"
             )
         yield from check_clients(self.data, self.partition)
-        # A server's model that takes features sees no samples.
+        # A server's model that takes features does not see samples.
         models = client_models(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
         divided = (self.data, self.clients, self.partition, self.core)
@@ -193,9 +195,9 @@ def re_estimates(recipe: Recipe) -> bool:
 
 
 class LocalRecipe(Settings):
-    """Training without federation, to the end: each client alone, or all their data pooled.
+    """Training to the end without federation: each client alone, or all their data pooled.
 
-    Or the server trains on its `core` alone.
+    Alternatively, the server trains on its `core` alone.
     """
 
     uses: ClassVar[Mapping[str, str]] = OF_ONE_SHOT

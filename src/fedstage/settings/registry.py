@@ -1,6 +1,6 @@
-"""What plugins add, filled once at the start of a process by `fedstage.settings.plugins`.
+"""The loaded plugins, registered by `fedstage.settings.plugins` when a process starts.
 
-Unions of settings read it, so it lies below them and imports none.
+Unions of settings read this registry, so the module imports no settings.
 """
 
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from typing import Any
 class Registry:
     """The loaded plugins.
 
-    `named` are the paths that `config.yaml` names. `choices` has the settings classes of
-    alternatives, by the room of their kind and by their names, and `files` the source of each
-    module that plugins consist of.
+    `named` has the paths that `config.yaml` names. `choices` has the settings classes of
+    alternatives, by the room of their kind and by their names. `files` has the source file of each
+    module of the plugins.
     """
 
     named: tuple[str, ...] | None = None

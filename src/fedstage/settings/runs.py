@@ -1,4 +1,4 @@
-"""Settings of a run that are not of its recipe: its length, and what is evaluated."""
+"""Settings of a run that are not part of its recipe: its length, and what is evaluated."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,37 +11,41 @@ from fedstage.settings.scores import Role
 
 
 class Choose(Settings):
-    """Take the values with which a run is most accurate on validation samples.
+    """Choose the values with which a run is most accurate on validation samples.
 
-    The test set cannot choose.
+    The test set cannot be used to choose.
     """
 
     among: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
-    """Candidates of each setting by its path; all combinations are tried, and the first of equals
-    is taken.
+    """Candidate values of each setting, by its path. All combinations are tried, and the first of
+    equally good ones is taken.
     """
     compare_with: Raw = {}
-    """With settings such as `validation`, the candidates are trained twice: with these to be
-    compared, and without them to be taken.
+    """Additional settings, such as `validation`, with which candidates are trained to be compared.
+    The run's metrics are then from a training without them.
     """
     on: Literal["validation"] = "validation"
-    """The samples that decide."""
+    """Samples on which candidates are compared."""
 
 
 class RunLength(Settings):
-    """Settings of a run that do not identify its recipe."""
+    """Settings of a run that do not belong to its recipe."""
 
-    rounds: Annotated[int, Field(ge=1, le=9900)]  # four digits in names of files
+    rounds: Annotated[int, Field(ge=1, le=9900)]  # four digits in file names
     """Number of rounds."""
     evaluate_every: Positive = 1
-    """Evaluate every so many rounds, and the last."""
+    """Interval between evaluations, in rounds; the last round is always evaluated."""
     evaluate: Evaluated = GlobalModel(name="global_model")
-    """The models that are evaluated."""
+    """Models that are evaluated."""
     evaluate_client: Count | None = None
-    """The client whose score counts of clients that train alone, by default the mean over all."""
+    """Client whose score counts if clients train alone; by default the mean over all clients
+    counts.
+    """
     role: Role = "test"
-    """The evaluated samples."""
+    """Samples on which models are evaluated."""
     training: Literal["federated", "alone", "pooled", "core", "one_shot"] = "federated"
-    """In rounds; each client alone; all data pooled; the server's core alone; or in one shot."""
+    """How models are trained: in federated rounds; each client alone; on all data pooled; on the
+    server's core alone; or in one shot.
+    """
     choose: Choose | None = None
-    """Take the best of several values."""
+    """Values of settings from which the best are chosen; by default none."""

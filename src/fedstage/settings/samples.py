@@ -40,7 +40,7 @@ def check_public(
 
 
 def check_clients(data: Data, partition: Partition) -> Iterator[str]:
-    """Yield that a natural partition has no clients."""
+    """Yield a fault if a natural partition has no clients."""
     if partition.name == "natural" and not data.has_clients:
         fault = f"partition = natural: data = {data.name} has no column of clients"
         yield f"{fault}; {data.clients_hint}"
@@ -84,7 +84,7 @@ def check_samples(
 
 
 def check_parts(where: str, server: Model, clients: tuple[Model, ...]) -> Iterator[str]:
-    """Yield a server's model and clients' that are no parts of one, or do not fit together."""
+    """Yield models of server and clients that are not parts of one, or do not fit together."""
     if not isinstance(server, Upper):
         yield f"model = {server.name!r}: {where} needs one that takes features, resnet_upper"
         return
@@ -102,7 +102,7 @@ def check_parts(where: str, server: Model, clients: tuple[Model, ...]) -> Iterat
 
 
 def check_maps(where: str, models: Iterable[Model], headless: bool = False) -> Iterator[str]:
-    """Yield models that do not pool feature maps, or do more with what they pool."""
+    """Yield models that do not pool feature maps or, with `headless`, that have a head."""
     for model in models:
         if not model.pools_maps or (headless and head_of(model) is not None):
             yield (

@@ -1,8 +1,8 @@
 """JSON schemas of config.yaml, experiments and claims, for completion and checks in editors.
 
 They follow from the settings, with two differences. The settings of a base, of a scale's base and
-of a method are *partial*: only the merged settings must be complete, which the workflow checks and
-a schema of one file cannot. And a choice may have a short form.
+of a method are *partial*: only the merged settings must be complete. The workflow checks this, but
+a schema of one file cannot. In addition, a choice may have a short form.
 
     python -m fedstage.settings.schemas workflow/schemas
 """
@@ -33,13 +33,13 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
-#: The file with all definitions; the schemas of files refer to it, and lie next to it.
+#: The file with all definitions, to which the schemas of files refer; all are in one folder.
 DEFINITIONS = "settings.schema.json"
 FILES = {"config": "Config", "experiment": "Experiment", "claims": "ClaimList"}
 
 
 def schemas() -> dict[str, Schema]:
-    """Return the schemas by the names of their files; each definition is there once."""
+    """Return the schemas by the names of their files; each definition occurs once."""
     files = {
         f"{name}.schema.json": {"$schema": DRAFT, "$ref": f"{DEFINITIONS}#/$defs/{settings}"}
         for name, settings in FILES.items()
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def write_schemas(folder: Path) -> None:
-    """Write the schemas into a folder; with the settings of the plugins that are loaded."""
+    """Write the schemas into a folder, including the settings of loaded plugins."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, schema in schemas().items():
         (folder / name).write_text(as_text(schema), encoding="utf-8")
@@ -69,8 +69,8 @@ def write_schemas(folder: Path) -> None:
 class _Described(GenerateJsonSchema):
     """Describes properties by the docstrings below their fields.
 
-    pydantic could read these itself (`use_attribute_docstrings`), but would do so whenever the
-    classes are imported, which took a third of the time of an import of all settings.
+    pydantic could read these itself (`use_attribute_docstrings`), but would do so at every import
+    of the classes, which took a third of the time of an import of all settings.
     """
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
@@ -84,7 +84,7 @@ class _Described(GenerateJsonSchema):
 
 
 def _docstrings(settings: type) -> dict[str, str]:
-    """Return the docstrings of a class's fields, also of inherited ones, by the fields' names."""
+    """Return the docstrings of a class's fields, including inherited ones, by the fields' names."""
     found: dict[str, str] = {}
     for kind in reversed(settings.__mro__):
         if issubclass(kind, Settings):
@@ -120,7 +120,7 @@ def _definitions() -> Schema:
 
 
 _PARTIAL: Schema = {"$ref": "#/$defs/PartialSettings"}
-#: Only methods have these keys, and may be like another, which the workflow checks.
+#: Only methods have these keys and may start from another method, which the workflow checks.
 _OF_METHODS = {
     "method": "Name of the method in tables.",
     "label": "Label of the method in tables and figures for people.",
@@ -144,7 +144,7 @@ def _partial_definitions() -> Schema:
         )
         definitions |= schema["$defs"]
         properties |= _either(properties, schema["properties"])
-    # A method of the experiment stands for the file of its final model.
+    # A method of the experiment may be given in place of the file of its final model.
     _refer(properties, "start", {"anyOf": [{"type": "string"}, _PARTIAL, {"type": "null"}]})
     _refer(definitions["Choose"]["properties"], "compare_with")
     definitions["PartialSettings"] = {
@@ -157,12 +157,12 @@ def _partial_definitions() -> Schema:
 
 
 def _refer(properties: Schema, key: str, schema: Schema = _PARTIAL) -> None:
-    """Replace a property's schema, but for its description."""
+    """Replace a property's schema, except for its description."""
     properties[key] = {"description": properties[key]["description"], **schema}
 
 
 def _either(known: Schema, more: Schema) -> Schema:
-    """Return the properties of a part; where another has one of the name, either may be given."""
+    """Return the properties of a part; where a known property has the same name, allow either."""
     either = dict(more)
     for key in more.keys() & known.keys():
         if known[key] != more[key]:
@@ -172,7 +172,7 @@ def _either(known: Schema, more: Schema) -> Schema:
 
 
 def _without(keyword: str, schema: Any, change: Callable[[Schema], Schema] = dict) -> Any:
-    """Return a schema without a keyword at any depth, each object then changed."""
+    """Return a schema without a keyword at any depth, with `change` applied to each object."""
     if isinstance(schema, list):
         return [_without(keyword, item, change) for item in schema]
     if not isinstance(schema, dict):
@@ -185,7 +185,7 @@ def _without(keyword: str, schema: Any, change: Callable[[Schema], Schema] = dic
 
 
 def _short_forms(choice: Schema) -> Schema:
-    """Allow for a choice its name, its name with settings, or an object.
+    """Allow a choice to be its name, its name with settings, or an object.
 
     The object needs no name, because settings alone are merged into an earlier choice.
     """

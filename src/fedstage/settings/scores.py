@@ -7,13 +7,13 @@ from pydantic import Field
 #: A value of an axis of an experiment's grid.
 Axis = str | int | float | bool | None
 
-#: Cells of a table by values of axes, such as ``{method: [fedavg, feddf], partition.alpha: 0.1}``.
+#: Cells of a table, by values of axes, such as ``{method: [fedavg, feddf], partition.alpha: 0.1}``.
 Cells = dict[str, Axis | Annotated[list[Axis], Field(min_length=1)]]
 
-#: A score in percent that is to be reached.
+#: A score to be reached, in percent.
 Goal = Annotated[float, Field(gt=0, le=100)]
-#: What runs are to reach: the accuracy that some cells end with, one accuracy for all, or one for
-#: each value of one axis, ``{data: {cifar10: 70, cifar100: 30}}``.
+#: What runs are to reach: the final accuracy of some cells, one accuracy for all, or one for each
+#: value of one axis, ``{data: {cifar10: 70, cifar100: 30}}``.
 Reach = Cells | Goal | dict[str, dict[str | int | float, Goal]]
 
 #: Median measured seconds of a round: of one participant's training, or of all jobs of a stage.
@@ -27,11 +27,11 @@ Seconds = Literal[
     "round_s",
 ]
 
-#: Bytes that one client sends and receives in a run: in all, until the round that is best on
-#: validation samples, until it has reached its goal; the mean upload
-#: of a round; the ensemble's download. The first three are also multiples of one model up and one
-#: down. Predictions need `memory_bytes`. `params` are the numbers of 32 bits that all clients send
-#: and receive.
+#: Bytes that one client sends and receives in a run: in total, until the round that is best on
+#: validation samples, and until the run has reached its goal. Further, the mean upload of a round
+#: and the download of the ensemble. The first three are also given as multiples of one model up and
+#: one down. Predictions need `memory_bytes`. `params` counts the 32-bit numbers that all clients
+#: send and receive.
 Communicated = Literal[
     "bytes",
     "times_one_shot",
@@ -47,7 +47,7 @@ Communicated = Literal[
 ]
 COMMUNICATED: frozenset[str] = frozenset(get_args(Communicated))
 
-#: Measures of forgetting of a run: its final accuracy on test samples, and means over its rounds.
+#: Measures of forgetting in a run: its final accuracy on test samples, and means over its rounds.
 Retained = Literal[
     "final_accuracy",
     "forget_score",
@@ -69,6 +69,6 @@ Score = Literal["top1_accuracy", "balanced_accuracy", "auc"]
 Metric = Literal[Score, Seconds]
 SECONDS: frozenset[str] = frozenset(get_args(Seconds))
 
-#: The evaluated samples: the test samples, those as each client would prepare them, or the training
-#: samples set aside for validation.
+#: The evaluated samples: the test samples, the test samples as each client would prepare them, or
+#: the training samples set aside for validation.
 Role = Literal["test", "test_own", "validation"]

@@ -1,4 +1,4 @@
-"""Secure aggregation: the server learns the sum of a group's updates, and no single one."""
+"""Secure aggregation: the server learns the sum of a group's updates, but no single update."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -7,19 +7,25 @@ from pydantic import Field
 
 from fedstage.settings.base import Positive, Probability, Rate, Settings
 
-#: Vectors are integers modulo this.
+#: Vectors consist of integers modulo this number.
 MODULUS = 2**32
 
 
 class Dropouts(Settings):
-    """Shares of a round's participants that are gone, at random, before a step."""
+    """Shares of a round's participants that drop out, at random, before a step."""
 
     share: Probability = 0.0
-    """They have advertised their keys, and send no shares of their secrets."""
+    """Share that drops out before sending shares of secrets; these participants have advertised
+    their keys.
+    """
     masked_input: Probability = 0.0
-    """They have sent shares, and no masked vector: the server has to remove their masks."""
+    """Share that drops out after sending shares, without a masked vector; the server has to remove
+    their masks.
+    """
     unmask: Probability = 0.0
-    """They have sent a masked vector, which counts, and reveal no shares of others."""
+    """Share that drops out after sending a masked vector, which counts; these participants reveal
+    no shares of others.
+    """
 
     def _faults(self) -> Iterator[str]:
         total = self.share + self.masked_input + self.unmask
@@ -28,33 +34,35 @@ class Dropouts(Settings):
 
 
 class SecureAggregation(Settings):
-    """The protocol of Bonawitz et al. (2017) with one server that is honest but curious."""
+    """The protocol of Bonawitz et al. (2017) with one honest-but-curious server."""
 
     threshold: Annotated[int, Field(ge=2)]
-    """How many participants of a group must answer each step; so many shares give a secret."""
+    """Number of participants of a group that must answer each step, and number of shares that
+    reveal a secret.
+    """
     clip: Rate
-    """Each number of a change is clipped to at most so much, up and down."""
+    """Maximum absolute value to which each number of a change is clipped."""
     payload_clip: Rate | None = None
-    """Each number of what clients send in addition to weights is clipped to at most so much, such
-    as the changes of SCAFFOLD's control variates; null: to `clip`.
+    """Maximum absolute value to which further numbers from clients are clipped, such as the changes
+    of SCAFFOLD's control variates; null: `clip`.
     """
     bits: Annotated[int, Field(ge=1, le=31)] = 24
-    """A clipped number becomes one of 2^bits integers."""
+    """Number of bits: a clipped number becomes one of 2^bits integers."""
     most_samples: Positive
-    """The most training samples that any client has."""
+    """Maximum number of training samples of any client."""
     dropped: Dropouts = Dropouts()
-    """Participants that drop out in the middle of a round."""
+    """Participants that drop out in the middle of a round; by default none."""
 
     @property
     def width(self) -> float:
-        """The distance h between the numbers of a change that neighbouring integers stand for."""
+        """The distance h between the numbers of a change that neighbouring integers represent."""
         return 2 * self.clip / ((1 << self.bits) - 1)
 
 
 def faults_of_secure(
     secure: SecureAggregation, sizes: Sequence[int], setting: str = "aggregation.secure"
 ) -> Iterator[str]:
-    """Yield what does not fit groups of so many participants.
+    """Yield settings that do not fit groups of these sizes.
 
     More than half must answer, so that a server cannot ask one half for the seed of a client and
     the other half for its mask key. Sums must stay below 2^32, so that they do not wrap.

@@ -1,4 +1,4 @@
-"""Which clients' models a one-shot ensemble has (Guha et al. 2019)."""
+"""Selection of the clients whose models form a one-shot ensemble (Guha et al. 2019)."""
 
 from typing import ClassVar, Literal
 
@@ -7,7 +7,7 @@ from fedstage.settings.traits import Needs, Trait
 
 
 class Selection(Choice):
-    """A choice of clients, whose models are the ensemble's; the others send none.
+    """A selection of clients, whose models form the ensemble; other clients send no model.
 
     A selection that is `judged` reads the clients' validation samples.
     """
@@ -17,11 +17,11 @@ class Selection(Choice):
     needs: ClassVar[Needs] = {"name": (Trait.CHOSEN,)}
     judged: ClassVar[bool] = False
     count: Positive
-    """How many clients."""
+    """Number of selected clients."""
 
 
 class RandomMembers(Selection):
-    """Clients drawn at random; a larger count has all clients of a smaller one."""
+    """Clients drawn at random; a larger count includes all clients of a smaller one."""
 
     name: Literal["random"]
 
@@ -32,17 +32,17 @@ class BestMembers(Selection):
     judged: ClassVar[bool] = True
     name: Literal["best"]
     by: Literal["validation"] = "validation"
-    """The samples that decide."""
+    """Samples on which accuracy is measured."""
     at_least: Fraction = 0.0
-    """The least accuracy, from 0 to 1, of a chosen client."""
+    """Minimum accuracy of a selected client, from 0 to 1."""
 
 
 class LargestMembers(Selection):
-    """The clients with most training samples."""
+    """The clients with the most training samples."""
 
     name: Literal["largest"]
     samples: Positive = 1
-    """The fewest training samples of a chosen client."""
+    """Minimum number of training samples of a selected client."""
 
 
 Members = ByName[RandomMembers | BestMembers | LargestMembers]

@@ -1,4 +1,4 @@
-"""Settings of a server: how students learn from an ensemble, each round."""
+"""Settings of a server: how students learn from an ensemble in each round."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
@@ -9,69 +9,72 @@ from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class WeightAverage(Settings):
-    """Stochastic weight averaging."""
+    """Stochastic weight averaging of a student's weights."""
 
     start: Count = 0
-    """Steps before the first weights that count."""
+    """Number of steps before the first weights that are averaged."""
     every: Positive = 25
-    """The mean is over the weights of every so many steps."""
+    """Interval, in steps, between the weights that are averaged."""
 
 
 class EarlyStopping(Settings):
-    """Stop early, by the accuracy on the server's validation set; the best weights are kept."""
+    """Early stopping by the accuracy on the server's validation set, with the best weights kept."""
 
     every: Positive = 100
-    """Accuracy is measured after every so many steps, and the last."""
+    """Interval, in steps, between measurements of accuracy; the last step is always measured."""
     patience: Positive = 1000
-    """Stop after so many steps without a better accuracy."""
+    """Number of steps without a better accuracy after which training stops."""
 
 
 class Buffer(Settings):
     """A frozen copy of the student as a second teacher (buffered distillation)."""
 
     weight: NonNegative = 1.0
-    """So many times the copy teaches."""
+    """Weight of the copy as a teacher."""
     refresh: Literal["round", "epoch"] = "round"
-    """It is copied at the start of a round's distillation, or of each epoch over the public samples
-    (melting).
+    """When the student is copied: at the start of a round's distillation, or at the start of each
+    epoch over the public samples (melting).
     """
     needs: ClassVar[Needs] = {"after": (Trait.ROUNDS,)}
     after: Count = 0
-    """The first rounds, which have none."""
+    """Number of initial rounds without a buffer."""
 
 
 class MovingAverage(Settings):
     """The student ends as the moving average w_bar <- decay w_bar + (1 - decay) w of its weights.
 
-    It starts at the student's start.
+    The average starts at the student's initial weights.
     """
 
     decay: Probability = 0.9
-    """The decay."""
+    """Decay of the moving average."""
     every: Literal["step", "epoch", "round"] = "step"
-    """It moves after each step, each epoch over the public samples or once at the end of the
-    round's distillation.
+    """When the average moves: after each step, after each epoch over the public samples, or once at
+    the end of the round's distillation.
     """
 
 
 class FactorTransfer(Settings):
-    """Factor transfer (Kim et al. 2018): the distance of normalised factors.
+    """Factor transfer (Kim et al. 2018): the distance between normalised factors.
 
-    What extracts the teacher's factors is trained in each round, with the optimiser of the server.
+    The network that extracts the teacher's factors is trained in each round, with the optimiser of
+    the server.
     """
 
     weight: NonNegative = 500.0
-    """Weight of the distance."""
+    """Weight of the distance between factors."""
     rate: Share = 0.5
-    """Factors have so many times the channels of the teacher's last feature maps."""
+    """Channels of factors, as a multiple of the channels of the teacher's last feature maps."""
     epochs: Positive = 5
-    """Epochs over the public samples that what extracts factors is trained for."""
+    """Number of epochs over the public samples for which the extractor of the teacher's factors is
+    trained.
+    """
     learning_rate: Rate = 0.1
-    """Rate of that training."""
+    """Learning rate of the extractor of the teacher's factors."""
 
 
 class Server(Optimiser):
-    """Distillation on the server, each round, on batches of public data."""
+    """Distillation on the server in each round, on batches of public data."""
 
     uses: ClassVar[Mapping[str, str]] = {
         "swa": "algorithm.global_trainers.swa",
@@ -91,37 +94,41 @@ class Server(Optimiser):
     }
     lacks: ClassVar[Lacks] = {"no steps": ("", Trait.STEPS), "no epochs": ("", Trait.EPOCHS)}
     steps: Positive | None = None
-    """Steps of a distillation; or give epochs."""
+    """Number of steps per distillation; alternatively give `epochs`."""
     epochs: Positive | None = None
-    """Epochs of a distillation, the full batches of one permutation each; or give steps."""
+    """Number of epochs per distillation, each over the full batches of one permutation;
+    alternatively give `steps`.
+    """
     samples_a_round: Positive | None = None
-    """Each round uses so many of the public samples, drawn again."""
+    """Number of public samples that each round uses, drawn again each time; by default all."""
     temperature: Rate = 4.0
-    """Temperature of the teacher's logits and the student's."""
+    """Temperature of the teacher's and the student's logits."""
     tau_squared: bool = True
-    """Multiply the loss by the squared temperature, as is customary."""
+    """Whether the loss is multiplied by the squared temperature, as is customary."""
     softened: Literal["both", "teacher"] = "both"
-    """Whose logits the temperature divides."""
+    """Whether the temperature divides the logits of both teacher and student, or only the
+    teacher's.
+    """
     sharpening: Rate = 1.0
-    """Power to which the teacher's probabilities are first raised."""
+    """Power to which the teacher's probabilities are raised first."""
     teacher_images: Literal["original", "augmented"] = "original"
-    """The teacher's logits are of the original images, or of the student's, after
+    """Whether the teacher's logits are of the original images, or of the student's images after
     `augmentation`.
     """
     labels: NonNegative = 0.0
-    """Weight of the mean cross entropy to the labels of the public samples."""
+    """Weight of the mean cross entropy with the labels of the public samples."""
     buffer: Buffer | None = None
-    """A copy of the student as a second teacher."""
+    """Frozen copy of the student as a second teacher; by default none."""
     factor_transfer: FactorTransfer | None = None
-    """Also learn factors of the teachers' feature maps."""
+    """Loss by which students also learn factors of the teachers' feature maps; by default none."""
     swa: WeightAverage | None = None
-    """End with a mean of the student's weights."""
+    """Mean of the student's weights with which it ends; by default none."""
     moving_average: MovingAverage | None = None
-    """End with a moving average of the student's weights."""
+    """Moving average of the student's weights with which it ends; by default none."""
     early_stopping: EarlyStopping | None = None
-    """End with the best weights."""
+    """Early stopping, after which the student has its best weights; by default none."""
     drop_worst: Literal["none", "as_published", "as_released"] = "none"
-    """Leave the worst client models out of the fusion."""
+    """Whether the worst client models are left out of the fusion, as published or as released."""
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -145,7 +152,7 @@ def needs_validation(server: Server) -> bool:
 
 
 def has_live_teachers(server: Server) -> bool:
-    """Whether the teacher's logits are of the images that the student sees, so not cached."""
+    """Whether the teacher's logits are of the images that the student sees, and so not cached."""
     return server.teacher_images == "augmented"
 
 
@@ -178,7 +185,7 @@ ROUND_STUDENTS: Lacks = {
 
 
 def in_round(server: Server, round_: int) -> Server:
-    """Return the settings of a round: without the buffer in rounds that have none yet."""
+    """Return a round's settings, without the buffer if the round is too early to have one."""
     if server.buffer is None or round_ > server.buffer.after:
         return server
     return server.model_copy(update={"buffer": None})

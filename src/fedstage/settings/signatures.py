@@ -1,4 +1,4 @@
-"""Whether a function of a plugin takes the arguments with which it is called."""
+"""Checks that a function of a plugin takes the arguments with which it is called."""
 
 import inspect
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ def misfit(name: str, function: object, arguments: Sequence[str]) -> str:
         return f"{name} = {function!r}: must be a function"
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of compiled code, which need not have one
+    except ValueError:  # compiled code may have no signature
         return ""
     try:
         signature.bind(*arguments)
@@ -21,5 +21,5 @@ def misfit(name: str, function: object, arguments: Sequence[str]) -> str:
 
 
 def parameters_of(function: object) -> list[str]:
-    """Return the names of a function's parameters; none of something else."""
+    """Return the names of a function's parameters, or no names for any other object."""
     return list(inspect.signature(function).parameters) if inspect.isfunction(function) else []

@@ -9,12 +9,12 @@ from fedstage.settings.base import Count, NonNegative, Positive, Rate, Settings
 
 
 class Varying(Settings):
-    """Lognormal seconds of jobs."""
+    """A lognormally distributed duration of jobs, in seconds."""
 
     mean: Rate
-    """Their mean."""
+    """Mean of the duration, in seconds."""
     variation: Rate
-    """Their deviation over the mean."""
+    """Standard deviation of the duration, divided by the mean."""
 
 
 def _kind(value: Any) -> str:
@@ -28,46 +28,48 @@ Seconds = Annotated[
 
 
 class Availability(Settings):
-    """Clients come and go.
+    """Clients are available only part of the time.
 
     Intervals are exponentially distributed. Training pauses while its client is away.
     """
 
     share: Annotated[float, Field(gt=0, lt=1)]
-    """Share of the time for which each client is available."""
+    """Share of the time during which each client is available."""
     interval: Rate
-    """Mean seconds of an interval in which a client is available."""
+    """Mean length of an interval in which a client is available, in seconds."""
 
 
 class Simulation(Settings):
-    """How long the jobs of a round last, in seconds, and what they run on.
+    """Durations of the jobs of a round, in seconds, and the resources that the jobs run on.
 
-    Groups run ahead as far as their edges allow.
+    Groups run ahead as far as their dependencies allow.
     """
 
     local_training: Seconds = 1.0
-    """A participant's training."""
+    """Duration of a participant's training, in seconds."""
     aggregation: Seconds = 0.0
-    """An aggregation, which waits for no server."""
+    """Duration of an aggregation, in seconds; an aggregation waits for no server."""
     logits: Seconds = 0.0
-    """Logits of each member of the ensemble."""
+    """Duration of computing the logits of one member of the ensemble, in seconds."""
     distillation: Seconds = 1.0
-    """A distillation."""
+    """Duration of a distillation, in seconds."""
     head_sharing: Seconds = 0.0
-    """Sharing of heads."""
+    """Duration of sharing heads, in seconds."""
     feature_training: Seconds = 1.0
-    """Training of the server's model on features."""
+    """Duration of training the server's model on features, in seconds."""
     cached_labels: Seconds = 0.0
-    """Making labels that are kept."""
+    """Duration of making labels that are kept, in seconds."""
     selected_labels: Seconds = 0.0
-    """Making labels of samples that the server selects."""
+    """Duration of making labels of samples that the server selects, in seconds."""
     servers: Positive = 1
-    """Servers that share logits, distillations, trainings on features and sharing of heads."""
+    """Number of servers among which logits, distillations, trainings on features and sharing of
+    heads are divided.
+    """
     clients_differ: NonNegative = 0.0
-    """Deviation over mean of the factor by which clients slow training."""
+    """Standard deviation, divided by the mean, of the factor by which clients slow training."""
     availability: Availability | None = None
-    """By default clients are always available."""
+    """When clients are available; by default always."""
     rounds_ahead: Count | None = None
-    """Groups run at most so many rounds beyond the first incomplete one."""
+    """Number of rounds that groups may run beyond the first incomplete one; by default any."""
     shown_rounds: Positive = 4
-    """The first rounds, which the figure shows."""
+    """Number of first rounds that the figure shows."""

@@ -11,7 +11,7 @@ from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class Synchronised(Settings):
-    """Every participant starts from the models of the round before."""
+    """Every participant starts from the models of the previous round."""
 
     name: Literal["none"]
 
@@ -24,14 +24,15 @@ class Stale(Settings):
 
 
 class Cyclic(Stale):
-    """All participants of round t have the same delay, number (t - 1) mod their number.
+    """All participants of a round have the same delay; the given delays take turns.
 
-    Delays of 0 and 1 in turn are the alternating stragglers of buffered distillation.
+    Round t has delay number (t - 1) modulo the number of delays. Delays of 0 and 1 in turn are the
+    alternating stragglers of buffered distillation.
     """
 
     name: Literal["cyclic"]
     delays: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)]
-    """The delays, in rounds."""
+    """Delays, in rounds, in the order in which rounds have them."""
 
 
 class Never(Stale):
@@ -41,11 +42,11 @@ class Never(Stale):
 
 
 class Random(Stale):
-    """Each participant of each round draws its delay."""
+    """Each participant draws its delay in each round."""
 
     name: Literal["random"]
     probabilities: Annotated[tuple[Probability, ...], Field(strict=False, min_length=1)]
-    """The d-th is the probability of a delay of d rounds."""
+    """Probabilities of delays of 0, 1, 2, ... rounds."""
 
     def _faults(self) -> Iterator[str]:
         if not isclose(sum(self.probabilities), 1.0, abs_tol=1e-9):
@@ -56,7 +57,7 @@ Staleness = ByName[Synchronised | Cyclic | Never | Random]
 
 
 class Delays(Settings):
-    """The staleness of a plan of participants, and whether stale ones are absent."""
+    """The staleness of a plan of participants, and whether stale participants are absent."""
 
     staleness: Staleness = Synchronised(name="none")
     withdraw_stale: bool = False
@@ -65,7 +66,7 @@ class Delays(Settings):
 def shortest(staleness: Staleness) -> Staleness:
     """Return a staleness in its unique shortest form: ``none`` if no participant is ever late.
 
-    Delays that repeat themselves are one cycle, and delays that are never drawn are left out.
+    Repeated delays are reduced to one cycle, and delays that are never drawn are left out.
     """
     if isinstance(staleness, Cyclic):
         delays = staleness.delays

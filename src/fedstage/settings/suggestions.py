@@ -15,13 +15,13 @@ _WORDS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less t
 
 
 def suggest(given: Any, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'client'?`` for the known name nearest to one, or nothing."""
+    """Return ``; did you mean 'client'?`` for the nearest known name, or nothing."""
     close = nearest(given, known)
     return f"; did you mean {close!r}?" if close is not None else ""
 
 
 def nearest(given: Any, known: Iterable[str]) -> str | None:
-    """Return the known name that a name may be meant for, if there is one."""
+    """Return the known name that a given name may be meant for, if there is one."""
     names = {name.lower(): name for name in known}
     close = get_close_matches(str(given).lower(), names, n=1)
     return names[close[0]] if close else None
@@ -40,7 +40,7 @@ def bounds_at(settings: Any, place: Sequence[int | str]) -> str:
 
 
 def default_at(settings: Any, place: Sequence[int | str]) -> str:
-    """Return the value of a key that is left out: ``; its default is held_out``, or nothing."""
+    """Return the default of an optional key: ``; its default is held_out``, or nothing."""
     fields = [field for field in _fields_at(settings, place) if not field.is_required()]
     for default in (field.get_default(call_default_factory=False) for field in fields):
         if default is not None:
@@ -62,7 +62,7 @@ def _fields_at(settings: Any, place: Sequence[int | str]) -> list[FieldInfo]:
 
 
 def _bounds(declared: Any) -> Iterator[str]:
-    """Yield the bounds that a field or type declares, but those that only 64 bits have."""
+    """Yield the bounds that a field or type declares, except the limits of 64 bits."""
     if isinstance(declared, FieldInfo):
         metadata, inner = declared.metadata, (declared.annotation,)
     else:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from fedstage.settings.base import Settings
 
-#: How the samples of a table get clients.
+#: Hint on how the samples of a table get clients.
 CLIENT_COLUMN = "name one in data.client_column"
 
 #: Names of columns.
@@ -15,12 +15,12 @@ Columns = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnerColumns(Settings):
-    """Which columns are the class and the client of a sample."""
+    """The columns with the class and the client of each sample."""
 
     label: str = "label"
     """Column of classes: integers, texts or booleans."""
     client_column: str | None = None
-    """Column of the natural partition's clients: integers, texts or booleans."""
+    """Column of clients for the natural partition: integers, texts or booleans; by default none."""
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -29,21 +29,21 @@ class OwnerColumns(Settings):
 
 
 class TableColumns(OwnerColumns):
-    """What the columns of a table are.
+    """The roles of the columns of a table.
 
-    Numbers are standardised by the mean and deviation of the clients' training rows; texts,
-    booleans and the columns of `categorical` are one-hot coded with the categories there.
+    Numbers are standardised by the mean and deviation of the clients' training rows. Texts,
+    booleans and the columns of `categorical` are one-hot coded with the categories of these rows.
     """
 
     features: Columns = ()
-    """Columns of features, by default all others."""
+    """Columns of features; by default all others."""
     drop: Columns = ()
-    """Columns that are no features."""
+    """Columns that are not features."""
     categorical: Columns = ()
     """Columns of numbers that are categories."""
     missing: Literal["refuse", "mean"] = "refuse"
-    """What is missing is refused, or becomes the mean of a column of numbers, and in other columns
-    a category of its own.
+    """Whether missing values are refused, or become the mean in columns of numbers and a category
+    of their own in other columns.
     """
 
     def _faults(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What students learn from whom: the settings of teachers and students, whole where they are."""
+"""What students learn and from whom: complete settings of teachers and students, if any."""
 
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -26,7 +26,7 @@ class Teaching(Generic[How]):
 class EnsembleTeaching(Teaching[Transfer]):
     """What is learnt in rounds from an `ensemble`, by students of a `trainer` or by clients.
 
-    A `generator` makes the images in place of public ones.
+    A `generator`, if there is one, makes images in place of public ones.
     """
 
     ensemble: EnsembleTrainer
@@ -43,11 +43,11 @@ class Teaches(Protocol[What]):
 
     @property
     def teaching(self) -> What | None:
-        """What students learn from whom, if there are students."""
+        """What students learn and from whom, if there are students."""
 
 
 def teaching_of(recipe: Teaches[What]) -> What:
-    """Return what students of a recipe learn from whom; it must have students."""
+    """Return what students of a recipe learn and from whom; it must have students."""
     assert recipe.teaching is not None, "the graph has such stages only of recipes with students"
     return recipe.teaching
 

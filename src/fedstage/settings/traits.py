@@ -1,9 +1,9 @@
-"""What goes with what: traits that one part of a recipe needs, and that another may lack.
+"""Compatibility of settings: traits that one part of a recipe needs, and that another may lack.
 
 A settings class declares what it `needs` and what it `lacks` in terms of traits, and imports no
-other class; one check compares all parts of a recipe. Each declaration has a condition: ``name``
-(always), ``field`` (if it is not at its default; of what is no field, if it is true),
-``field=value``, or ``no field`` (if it is null, false or 0).
+other class. One check compares all parts of a recipe. Each declaration has a condition: ``name``
+(always); ``field`` (if the field is not at its default or, for an attribute that is not a field, if
+it is true); ``field=value``; or ``no field`` (if it is null, false or 0).
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Trait(StrEnum):
-    """What a part of a recipe may need, as messages name it."""
+    """What a part of a recipe may need, in the words of messages."""
 
     # Of clients and what they send.
     WEIGHTS = "clients that exchange weights"
@@ -74,28 +74,28 @@ class Trait(StrEnum):
     GRAPHS = "training steps that can be recorded"
 
 
-#: What only students of public images have, which learn by themselves.
+#: Traits of students that learn from public images by themselves; all other students lack these.
 OF_STUDENTS = (Trait.KEPT, Trait.BUFFERED, Trait.JUDGED, Trait.SUBSETS, Trait.AUGMENTED, Trait.LIVE)
 
-#: What clients that keep a model each need.
+#: Traits that clients need if each keeps its own model.
 KEEPING = (Trait.SERVER, Trait.LASTING_GROUPS)
 
-#: What trainers lack that scale changes, by which averages and what clients send are no plain ones.
+#: Traits that trainers lack if they scale changes, because their averages are then not plain.
 SCALED = (Trait.PLAIN_AVERAGE, Trait.CLIPPED, Trait.SUM)
 
-#: What steps of students and clients lack that only run as they are written.
+#: Traits that steps of students and clients lack if they can only run as written.
 UNRECORDED = (Trait.COMPILED, Trait.GRAPHS)
 
 
-#: Conditions, and what is needed under them.
+#: Conditions, with the traits that are needed under them.
 Needs = Mapping[str, tuple[Trait, ...]]
-#: Conditions, and what is lacked under them, behind the reason, which may be empty, or name a
-#: value of the settings as {0.key}.
+#: Conditions, with the traits that are lacking under them. The first item is the reason, which may
+#: be empty, or name a value of the settings as {0.key}.
 Lacks = Mapping[str, tuple[str, *tuple[Trait, ...]]]
 
 
 class Part(NamedTuple):
-    """Settings of a recipe at a key, and what they declare."""
+    """Settings of a recipe at a key, and their declarations."""
 
     key: str
     settings: Any
@@ -116,7 +116,7 @@ class Part(NamedTuple):
         return bool(current) if field is None else current != field.default
 
     def shown(self, condition: str) -> str:
-        """Return key and value of a condition's field, as messages name them."""
+        """Return key and value of a condition's field, as in messages."""
         field = re.sub("^no |[=.].*", "", condition)
         whole = field == "name" or field not in type(self.settings).model_fields
         value = getattr(self.settings, "name" if whole else field, self.settings)
@@ -130,7 +130,7 @@ _NAMES = {"None": "null", "True": "true", "False": "false"}
 
 
 def clashes(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield what a part needs that another lacks, naming both, and what is needed."""
+    """Yield what a part needs and another lacks, with the names of both parts."""
     parts = list(parts)
     lacking = {trait: (part, condition) for part in reversed(parts)
                for condition in filter(part.holds, part.lacks)

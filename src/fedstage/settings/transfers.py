@@ -9,11 +9,11 @@ Teacher = Literal["ensemble", "labels", "moments"]
 
 
 class StudentLoss(Choice):
-    """The loss with which a student learns from an ensemble, of a round or in one shot.
+    """The loss with which a student learns from an ensemble, in a round or in one shot.
 
     Its `teacher` may be the labels of the public samples instead, or moments of clients' features.
-    `selects`: whether what it learns depends on labels and on the student's own predictions.
-    `diverges`: whether it is the divergence from the teacher, and no more.
+    `selects`: whether what the student learns depends on labels and on its own predictions.
+    `diverges`: whether the loss is the divergence from the teacher, and no more.
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.transfers"
@@ -31,58 +31,63 @@ class StudentLoss(Choice):
 
 
 class KlTransfer(StudentLoss):
-    """The Kullback-Leibler divergence to the teacher, with the temperature of `server`."""
+    """The Kullback-Leibler divergence from the teacher, with the temperature of `server`."""
 
     diverges: ClassVar[bool] = True
     name: Literal["kl"]
 
 
 class L1Transfer(StudentLoss):
-    """The mean absolute difference to the teacher's logits (FedKD)."""
+    """The mean absolute difference from the teacher's logits (FedKD)."""
 
     name: Literal["l1"]
 
 
 class L2Transfer(StudentLoss):
-    """The mean squared difference to the teacher's scores (Guha et al.)."""
+    """The mean squared difference from the teacher's scores (Guha et al. 2019)."""
 
     name: Literal["l2"]
     scores: Literal["logits", "probabilities"] = "logits"
-    """What the teacher's scores are."""
+    """Scores that are compared: logits or probabilities."""
 
 
 class FedEtTransfer(StudentLoss):
-    """The teacher's class and what dissenting clients predict (Fed-ET)."""
+    """The teacher's class and the predictions of dissenting clients (Fed-ET)."""
 
     name: Literal["fedet"]
     diversity: NonNegative = 0.05
-    """Weight of what dissenting clients predict."""
+    """Weight of the predictions of dissenting clients."""
     weights: Literal["confidence", "uniform"] = "confidence"
-    """A dissenter's weight: by confidence, as in the consensus, or the same for all."""
+    """Weights of dissenting clients: by confidence, as in the consensus, or equal."""
     normalised_over: Literal["all", "dissenters"] = "all"
-    """Weights sum to 1 over all members, as printed, or over the dissenters of a sample."""
+    """Whether weights sum to 1 over all members, as printed, or over the members that dissent on a
+    sample.
+    """
 
 
 class EntropyReduction(StudentLoss):
-    """The cross entropy to the teacher's probabilities, sharpened by a softmax of them (DS-FL)."""
+    """The cross entropy with the teacher's probabilities, sharpened by a softmax (DS-FL)."""
 
     name: Literal["entropy_reduction"]
     temperature: Rate = 0.1
-    """Divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens."""
+    """Temperature that divides probabilities, which are at most 1: 1 blurs them, 0.1 sharpens them.
+    """
 
 
 class FedGemsTransfer(StudentLoss):
-    """Labels and, of samples that the student gets wrong, the teacher's probabilities (FedGEMS)."""
+    """Labels and, where the student is wrong, the teacher's probabilities (FedGEMS)."""
 
     selects: ClassVar[bool] = True
     needs: ClassVar[Needs] = {"name": (Trait.OWN_SAMPLES, Trait.OF_SERVER)}
     name: Literal["fedgems"]
     epsilon: Probability = 0.75
-    """Of those the labels weigh epsilon, and the divergence 1 - epsilon."""
+    """Weight of the labels for samples that the student gets wrong; the divergence weighs 1 -
+    epsilon.
+    """
 
 
 class LabelsTransfer(StudentLoss):
-    """The cross entropy with the labels of the public samples, and no ensemble (FedCVAE-Ens)."""
+    """The cross entropy with the labels of the public samples, without ensemble (FedCVAE-Ens)."""
 
     teacher: ClassVar[Teacher] = "labels"
     needs: ClassVar[Needs] = {"name": (Trait.LABELS,)}
@@ -91,7 +96,7 @@ class LabelsTransfer(StudentLoss):
 
 
 class CotrainedTransfer(StudentLoss):
-    """The student that learns together with a generator of the server, with the loss of `kl`."""
+    """The loss of `kl` for a student that learns together with a generator of the server."""
 
     module: ClassVar[str] = "kl"
     needs: ClassVar[Needs] = {"name": (Trait.FROM_SERVER,)}
@@ -99,24 +104,25 @@ class CotrainedTransfer(StudentLoss):
 
 
 class ClosedForm(StudentLoss):
-    """The last layer of Gaussian classes with one covariance, behind features as they are."""
+    """A last layer in closed form, for Gaussian classes with one covariance on fixed features."""
 
-    module: ClassVar[str] = "kl"  # which is not read: a stage of its own computes the head
+    module: ClassVar[str] = "kl"  # not read: a separate stage computes the head
     teacher: ClassVar[Teacher] = "moments"
     lacks: ClassVar[Lacks] = {
         "name": ("for which no client trains a model", Trait.CHOSEN, Trait.LEARNING)
     }
     name: Literal["closed_form"]
     covariance: Literal["full", "diagonal"] = "full"
-    """In full (linear discriminant analysis) or diagonal (naive Bayes)."""
+    """Covariance of features: full (linear discriminant analysis) or diagonal (naive Bayes)."""
     shrinkage: Probability = 0.01
-    """How far the covariance is moved towards independent features of equal variance."""
+    """How far, from 0 to 1, the covariance is moved towards independent features of equal variance.
+    """
 
 
 #: What a student learns, in rounds or in one shot.
 _Transfers = KlTransfer | L1Transfer | L2Transfer | FedEtTransfer | EntropyReduction
 
-#: What students learn in rounds, where labels go with an ensemble (`server.labels`).
+#: What students learn in rounds, where labels may be added to an ensemble (`server.labels`).
 Transfer = ByName[_Transfers | FedGemsTransfer]
 
 #: What a one-shot student learns.

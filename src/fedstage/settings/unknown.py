@@ -1,4 +1,4 @@
-"""One more class, for samples unlike all that a client has (FedOV, Diao et al. 2023)."""
+"""An additional class, for samples unlike all that a client has (FedOV, Diao et al. 2023)."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -8,7 +8,7 @@ from fedstage.settings.data import Data
 from fedstage.settings.models import Model
 from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
-#: Fields of clients that train to the end, and the modules that they need.
+#: Fields of clients that train to the end in one go, and the modules that the fields need.
 OF_ONE_SHOT = {
     "quantisation": "models.int8",
     "unknown": "algorithm.one_shot.unknown_class",
@@ -17,7 +17,7 @@ OF_ONE_SHOT = {
 
 
 class OutlierSource(Choice):
-    """What samples of the unknown class are made from, out of a client's own of these kinds."""
+    """How samples of the unknown class are made from a client's own samples of these kinds."""
 
     room: ClassVar[str] = "algorithm.one_shot.outliers"
     functions: ClassVar[Functions] = {"make": ("settings", "samples", "generator")}
@@ -41,18 +41,18 @@ Outliers = ByName[Corruptions | Noise]
 
 
 class Attack(Settings):
-    """Signs of gradients that make outliers look known."""
+    """Signed gradient steps that make outliers look known."""
 
     steps: Positive = 5
-    """Steps of gradients."""
+    """Number of gradient steps."""
     step: Rate = 0.002
-    """Size of a step, of pixels from 0 to 1, or of features as they are."""
+    """Size of a step, for pixels from 0 to 1, or for features as they are."""
     radius: Rate = 0.5
-    """How far an outlier is moved at most."""
+    """Maximum distance by which each pixel or feature of an outlier is moved."""
 
 
 class Unknown(Settings):
-    """How clients learn what they do not know, with one more output than classes (FedOV).
+    """How clients learn to recognise unknown samples, with one more output than classes (FedOV).
 
     That output is the label of outliers, once as they are and once after an attack.
     """
@@ -64,13 +64,15 @@ class Unknown(Settings):
     }
     more_outputs: ClassVar[int] = 1
     outliers: Outliers | None = Corruptions(name="corruptions")
-    """What samples of the unknown class are made from."""
+    """How samples of the unknown class are made; null: there are none."""
     attack: Attack | None = Attack()
-    """Makes outliers look known."""
+    """Attack that makes outliers look known; null: none."""
     second: NonNegative = 1.0
-    """Weight of the unknown class coming second for the client's samples."""
+    """Weight of the loss by which the unknown class ranks second for the client's samples."""
     mixed: NonNegative = 0.01
-    """Weight of two samples of different classes, mixed, whose label is the unknown class."""
+    """Weight of the loss on mixtures of two samples of different classes, whose label is the
+    unknown class.
+    """
 
     def _faults(self) -> Iterator[str]:
         if self.attack is not None and self.outliers is None:
@@ -87,7 +89,7 @@ def check_unknown(
     data: Data,
     models: tuple[Model, ...],
 ) -> Iterator[str]:
-    """Yield what does not go with clients that learn an unknown class."""
+    """Yield settings that are incompatible with clients that learn an unknown class."""
     kind, source = data.samples, unknown.outliers
     if source is not None and kind not in source.samples:
         yield (

@@ -13,20 +13,20 @@ from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
 from fedstage.settings.patterns import IN_WORDS
 from fedstage.settings.suggestions import bounds_at, default_at, keys_at, nearest, suggest
 
-#: What settings of these types look like where they are text.
+#: What values of these types look like as text.
 _PLAIN = {
     "int_type": re.compile(r"[+-]?\d+"),
     "float_type": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE),
     "bool_type": re.compile(r"true|false", re.IGNORECASE),
 }
 
-#: Faults of values that are no lists, and what pydantic calls these.
+#: Faults of values that are not lists, and what pydantic calls lists.
 _LISTS = frozenset({"list_type", "tuple_type"})
 _A_VALID_LIST = re.compile("a valid (list|tuple)")
-#: What the range that is allowed stands behind.
+#: The text after which the allowed range is inserted.
 _A_NUMBER = re.compile("a valid (integer|number)")
 
-#: The last part of the place of a fault, where a value may be of several types.
+#: The last part of the place of a fault, if a value may have several types.
 _A_TYPE = re.compile(r"constrained-\w+|literal\[.*\]")
 
 S = TypeVar("S", bound=BaseModel)
@@ -76,14 +76,14 @@ _ABSENT: dict[str, Any] = {
 
 
 def validate_restricted(settings: type[S], raw: Any, where: str) -> S:
-    """Build settings of which only a part is there: what reaches the files of a folder.
+    """Build settings from the part of them that determines the files of a folder.
 
-    Required settings may be absent, and what goes with what is not checked again.
+    Required settings may be absent, and their compatibility is not checked again.
 
     Raises
     ------
     FedstageError
-        If a key is unknown, or a value is none of its key.
+        If a key is unknown, or a value is not allowed.
     """
     if not isinstance(raw, dict):
         return validate(settings, raw, where)
@@ -127,12 +127,12 @@ def _describe(settings: Any, fault: Any, where: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as messages show it: null as YAML writes it, all else as Python does."""
+    """Return a value as messages show it: null as YAML writes it, anything else as Python does."""
     return "null" if value is None else repr(value)
 
 
 def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:
-    """Yield the faults, of which several are one if they are of the types that a value may have."""
+    """Yield the faults, with a single one for a value that may have several types."""
     for (place, several), same in groupby(faults, _place):
         first, *others = same
         if not several:
@@ -143,7 +143,7 @@ def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:
 
 
 def _place(fault: Any) -> tuple[tuple[Any, ...], bool]:
-    """Return where a fault is, and whether its value may be of several types."""
+    """Return where a fault is, and whether its value may have several types."""
     *place, last = fault["loc"] or ("",)
     several = isinstance(last, str) and _A_TYPE.fullmatch(last) is not None
     return (tuple(place) if several else fault["loc"]), several
@@ -164,7 +164,7 @@ def _suggestion(settings: Any, fault: Any) -> str:
 
 
 def _meant(settings: Any, fault: Any) -> tuple[str, tuple[Any, ...]] | None:
-    """Return the fault that an unknown key causes, if it is a required one misspelt."""
+    """Return the fault that an unknown key also causes if it misspells a required key."""
     if fault["type"] != "extra_forbidden":
         return None
     *place, key = fault["loc"]
@@ -193,7 +193,7 @@ def _as_list(value: Any) -> str:
 
 
 def _of_text(fault: Any) -> str:
-    """Return why a number is a text: it has quotes, or stands in a mapping or list of --config."""
+    """Return why a number is text: it has quotes, or is in a mapping or list of --config."""
     if fault["type"] not in _PLAIN or not isinstance(fault["input"], str):
         return ""
     if not _PLAIN[fault["type"]].fullmatch(fault["input"]):
@@ -210,13 +210,13 @@ def _follows(fault: Any) -> bool:
 
 
 def _without_tags(path: list[str]) -> list[str]:
-    """Drop the choice's name that pydantic puts after a choice's key."""
+    """Drop the name of a choice that pydantic puts after the choice's key."""
     kept: list[str] = []
     after_choice = False
     for part in path:
         if not (after_choice and part in _names()):
             kept.append(part)
-        # In a list of choices an index lies between the key and the name.
+        # In a list of choices, an index is between the key and the name.
         after_choice = part in CHOICES or (after_choice and part.isdecimal())
     return kept
 

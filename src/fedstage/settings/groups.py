@@ -53,8 +53,8 @@ class Groups(Settings):
     `clients`, so that rounds have `participants` on average (`poisson`).
     """
     staleness: Staleness = Synchronised(name="none")
-    """How many rounds old the models are from which participants start; by default they are the
-    previous round's.
+    """Age, in rounds, of the models from which participants start, beyond the previous round's; by
+    default none is older.
     """
     withdraw_stale: bool = False
     """Whether participants that would start from older models are absent."""
@@ -79,8 +79,8 @@ class Groups(Settings):
     all other models take its head afterwards.
     """
     remainder: Literal["spread", "main"] = "spread"
-    """Where participants go that remain after equal shares: to the first groups, one each, or to
-    the main model's group.
+    """Where participants left over from equal shares go: to the first groups, one each, or to the
+    main model's group.
     """
 
     def _completed(self) -> Self:

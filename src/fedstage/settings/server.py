@@ -122,9 +122,10 @@ class Server(Optimiser):
     factor_transfer: FactorTransfer | None = None
     """Loss by which students also learn factors of the teachers' feature maps; by default none."""
     swa: WeightAverage | None = None
-    """Mean of the student's weights with which it ends; by default none."""
+    """Mean of the student's weights over steps, which becomes its final weights; by default none.
+    """
     moving_average: MovingAverage | None = None
-    """Moving average of the student's weights with which it ends; by default none."""
+    """Moving average of the student's weights, which becomes its final weights; by default none."""
     early_stopping: EarlyStopping | None = None
     """Early stopping, after which the student has its best weights; by default none."""
     drop_worst: Literal["none", "as_published", "as_released"] = "none"

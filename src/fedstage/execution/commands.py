@@ -195,7 +195,7 @@ COMMANDS = {
         "fedstage.execution.forget.forget",
     ),
     "prune": Command(
-        "list or delete results that no experiment needs, or that the targets of --keep do not need",
+        "list or delete results that no experiment needs, or that targets to keep do not need",
         "[--keep TARGET ...] [--delete]",
         [
             _option(

@@ -12,7 +12,7 @@ from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.global_trainers.averaged import take
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, keep, teachers
+from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused, keep, teachers
 from fedstage.algorithm.global_trainers.early_stopping import early_stopping
 from fedstage.algorithm.global_trainers.swa import weight_average
 from fedstage.models.build import build
@@ -254,7 +254,7 @@ def updates():
 )
 def test_the_start_is_averaged_anew_of_who_is_kept(flags, weights, expected):
     aggregated = {"w": torch.full((2,), -1.0)}
-    ours = average_anew(aggregated, updates(), flags, Aggregation(weights=weights))
+    ours = average_of_kept(aggregated, updates(), flags, Aggregation(weights=weights))
     assert ours["w"].tolist() == [expected] * 2
 
 
@@ -265,7 +265,7 @@ def test_the_new_average_weighs_as_the_aggregation_does():
         Update(None, {"w": torch.full((2,), 9.0)}, {}, {"participant": 3, "samples": 1}),
     ]
     by_samples, uniform = (
-        average_anew({}, four, [True, True, False], Aggregation(weights=weights))["w"]
+        average_of_kept({}, four, [True, True, False], Aggregation(weights=weights))["w"]
         for weights in ("samples", "uniform")
     )
     assert by_samples.tolist() == pytest.approx([2 * 50 / 60] * 2)

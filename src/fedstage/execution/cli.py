@@ -197,9 +197,9 @@ def _usage(command: str) -> int:
             file=sys.stderr,
         )
         return 2
-    print("usage: fedstage STAGE [options]   (fedstage STAGE --help)\n\nstages:")
+    print("usage: fedstage COMMAND [options]   (fedstage COMMAND --help)\n\ncommands:")
     rows = [f"  {name:24}{stage.about}" for name, stage in STAGES.items()]
-    print(*rows, "", *describe_commands(), sep="\n")
+    print(*describe_commands(), "\nstages, which the workflow's rules call:", *rows, sep="\n")
     return 0 if command in ("--help", "-h") else 2
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from fedstage.data.folder import default_folder
@@ -93,9 +94,15 @@ def _parse(name: str, command: Command, arguments: Sequence[str]) -> dict[str, A
 
 
 def describe_commands() -> list[str]:
-    """Return a line for each command: its usage, and what it does."""
+    """Return the usage of each command, with its description below."""
+    inside = " " * 6
     return [
-        f"fedstage {name} {command.usage}: {command.about}" for name, command in COMMANDS.items()
+        line
+        for name, command in COMMANDS.items()
+        for line in (
+            f"  {name} {command.usage}".rstrip(),
+            fill(f"{command.about}.", 90, initial_indent=inside, subsequent_indent=inside),
+        )
     ]
 
 
@@ -150,19 +157,19 @@ _SNAKEMAKE = "[TARGET ...] [options of snakemake]"
 
 COMMANDS = {
     "why": Command(
-        "print from which settings, files and source a file came, also one that is gone",
+        "explain a file: from which settings, inputs and source it was made, even if it is gone",
         "FILE",
         [_option("file", type=Path, help="a file below results")],
         _why,
     ),
     "check": Command(
-        "check config.yaml and every experiment, of which a run reads those that it makes",
+        "check config.yaml and every experiment; a run checks only the experiments that it makes",
         "",
         _PLACES,
         "fedstage.experiments.checking.check",
     ),
     "check-data": Command(
-        "check a folder of your own data, or the data of an experiment, before any job",
+        "check a folder of your own data, or the data of an experiment, before a run",
         "FOLDER",
         [
             _option("named", metavar="FOLDER", help="or the name of an experiment"),
@@ -172,54 +179,60 @@ COMMANDS = {
         "fedstage.execution.data_check.check_data",
     ),
     "missing": Command(
-        "list the files of finished jobs that are gone, of all experiments or of targets",
+        "list deleted files of finished jobs, for all experiments or some targets",
         _SNAKEMAKE,
         None,
         "fedstage.execution.missing.list_missing",
     ),
     "forget": Command(
-        "list, or delete, what still contains the clients that aggregators have forgotten",
+        "list or delete files that still contain data of forgotten clients",
         "TARGET [--delete]",
         [
             _option("target", help="an experiment, or EXPERIMENT/SCALE"),
-            _option("--delete", action="store_true", help="delete them, and prove it"),
+            _option("--delete", action="store_true", help="delete the files, and search again"),
             *_PLACES,
         ],
         "fedstage.execution.forget.forget",
     ),
     "prune": Command(
-        "list, or delete, results that no experiment needs any more, or that some targets do not",
+        "list or delete results that no experiment needs, or that targets to keep do not need",
         "[--keep TARGET ...] [--delete]",
         [
-            _option("--keep", nargs="+", default=[], metavar="TARGET", help="by default all"),
-            _option("--delete", action="store_true", help="delete them, with their logs"),
+            _option(
+                "--keep",
+                nargs="+",
+                default=[],
+                metavar="TARGET",
+                help="targets to keep, by default all",
+            ),
+            _option("--delete", action="store_true", help="delete the results and their logs"),
             *_PLACES,
         ],
         "fedstage.execution.prune.prune",
     ),
     "verify": Command(
-        "read every file of finished jobs: its digest, which file it is, what it was made from",
+        "check every file of finished jobs: content, path, inputs and source",
         _SNAKEMAKE,
         None,
         "fedstage.execution.verify.list_faults",
     ),
     "list": Command(
-        "list what there is to choose from, or what has been made of a target",
+        "list methods, models, data, experiments and more, or the runs of a target",
         f"{'|'.join(KINDS)} [TARGET]",
         [
             _option("kind", choices=KINDS),
             _option(
                 "target",
                 nargs="?",
-                help="target whose runs are listed; by default all in config.yaml",
+                help="with runs: the target, by default all in config.yaml",
             ),
             *_PLACES,
         ],
         _list,
     ),
     "schemas": Command(
-        "write the schemas of config.yaml, experiments and claims for editors, with the settings "
-        "of your plugins",
+        "write the schemas of config.yaml, experiments and claims for editors, including the "
+        "settings of your plugins",
         "[--into FOLDER]",
         [
             _option("--into", type=Path, default=Path("workflow/schemas"), metavar="FOLDER"),
@@ -228,7 +241,7 @@ COMMANDS = {
         _schemas,
     ),
     "compare": Command(
-        "print which rows of a target's table differ, by paired t-tests over seeds, with p-values "
+        "compare the rows of a target's table by paired t-tests over seeds, with p-values "
         "corrected for all comparisons shown (Holm)",
         "TARGET [--rows ROW ...] [--baseline ROW] [--to FILE.tex|FILE.csv]",
         [
@@ -242,7 +255,7 @@ COMMANDS = {
     ),
     "seeds": Command(
         "print how many seeds would decide a claim, at the published effect and at half of it, and "
-        "the hours that they take",
+        "how many hours these take",
         "CLAIM [--experiment EXPERIMENT/SCALE]",
         [
             _option("claim", help="its id"),
@@ -251,8 +264,8 @@ COMMANDS = {
         "fedstage.results.at_hand.seeds.seeds",
     ),
     "export": Command(
-        "write the runs of a target for a program that shows experiments: scalars over rounds, "
-        "settings as parameters, and tables; needs the extra of its name",
+        "write the runs of a target for an experiment tracker: scalars over rounds, settings as "
+        "parameters, and tables; needs the extra of the same name",
         f"TARGET --to {'|'.join(PROGRAMS)} FOLDER",
         [
             _TARGET,
@@ -262,8 +275,8 @@ COMMANDS = {
         "fedstage.results.export.targets.export",
     ),
     "scores": Command(
-        "unite files of scores of several machines, or make tables, curves and claims of them "
-        "without the runs",
+        "merge score files from several machines, or make tables, curves and claims from score "
+        "files without the runs",
         "merge|present FILE ... -o PLACE [--target TARGET] [--prefer first]",
         [
             _option("what", choices=("merge", "present")),
@@ -274,10 +287,10 @@ COMMANDS = {
                 required=True,
                 type=Path,
                 metavar="PLACE",
-                help="the file; of present a folder, which gets a folder results",
+                help="the merged file; with present, the folder that gets a folder results",
             ),
             _option("--target", help="what to present, such as quickstart or fedsdd_table2/mini"),
-            _option("--prefer", choices=["first"], help="take the first of values that differ"),
+            _option("--prefer", choices=["first"], help="where values differ, keep the first"),
             _option(
                 "--measurements",
                 nargs="+",
@@ -292,36 +305,36 @@ COMMANDS = {
         "fedstage.execution.lasting.scores",
     ),
     "page": Command(
-        "write the page of the papers' primary claims: published numbers, and what files of scores "
-        "in FOLDER/EXPERIMENT have",
+        "write the page of the papers' primary claims: published numbers, and measured ones from "
+        "score files in FOLDER/EXPERIMENT",
         "[FOLDER] [--scale SCALE]",
         [
             _option("folder", nargs="?", type=Path, default=Path("workflow/docs/results")),
-            _option("--scale", default="study", help="of the scores, by default study"),
+            _option("--scale", default="study", help="the scale of the scores, by default study"),
             *_PLACES,
         ],
         "fedstage.execution.page.page",
     ),
     "archive": Command(
-        "write what is left of results without tensors: metrics, settings, tables and records, "
-        "which go on in another folder without training finished runs again",
+        "write results without tensors: metrics, settings, tables and records. In another folder, "
+        "runs continue from them without training finished runs again",
         "-o FILE.tar.gz",
         [_option("-o", dest="output", required=True, type=Path, metavar="FILE.tar.gz")],
         "fedstage.execution.archive.archive",
     ),
     "watch": Command(
-        "show what runs in a working folder, what is left, how long it takes, and the losses",
+        "show the running jobs of a working folder, the jobs and time left, and losses",
         "[FOLDER]",
         [
             _option("folder", nargs="?", type=Path, default=Path(), help="by default this one"),
             _option("--every", type=float, default=2.0, help="seconds between two looks"),
-            _option("--once", action="store_true", help="look once, and end"),
+            _option("--once", action="store_true", help="print once and exit"),
         ],
         "fedstage.execution.watch.watch",
         with_plugins=False,
     ),
     "completion": Command(
-        'print what completes these commands: eval "$(fedstage completion bash)"; in zsh, after '
+        'print the shell completion: eval "$(fedstage completion bash)"; in zsh, first run '
         "autoload -U +X bashcompinit && bashcompinit",
         "bash|zsh",
         [_option("shell", choices=["bash", "zsh"])],

@@ -116,8 +116,8 @@ def aggregation(
     samples = (update.metadata["samples"] for update in group_round.answered)
     metadata["samples"] = mean.samples if mean else sum(samples)
     save_tensors(output, weights, metadata)
-    _tell_loss(group_round.answered, metadata, output.absolute().parents[2].name)
-    _tell_dropped(received, metadata)
+    _log_loss(group_round.answered, metadata, output.absolute().parents[2].name)
+    _log_dropped(received, metadata)
     columns = masked.columns(group_round) if masked else _columns(group_round)
     save_table(participants, columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
@@ -125,7 +125,7 @@ def aggregation(
         save_tensors(new_state, together(kept, memory), metadata)
 
 
-def _tell_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> None:
+def _log_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> None:
     """Log the training loss of a round, the mean over its participants' samples."""
     samples = sum(update.metadata["samples"] for update in answered)
     if samples:
@@ -136,7 +136,7 @@ def _tell_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> 
         )  # fmt: skip
 
 
-def _tell_dropped(received: Sequence[Update], place: dict[str, int]) -> None:
+def _log_dropped(received: Sequence[Update], place: dict[str, int]) -> None:
     """Warn of updates that were dropped, by their clients."""
     clients = [str(update.metadata["client"]) for update in received if update.diverged]
     if clients:

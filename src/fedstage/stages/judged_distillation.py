@@ -7,7 +7,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members
 from fedstage.algorithm.exchange.updates import read_updates
-from fedstage.algorithm.global_trainers.drop_worst import average_anew, fused, teachers
+from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused, teachers
 from fedstage.algorithm.global_trainers.lesson import lesson
 from fedstage.algorithm.global_trainers.students import learn, read_public_samples, read_student
 from fedstage.data.samples import read_labelled
@@ -29,7 +29,7 @@ def judged_distillation(
     received, averaged = read_updates(read.updates), kept.averaged.get(group, [])
     student = replace(
         student,
-        weights=average_anew(student.weights, received, averaged, recipe.aggregation),
+        weights=average_of_kept(student.weights, received, averaged, recipe.aggregation),
         metadata=student.metadata | {"dropped": kept.dropped},
     )
     images, labels = read_public_samples(student, read.public)

@@ -16,6 +16,7 @@ from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
 from fedstage.execution import cli
 from fedstage.execution.cli import main, stage_parser
+from fedstage.execution.commands import COMMANDS
 from fedstage.plan.graph import Command
 from fedstage.plan.stages import STAGES
 from fedstage.settings.registry import PLUGINS
@@ -76,10 +77,14 @@ def fake_stage(monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_lists_all_stages(option, capsys):
+def test_help_lists_all_commands_and_stages(option, capsys):
     assert main([option]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("usage: fedstage STAGE")
+    assert shown.startswith("usage: fedstage COMMAND")
+    words = " ".join(shown.split())
+    for name, command in COMMANDS.items():
+        assert f"\n  {name} {command.usage}".rstrip() + "\n" in shown
+        assert f" {command.about}. " in words
     for name, stage in STAGES.items():
         assert f"  {name} " in shown
         assert stage.about in shown

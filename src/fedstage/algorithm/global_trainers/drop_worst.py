@@ -86,7 +86,7 @@ def teachers(members: Sequence[Members], teaching: Mapping[int, Sequence[bool]])
     return left
 
 
-def average_anew(
+def average_of_kept(
     aggregated: Weights,
     updates: Sequence[Update],
     averaged: Sequence[bool],

@@ -35,14 +35,14 @@ def select(
 ) -> Selected:
     """Return targets and the next pool, from the model's logits [n, C] and clients' [m, n, C]."""
     right = own.argmax(1) == labels
-    consensus, anybody = of_those_who_are_right(members, labels)
+    consensus, anybody = mean_of_correct(members, labels)
     teacher = torch.where(pooled[:, None], pool, consensus)
     taught = ~right & (pooled | anybody)
     after = torch.where(right[:, None], own, pool)
     return Selected(together(labels, taught, teacher), after, pooled | right)
 
 
-def of_those_who_are_right(
+def mean_of_correct(
     members: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return z [n, C], zero where no client is right, and a mask [n] of where any is."""

@@ -53,8 +53,8 @@ class Groups(Settings):
     `clients`, so that rounds have `participants` on average (`poisson`).
     """
     staleness: Staleness = Synchronised(name="none")
-    """Age, in rounds, of the models from which participants start, beyond the previous round's; by
-    default none is older.
+    """Delays of participants: how many rounds older their starting models are than the previous
+    round's. By default there are no delays.
     """
     withdraw_stale: bool = False
     """Whether participants that would start from older models are absent."""

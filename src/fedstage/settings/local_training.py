@@ -52,7 +52,7 @@ class LocalTraining(Choice):
 
     @property
     def judged(self) -> bool:
-        """Whether the losses of these models count, which the server measures."""
+        """Whether the last global models count by their losses, which the server measures."""
         return False
 
     def models_sent(self, known: int) -> int:
@@ -151,7 +151,7 @@ class FedNtd(LocalTraining):
 
 
 class FedLc(LocalTraining):
-    """FedLC: logits calibrated by n_c, the client's number of samples of each class."""
+    """FedLC: logits calibrated by n_c, the client's samples of each class (Zhang et al. 2022)."""
 
     own_loss: ClassVar[bool] = True
     name: Literal["fedlc"]

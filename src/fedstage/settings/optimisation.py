@@ -103,7 +103,7 @@ class Focal(LossOfLabels):
     lacks: ClassVar[Lacks] = {"name": ("", Trait.CROSS_ENTROPY)}
     name: Literal["focal"]
     gamma: NonNegative = 2.0
-    """Exponent by which a sample counts less the surer the model is."""
+    """Exponent that makes samples count less if the model is sure of them."""
     class_weights: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = None
     """Weights w_y, one for each class; by default 1."""
 

@@ -216,7 +216,9 @@ class Texts(DataSet):
     is built from the training texts.
     """
     vocabulary_size: VocabularySize = 30_522
-    """Number of pieces in a vocabulary that is built from the training texts."""
+    """Maximum number of pieces in the vocabulary, whether it is built from the training texts or
+    read from a file.
+    """
 
     @property
     def known(self) -> Known:

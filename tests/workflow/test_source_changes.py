@@ -88,7 +88,7 @@ def test_a_local_trainer_makes_its_own_recipes_anew(edited, finished):
 
 def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project, edit):
     project.configure(methods=["fedavg", "feddf_buffered"]).make()
-    what = "Return the settings of a round: without the buffer in rounds"
+    what = "Return a round's settings, without the buffer"
     edit("settings/server.py", what, "Return settings without the buffer")
     assert project.plan().jobs == {}
     edit("settings/server.py", "round_ > server.buffer.after", "round_ >= server.buffer.after")

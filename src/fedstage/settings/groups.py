@@ -160,7 +160,7 @@ class Groups(Settings):
                 "leave each participant to some of the clients"
             )
         if self.client_groups == "drawn":
-            yield "client_groups = 'drawn': not with client_architectures, which say it"
+            yield "client_groups = 'drawn': not with client_architectures, which decide it"
         participants: Counter[Model] = Counter()
         for group in client_groups(self):
             participants[model_of(self, group)] += len(group_participants(self, group))

@@ -115,7 +115,7 @@ def _definitions() -> Schema:
     definitions["Experiment"]["properties"]["methods"]["additionalProperties"] = _PARTIAL
     for definition in definitions.values():
         if "name" in definition["properties"]:
-            definition["properties"]["name"]["description"] = "Which of the alternatives this is."
+            definition["properties"]["name"]["description"] = "Name of the alternative."
     return dict(sorted(definitions.items()))
 
 

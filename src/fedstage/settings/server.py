@@ -185,7 +185,7 @@ ROUND_STUDENTS: Lacks = {
 }
 
 
-def in_round(server: Server, round_: int) -> Server:
+def without_early_buffer(server: Server, round_: int) -> Server:
     """Return a round's settings, without the buffer if the round is too early to have one."""
     if server.buffer is None or round_ > server.buffer.after:
         return server

@@ -130,7 +130,7 @@ GROUP_FAULTS = [
     ),
     (
         {"client_groups": "drawn", "client_architectures": BOUND, "global_models": 2},
-        "client_groups = 'drawn': not with client_architectures, which say it",
+        "client_groups = 'drawn': not with client_architectures, which decide it",
     ),
     (
         {"client_groups": "dealt"},

@@ -16,7 +16,7 @@ from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import loss_of
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.server import in_round
+from fedstage.settings.server import without_early_buffer
 from fedstage.settings.teaching import teaching_of
 from fedstage.training.inference import compute_logits
 
@@ -59,7 +59,7 @@ def digest(
         model,
         taught,
         loss_of(teaching),
-        in_round(teaching.server, round_),
+        without_early_buffer(teaching.server, round_),
         recipe.numerics,
         info,
         (recipe.seed, "digest", round_, client),

@@ -17,7 +17,7 @@ from fedstage.models.loading import fill_model, new_model
 from fedstage.settings.exchange import goes_on
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.server import in_round
+from fedstage.settings.server import without_early_buffer
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.weights import Weights
@@ -83,7 +83,7 @@ def learn(
         student.model(),
         taught,
         loss_of(teaching),
-        in_round(teaching.server, student.round),
+        without_early_buffer(teaching.server, student.round),
         config.numerics,
         student.info,
         (config.seed, "distillation", *place),

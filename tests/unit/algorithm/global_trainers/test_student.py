@@ -15,7 +15,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.settings.server import Buffer, Server, in_round
+from fedstage.settings.server import Buffer, Server, without_early_buffer
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.batches import public_batches
 from fedstage.training.images import augment, draw, normalise
@@ -224,7 +224,11 @@ def test_a_buffer_says_the_same_whether_it_is_remembered_or_asked():
 
 def test_there_is_no_buffer_in_the_first_rounds():
     chosen = server(buffer={"after": 2})
-    assert [in_round(chosen, round_).buffer is None for round_ in (1, 2, 3)] == [True, True, False]
+    assert [without_early_buffer(chosen, round_).buffer is None for round_ in (1, 2, 3)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 # --- the moving average ---------------------------------------------------------------------------

@@ -108,8 +108,8 @@ def verdict_text(judgement: Judgement) -> str:
         return judgement.verdict
     text = f"undecided after {seeds_text(judgement.seeds)}"
     looks = judgement.looks
-    if looks and judgement.seeds < looks[0]:
-        text += f", first look at {looks[0]}"
+    if later := [look for look in looks if look > judgement.seeds]:
+        text += f", {'first' if later[0] == looks[0] else 'next'} look at {later[0]}"
     if judgement.needed is None:
         return text
     return f"{text}, would need {judgement.needed}"

@@ -74,7 +74,7 @@ def test_a_primary_claim_has_its_mean_and_then_its_cells():
     first = table(text, "Claim ")[0]
     # Of +4.5, +6.5 and +4.5, p = 0.016: enough for one look, and too much for the first of two.
     needed = seeds_for(0.5 / (4 / 3) ** 0.5, nominal_level(0.05, 1, (3, 6)))
-    assert first[3] == f"undecided after 3 seeds, would need {needed}"
+    assert first[3] == f"undecided after 3 seeds, next look at 6, would need {needed}"
     assert (first[4], first[6]) == ("mean of 2", "primary")
     lines = table(text.split("## Comparisons")[1], "Claim")
     assert [line[1] for line in lines] == [

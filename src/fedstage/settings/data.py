@@ -1,6 +1,6 @@
 """Data sets and the kinds of their samples.
 
-All alternatives are in one file so that they can be read next to one another.
+One file because all alternatives can be read next to one another.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,7 @@
-"""How clients train, and how their updates are compressed."""
+"""How clients train, and how their updates are compressed.
+
+One file because all alternatives can be read next to one another.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal

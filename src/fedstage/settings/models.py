@@ -1,6 +1,6 @@
 """Architectures of models.
 
-All alternatives are in one file so that they can be read next to one another.
+One file because all alternatives can be read next to one another.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

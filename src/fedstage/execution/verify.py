@@ -13,6 +13,8 @@ from fedstage.execution.missing import finished, gone, options_of, summary, work
 from fedstage.execution.processes import alive
 from fedstage.plan.results import RESULTS
 from fedstage.settings.command_lines import as_typed
+from fedstage.settings.config_file import Execution
+from fedstage.settings.validation import validate
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_changes import ADDED, altered, raw_changes
 from fedstage.storage.strays import remove_strays
@@ -60,7 +62,8 @@ def _accepts_other_source(root: Path) -> bool:
     """Whether the configuration of a working folder accepts files of another source."""
     path = root / "config.yaml"
     raw = load_yaml(path) if path.is_file() else {}
-    return (raw.get("execution") or {}).get("other_source") == "accept"
+    execution = validate(Execution, raw.get("execution", {}), f"{path}: execution")
+    return execution.other_source == "accept"
 
 
 def _raw_faults(root: Path, planned: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ from fedstage.results.claims.library import (
 )
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
@@ -293,8 +293,7 @@ def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
 def _unknown(target: str, known: Collection[str], nearest: str) -> FedstageError:
     """Return the error about a target, with possible targets, or where to list them if many."""
     few = len(known) <= _FEW
-    see = f"see `{as_typed('fedstage', 'list', 'experiments')}`"
-    listed = f"use one of {', '.join(sorted(known))}" if few else see
+    listed = f"use one of {', '.join(sorted(known))}" if few else see_list("experiments")
     return FedstageError(
         f"config.yaml: targets = {target!r}: unknown; {listed}{suggest(nearest, known)}"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
 from fedstage.results.cells import check_cells
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each
@@ -54,8 +54,7 @@ def load_experiments(
     for one in (one for name in wanted for one in lineage(name, read)):
         if (like := read(one).like) not in (None, *known):
             where = next(iter(files.get(one, [])), one)
-            see = f"; see `{as_typed('fedstage', 'list', 'experiments')}`"
-            near = suggest(like, known) or see
+            near = suggest(like, known) or f"; {see_list('experiments')}"
             raise FedstageError(f"{where}: like = {like!r}: unknown{near}")
     for name in wanted:
         has_cells = any(change and change.cells for change in read(name).scales.values())

@@ -23,7 +23,7 @@ from fedstage.plan.training import global_model
 from fedstage.settings.aggregation import ServerOptimiser
 from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.base import alternatives
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
@@ -89,8 +89,7 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
     names = {split_target(target)[0] for target in checked.targets}
     known = experiment_names(checked, folder)
     if unknown := [name for name in names if name not in known and "*" not in name]:
-        see = as_typed("fedstage", "list", "experiments")
-        raise FedstageError(f"{unknown[0]}: no such experiment; see `{see}`")
+        raise FedstageError(f"{unknown[0]}: no such experiment; {see_list('experiments')}")
     everything = any("*" in name for name in names)
     return _runs(resolve_all(checked, folder, None if everything else names))
 

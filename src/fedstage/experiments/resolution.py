@@ -19,7 +19,7 @@ from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.command_lines import see_list
 from fedstage.settings.experiments import CellSettings, Experiment, Scale
 from fedstage.settings.figures import Style
 from fedstage.settings.known import check_channels
@@ -108,8 +108,7 @@ class _Layers:
         including its cells. `heirs` are the methods that start from this one.
         """
         if method not in self.methods:
-            see = f"; see `{as_typed('fedstage', 'list', 'methods')}`"
-            near = suggest(method, self.methods) or see
+            near = suggest(method, self.methods) or f"; {see_list('methods')}"
             raise FedstageError(f"{where}: method = {method!r}: unknown{near}")
         own = {key: value for key, value in self.methods[method].items() if key not in _NO_SETTING}
         settings, like = self.base, self.methods[method].get(LIKE)

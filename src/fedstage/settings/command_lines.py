@@ -13,3 +13,8 @@ def as_typed(*words: str) -> str:
     """
     through_uv = "UV_RUN_RECURSION_DEPTH" in os.environ or shutil.which(words[0]) is None
     return shlex.join(["uv", "run", *words] if through_uv else words)
+
+
+def see_list(kind: str) -> str:
+    """Return where the names of a kind are listed: ``see `fedstage list methods```."""
+    return f"see `{as_typed('fedstage', 'list', kind)}`"

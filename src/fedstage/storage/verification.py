@@ -16,8 +16,8 @@ from fedstage.storage.why import fingerprint_now
 from fedstage.storage.yaml_files import load_sealed_yaml
 
 Faults = Iterator[tuple[str, str]]
-#: The latest record of a job that made a file, and the digest of the file in it.
-Record = tuple[dict[str, Any], str | None]
+#: The latest record of a job that made a file: its path, its content, the file's digest in it.
+Record = tuple[Path, dict[str, Any], str | None]
 
 #: Files without an entry (figures, CSV, Markdown) have no digest except in their job's record.
 _READERS: dict[str, Callable[[Path], object]] = {
@@ -44,14 +44,15 @@ def faults(
     for path, fault in damaged.items():
         yield path.relative_to(root).as_posix(), fault.removeprefix(f"{path}: ")
     records = list(read.values())
-    made = _latest(records)
+    made = _latest(read)
     digest = cache(lambda name: content_digest(root / name))
+    source = cache(lambda record: _source(root, read[record]))  # a job may make many files
     for name in names:
         wrong = _content(root, name)
         if wrong is None and name in finished:
             wrong = _edges(root, name, made, records, digest)
             if wrong is None and name in made and not other_source:
-                wrong = _source(root, made[name][0])
+                wrong = source(made[name][0])
         if wrong is not None:
             yield name, wrong
 
@@ -75,7 +76,9 @@ def _edges(
     digest: Callable[[str], str | None],
 ) -> str | None:
     """Return the fault of a file according to the record of the job that made it."""
-    job, then = made.get(name, ({}, None))
+    if name not in made:
+        return None
+    _, job, then = made[name]
     if then is None:
         return None
     if digest(name) != then:
@@ -102,11 +105,11 @@ def _source(root: Path, job: Mapping[str, Any]) -> str | None:
     return None if now == then else f"was made by source {then}, not by that of now ({now})"
 
 
-def _latest(records: Iterable[dict[str, Any]]) -> dict[str, Record]:
+def _latest(records: Mapping[Path, dict[str, Any]]) -> dict[str, Record]:
     """Return the latest record that names each file among its job's outputs."""
-    ordered = sorted(records, key=lambda job: str(job["made"]))
+    ordered = sorted(records.items(), key=lambda record: str(record[1]["made"]))
     return {
-        name: (job, written)
-        for job in ordered
+        name: (path, job, written)
+        for path, job in ordered
         for name, written in (by_path(job["outputs"]) | job.get(WRITTEN, {})).items()
     }

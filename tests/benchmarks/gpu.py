@@ -1,6 +1,7 @@
 """Seconds of a FedSDD round on a GPU, in each precision, with and without graphs and streams.
 
-uv run python -m tests.benchmarks.gpu [--ways NAME ...] [--streams N ...] [--output CSV]
+uv run python -m tests.benchmarks.gpu [--ways NAME ...] [--graphs yes no] [--streams N ...]
+    [--output CSV]
 
 The setting of FedSDD's Table 3: `--clients` clients train a ResNet-20 for `--epochs` epochs of
 `--samples` images in batches of 64 (crops, flips), then a student learns for `--steps` steps of 256
@@ -50,24 +51,25 @@ def main(arguments: list[str]) -> None:
     if chosen.device.startswith("cuda") and not torch.cuda.is_available():
         print("no GPU: nothing is measured (--device cpu tries the code out)")
         return
-    figures: dict[str, float] = {}
-    rounds: dict[str, float] = {}
-    on_gpu = chosen.device.startswith("cuda")
-    for way, graphs in product(chosen.ways, (False, True) if on_gpu else (False,)):
-        numerics = numerics_of(way, graphs, chosen.device)
-        name = f"{way}{', graphs' if graphs else ''}"
+    for way, graphs in product(chosen.ways, chosen.graphs):
+        numerics = numerics_of(way, graphs == "yes", chosen.device)
+        name = f"{way}{', graphs' if numerics.cuda_graphs else ''}"
         distilled = distillation(numerics, chosen)
-        figures[f"{name}: s a distillation"] = distilled
+        tell({f"{name}: s a distillation": distilled}, chosen)
         for streams in chosen.streams:
             images, trained = local_training(numerics, streams, chosen)
-            figures[f"{name}, {streams} streams: client images/s"] = images
-            figures[f"{name}, {streams} streams: s of local training"] = trained
-            rounds[f"{name}, {streams} streams"] = trained + distilled
-    first = next(iter(rounds.values()), 0.0)
-    for name, seconds in rounds.items():
-        figures[f"{name}: s a round"] = seconds
-        figures[f"{name}: times the first way"] = first / seconds
+            figures = {
+                "client images/s": images,
+                "s of local training": trained,
+                "s a round": trained + distilled,
+            }
+            tell({f"{name}, {streams} streams: {key}": of for key, of in figures.items()}, chosen)
+
+
+def tell(figures: dict[str, float], chosen: argparse.Namespace) -> None:
+    """Report figures as they come: a run that is stopped keeps what it measured."""
     report("gpu", figures, vars(chosen), chosen.output)
+    sys.stdout.flush()
 
 
 def options() -> argparse.ArgumentParser:
@@ -77,6 +79,7 @@ def options() -> argparse.ArgumentParser:
         found.add_argument(f"--{name}", type=int, default=value)
     found.add_argument("--measured-epochs", type=int, default=2)
     found.add_argument("--measured-steps", type=int, default=300)
+    found.add_argument("--graphs", nargs="*", default=["no", "yes"], choices=["no", "yes"])
     found.add_argument("--streams", type=int, nargs="*", default=[1, 2, 4, 8])
     found.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
     found.add_argument("--device", default="cuda")
@@ -103,6 +106,7 @@ def local_training(
         works = (client(numerics, epochs, data, number) for number in range(chosen.clients))
         take_turns(works, streams, device)
 
+    run(1)  # to warm up
     once = timed(lambda: run(1), device)
     more = timed(lambda: run(1 + chosen.measured_epochs), device)
     epoch = (more - once) / chosen.measured_epochs
@@ -139,20 +143,20 @@ def distillation(numerics: Numerics, chosen: argparse.Namespace) -> float:
         taught(student, images[:seen], teacher[:seen], number, PUBLIC_BATCH, numerics)
 
     few = max(1, steps // 10)
+    run(few)  # to warm up
     short, long = timed(lambda: run(few), device), timed(lambda: run(steps), device)
     return short + (chosen.steps - few) * (long - short) / (steps - few)
 
 
 def timed(run: Callable[[], None], device: torch.device) -> float:
-    """Return the seconds of a run, after one of the same to warm up."""
-    seconds = 0.0
-    for _ in range(2):
-        begin = time.perf_counter()
-        run()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        seconds = time.perf_counter() - begin
-    return seconds
+    """Return the seconds of a run."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

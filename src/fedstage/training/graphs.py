@@ -5,6 +5,7 @@ graph works on fixed tensors: the model's and the optimiser's, which the step ch
 copies of its arguments.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -16,25 +17,35 @@ Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 WARM_UP = 3
 
 
-def recorded(step: Step, batch_size: int) -> Step:
-    """Return an equivalent step that runs full batches (b = `batch_size`) as a graph.
+def recorded(step: Step) -> Step:
+    """Return an equivalent step that runs as a graph, with one graph per batch size b.
 
-    The first `WARM_UP` of them and batches of another size run `step` itself. No step runs twice,
-    nothing has to be undone, and a graph gives the same bytes as its step.
+    The first `WARM_UP` batches of a size run `step` itself: an epoch's last batch comes once per
+    epoch. No step runs twice, nothing has to be undone, and a graph gives the same bytes as its
+    step.
     """
-    full, arguments, replay = 0, [], None
+    batches, graphs = Counter[int](), dict[int, Step]()
 
     def take(samples: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
-        nonlocal full, arguments, replay
-        is_full = samples.shape[1] == batch_size
-        full += is_full
-        if not is_full or full <= WARM_UP:
+        size = samples.shape[1]
+        batches[size] += 1
+        if batches[size] <= WARM_UP:
             return step(samples, sizes)
-        if replay is None:
-            arguments = [samples.clone(memory_format=torch.contiguous_format), sizes.clone()]
-            replay = record(lambda: step(*arguments))
-        arguments[0].copy_(samples)
-        arguments[1].copy_(sizes)
+        if size not in graphs:
+            graphs[size] = _graph(step, samples, sizes)
+        return graphs[size](samples, sizes)
+
+    return take
+
+
+def _graph(step: Step, *first: torch.Tensor) -> Step:
+    """Return a step as a graph for arguments of the shapes of `first`."""
+    arguments = [each.clone(memory_format=torch.contiguous_format) for each in first]
+    replay = record(lambda: step(*arguments))
+
+    def take(*given: torch.Tensor) -> torch.Tensor:
+        for argument, value in zip(arguments, given, strict=True):
+            argument.copy_(value)
         return replay()
 
     return take

@@ -143,7 +143,7 @@ def _step(
         _drop_gradients(parameters)
         return value
 
-    return recorded(step, settings.batch_size) if as_graph else step
+    return recorded(step) if as_graph else step
 
 
 def _drawn(

@@ -54,7 +54,7 @@ def states(change, at_a_time, loss=PLAIN, **numerics):
         model = build(ResNet(name="resnet8"), (3, 16, 16), 3)
         initialise(model, torch_generator(0, "weights"))
         model = arrange(model.to(device), chosen)
-        client = Client(epochs=3, batch_size=16, learning_rate=0.05)
+        client = Client(epochs=5, batch_size=16, learning_rate=0.05)
         batches = client_batches(samples, client, generator)
         settings = Optimiser.model_validate({"learning_rate": 0.05, "batch_size": 16} | change)
         outcome = yield from training(
@@ -95,3 +95,9 @@ def test_how_many_train_at_a_time_changes_no_byte(at_a_time, graphs):
     alone = states(SGD, 1, cuda_graphs=graphs, **FORMATS["bf16"])
     for _ in range(3):
         assert_same(alone, states(SGD, at_a_time, cuda_graphs=graphs, **FORMATS["bf16"]))
+
+
+def test_a_graph_of_compiled_code_gives_its_bytes():
+    numerics = {"compile": True, **FORMATS["bf16"]}
+    plain = states(SGD, 1, **numerics)
+    assert_same(plain, states(SGD, 2, cuda_graphs=True, **numerics))

@@ -233,9 +233,16 @@ def test_what_watches_the_steps_sees_the_weights_of_each(player):
     assert len(told) == 9
 
 
-@pytest.mark.parametrize("size", [100, 9])
-def test_only_full_batches_are_recorded(player, size):
-    short = batches(size=size if size < SAMPLES else SAMPLES)
+def test_each_size_of_batches_has_a_graph_of_its_own(player):
+    longer = batches(epochs=5)
+    by_graph = trained(network(), settings(momentum=0.9), WITH_GRAPHS, longer)
+    assert (player.recorded, player.taken) == (2, 20 + 5 - 2 * graphs.WARM_UP)
+    assert same(by_graph, trained(network(), settings(momentum=0.9), Numerics(), longer))
+
+
+def test_a_size_that_hardly_comes_up_is_not_recorded(player):
+    short = batches(size=SAMPLES)
+    assert len(short) == graphs.WARM_UP
     by_graph = trained(network(), settings(), WITH_GRAPHS, short)
     assert (player.recorded, player.taken) == (0, 0)
     assert same(by_graph, trained(network(), settings(), Numerics(), short))

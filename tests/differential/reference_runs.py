@@ -360,7 +360,7 @@ class Made:
         own = recipe if federated else local_recipe(recipe)
         initial = [
             self.folder
-            / data_files.initial_model(recipe.data, model_in(recipe, group), recipe.seed, group)
+            / data_files.initial_weights(recipe.data, model_in(recipe, group), recipe.seed, group)
             for group in groups_of(recipe)
         ]
         table = self.folder / data_files.participation_table(recipe, 1) if federated else None

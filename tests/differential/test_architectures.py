@@ -13,7 +13,7 @@ from fedstage.models.build import build
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.taught import is_distilled
-from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
+from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
@@ -77,10 +77,10 @@ def run_round(recipe, round_):
     """Train groups that other recipes own in segments of theirs, and then the students."""
     groups = range(recipe.global_models)
     students = [group for group in groups if is_distilled(recipe, round_, group)]
-    others = [group for group in groups if AGGREGATION.job(recipe, round_, group).config != recipe]
+    others = [group for group in groups if aggregation.job(recipe, round_, group).config != recipe]
     for group in others:
         segment(
-            recipe=written(AGGREGATION.job(recipe, round_, group).config),
+            recipe=written(aggregation.job(recipe, round_, group).config),
             first=round_,
             last=round_,
             groups=[group],

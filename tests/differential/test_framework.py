@@ -17,7 +17,7 @@ from tests.shared.stages import initial_model, logits_segment, participation, pa
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.taught import is_distilled
-from fedstage.plan.training import AGGREGATION, aggregated_model, global_model
+from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import training_folder
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
@@ -73,7 +73,7 @@ def world(tmp_path_factory):
             )
         settings = as_json({"model": canonical(recipe.model), "seed": 4})
         for group in range(3):
-            output = Path(data_files.initial_model(recipe.data, recipe.model, 4, group))
+            output = Path(data_files.initial_weights(recipe.data, recipe.model, 4, group))
             initial_model(settings=settings, group=group, info=files["info"], output=output)
     return folder
 
@@ -90,10 +90,10 @@ def run_round(recipe, round_):
     """Train groups that other recipes own in segments of theirs, and then the students."""
     groups = range(recipe.global_models)
     students = [group for group in groups if is_distilled(recipe, round_, group)]
-    others = [group for group in groups if AGGREGATION.job(recipe, round_, group).config != recipe]
+    others = [group for group in groups if aggregation.job(recipe, round_, group).config != recipe]
     for group in others:
         segment(
-            recipe=written(AGGREGATION.job(recipe, round_, group).config),
+            recipe=written(aggregation.job(recipe, round_, group).config),
             first=round_,
             last=round_,
             groups=[group],
@@ -219,7 +219,9 @@ def by_hand(recipe):
     public, _ = pixels(recipe, "held_out")
     own, own_labels = pixels(recipe, "server_validation")
     groups = range(recipe.global_models)
-    w = [read(data_files.initial_model(recipe.data, recipe.model, recipe.seed, k)) for k in groups]
+    w = [
+        read(data_files.initial_weights(recipe.data, recipe.model, recipe.seed, k)) for k in groups
+    ]
     buffer, found = [], {}
     for round_ in range(1, ROUNDS + 1):
         who = {row["participant"]: row["client"] for row in plan if row["round"] == round_}
@@ -343,7 +345,7 @@ def test_one_participant_of_one_group_is_its_own_teacher_whoever_is_asked(world,
     monkeypatch.chdir(world)
     alone = {"participants": 1, "model": {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}}
     initial = a_recipe(**alone)
-    output = Path(data_files.initial_model(initial.data, initial.model, 4, 0))
+    output = Path(data_files.initial_weights(initial.data, initial.model, 4, 0))
     settings = as_json({"model": canonical(initial.model), "seed": 4})
     info = Path(data_files.data_file(initial.data, "info"))
     initial_model(settings=settings, group=0, info=info, output=output)

@@ -50,7 +50,7 @@ from fedstage.plan import data_files, discriminators, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.data_files import public_id
 from fedstage.plan.one_shot_sharing import local_recipe
-from fedstage.plan.training import AGGREGATION, LOGITS, global_model
+from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups
@@ -97,7 +97,7 @@ def drawn_of_core(recipe, round_, samples):
 def said_by_drawn(made, recipe, round_):
     """Return what the models that the package has drawn say about the public images."""
     kind = f"{recipe.ensemble.distribution}_{recipe.ensemble.samples}"
-    path = LOGITS(recipe, round_, 0, kind, public_id(recipe))
+    path = logits(recipe, round_, 0, kind, public_id(recipe))
     return made.tensors(path)["logits"]
 
 
@@ -176,7 +176,7 @@ def test_odds_of_discriminators_are_the_same(made):
     _, generator, odds = fedgo(made.recorded(recipe), **known)
     chosen, theirs = (
         recipe.ensemble.generator,
-        made.tensors(discriminators.PUBLIC_GENERATOR(recipe)),
+        made.tensors(discriminators.public_generator(recipe)),
     )
     names = new_image_generator((1, 8, 8), chosen.latent, chosen.width, torch_generator(0))
     for name, own in zip(names.state_dict(), generator.state_dict().values(), strict=True):
@@ -190,7 +190,7 @@ def test_odds_of_discriminators_are_the_same(made):
 def test_variates_are_the_same(made, method):
     recipe = made.recipe(method)
     model, server = scaffold(made.recorded(recipe), **rounds(recipe), option=recipe.local.option)
-    state = made.tensors(AGGREGATION(recipe, ROUNDS, 0, output="new_state"))
+    state = made.tensors(aggregation(recipe, ROUNDS, 0, output="new_state"))
     for (name, _), variate in zip(model.named_parameters(), server, strict=True):
         torch.testing.assert_close(variate, state[f"server/{name}"], rtol=0, atol=CLOSE)
 
@@ -228,7 +228,7 @@ def test_clients_that_exchange_features_end_in_the_same_weights(made, method):
 def compare_with_kept(made, recipe, world, own):
     """Compare clients' models, by number, with those that the last round's states hold."""
     states = [
-        made.tensors(AGGREGATION(recipe, ROUNDS, group, output="new_state"))
+        made.tensors(aggregation(recipe, ROUNDS, group, output="new_state"))
         for group in client_groups(recipe)
     ]
     kept = {name.split("/")[1] for state in states for name in state}
@@ -260,14 +260,14 @@ def test_clients_of_both_architectures_take_part_but_not_in_every_round(made):
 def test_one_shot_ensembles_are_the_same(made, method):
     recipe, known = made.recipe(method), {}
     if method == "fens_mlp":
-        before = made.tensors(shot.AGGREGATOR(made.recipe("mlp_before")))
+        before = made.tensors(shot.aggregator(made.recipe("mlp_before")))
         known["start"] = list(before.values())
     world = made.recorded(recipe)
     models, learnt, predicted = ensemble(world, recipe, **known)
     paths = unfederated.local_models(local_recipe(recipe))
     for model, path in zip(models, paths, strict=True):
         assert largest_difference(model, made.tensors(path)) <= CLOSE
-    theirs = made.tensors(shot.AGGREGATOR(recipe))
+    theirs = made.tensors(shot.aggregator(recipe))
     theirs.pop("log_prior", None)  # of voting, uniform
     mine = learnt if theirs else []
     for one, other in zip(mine, theirs.values(), strict=True):

@@ -206,7 +206,7 @@ def tiny_config(**changes):
 
 def stage_of(rule):
     """Return what tests count a rule as: all that distil, and scores in both folders, as one."""
-    if any(rule.startswith(name) for name in DISTILLATIONS):
+    if any(rule.startswith(stage.name) for stage in DISTILLATIONS):
         return "distillation"
     return rule.partition("_of_distilled_models")[0]
 

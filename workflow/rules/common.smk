@@ -146,7 +146,7 @@ def settings_of(job):
     """Return the settings that a stage takes as JSON, or nothing where there are none."""
     if IS_PLAN and not any(map(os.path.exists, job.files.values())):
         explained(check_packages, job.config)
-    if job.stage is data_files.INITIAL_MODEL:  # a file of weights that it takes must be there
+    if job.stage is data_files.initial_model:  # a file of weights that it takes must be there
         made = Path(job.folder, "group_0.safetensors")
         explained(check_weights, job.config.model, default_folder(), made)
     return as_json(job.settings) if job.settings else ""

@@ -26,7 +26,7 @@ from fedstage.plan.folders import settings_of_folders
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.scores import EVALUATION
+from fedstage.plan.scores import evaluation
 from fedstage.plan.stages import OF_SETTINGS
 from fedstage.results.claims.library import (
     Sourced,
@@ -243,7 +243,7 @@ def metrics_of(run: Run) -> str:
         return one_shot.one_shot_metrics_file(run.recipe, length.role)
     name = evaluated_name(length.evaluate)
     every = length.evaluate_every
-    return EVALUATION(run.recipe, name, length.role, length.rounds, every)
+    return evaluation(run.recipe, name, length.role, length.rounds, every)
 
 
 def choice_id(run: Run) -> str:

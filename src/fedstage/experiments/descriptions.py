@@ -9,7 +9,7 @@ from fedstage.plan import data_files, one_shot
 from fedstage.plan.digests import canonical
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
-from fedstage.plan.scores import CLIENT_ACCURACY, RETENTION
+from fedstage.plan.scores import client_accuracy, retention
 from fedstage.plan.training import global_model
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import Sourced, distinct_cells
@@ -164,7 +164,7 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
             if {"table", "costs"} & set(results):
                 yield from _counted(tried)
             if "retention" in results:
-                read = RETENTION.job(recipe, last).inputs
+                read = retention.job(recipe, last).inputs
                 yield from (*read["models"], *read["participants"])
             if "clients" in results:
                 assert isinstance(recipe, Recipe), "checked when experiments are resolved"
@@ -213,8 +213,8 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         ],
         "chosen": chosen_file(choice_id(run)) if run.candidates else None,
         "validation": _validation(run),
-        "retention": [RETENTION(*last) for last in lasts] if "retention" in results else None,
-        "clients": [CLIENT_ACCURACY(*last) for last in lasts] if "clients" in results else None,
+        "retention": [retention(*last) for last in lasts] if "retention" in results else None,
+        "clients": [client_accuracy(*last) for last in lasts] if "clients" in results else None,
         "over_rounds": _over_rounds(run) if experiment.table.also else None,
     }
     return {key: value for key, value in described.items() if value}

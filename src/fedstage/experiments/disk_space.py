@@ -22,7 +22,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: Stages of clients' models, with the share of float32 that a parameter takes: a quarter for 8
 #: bits, neglecting parameters that are not quantised.
-_PARTS = {unfederated.LOCAL_MODEL: 1, unfederated.QUANTISED_MODEL: 4}
+_PARTS = {unfederated.local_model: 1, unfederated.quantised_model: 4}
 
 
 def describe_size(catalogue: Catalogue, trained: Iterable[Run]) -> str:

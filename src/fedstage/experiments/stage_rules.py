@@ -9,7 +9,7 @@ from fedstage.experiments.targets import asked_runs, cohorts_of
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.rules import Rule, cohort_rules, rules_of
 from fedstage.plan.stages import GRAPH
-from fedstage.plan.training import LOCAL_TRAINING, LOGITS, STEPS
+from fedstage.plan.training import STEPS, local_training, logits
 from fedstage.settings.scores import Role
 
 
@@ -19,7 +19,7 @@ def stage_rules(catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
     by_participant = execution.granularity == "participant"
     rounds, names = state_rounds(catalogue), set[str]()
     for stage in GRAPH:
-        if by_participant or stage not in OF_ROUNDS or stage is LOGITS:
+        if by_participant or stage not in OF_ROUNDS or stage is logits:
             for rule in rules_of(stage, catalogue.folders, rounds):
                 if rule.name in names:  # the same stage in another folder
                     rule = replace(rule, name=f"{rule.name}_of_{stage.folder.name}")
@@ -30,13 +30,13 @@ def stage_rules(catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
 def _of_run(rule: Rule, catalogue: Catalogue, arguments: str) -> Iterator[Rule]:
     """Yield a stage's rule, changed according to the settings of execution."""
     execution = catalogue.config.execution
-    if rule.stage is LOGITS and execution.granularity != "participant":
+    if rule.stage is logits and execution.granularity != "participant":
         # Logits of public images are computed in segments, as training is.
         images = "|".join(get_args(Role))
         rule = replace(rule, constraints={**rule.constraints, "images": images})
-    if rule.stage in (LOCAL_TRAINING, *STEPS) and catalogue.config.keep != "all":
+    if rule.stage in (local_training, *STEPS) and catalogue.config.keep != "all":
         rule = replace(rule, temporary=frozenset(rule.outputs))
-    if rule.stage is LOCAL_TRAINING and execution.clients_per_job != 1:
+    if rule.stage is local_training and execution.clients_per_job != 1:
         runs = asked_runs(catalogue, arguments)
         yield from cohort_rules(rule, cohorts_of(runs, execution.clients_per_job))
     else:

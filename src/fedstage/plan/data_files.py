@@ -5,7 +5,7 @@ the settings that determine it. One file because the name of each depends on the
 """
 
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from fedstage.plan.digests import canonical
@@ -60,26 +60,25 @@ def short(data: Data) -> str:
 _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
-def _dataset(data: Data) -> Inputs[str]:
-    """Return no file of the graph, because raw files lie in the data folder."""
-    return Inputs()
-
-
-DATASET = Stage(
-    name="dataset",
-    about="read a data set into arrays: train, test, held out",
+@partial(
+    Stage,
     folder=Folder("data", Data, short, recipe=False),
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
-    inputs=_dataset,
     checks=("raw", "owner"),
     on_device=never,
 )
+def dataset(data: Data) -> Inputs[str]:
+    """Read a data set into arrays: train, test, held out.
+
+    Raw files are no files of the graph, because they lie in the data folder.
+    """
+    return Inputs()
 
 
 @cache
 def data_file(data: Data, part: str) -> File:
     """Return a data set's file: ``train``, ``test``, ``info``, or another output of its stage."""
-    return DATASET(data, output=part)
+    return dataset(data, output=part)
 
 
 def info(recipe: AnyRecipe) -> File:
@@ -130,36 +129,28 @@ PARTITIONS = Folder(
 )
 
 
-def _partition(division: Division) -> PartitionInputs[str]:
-    """Return the training samples, which have labels and perhaps clients."""
+@partial(
+    Stage,
+    folder=PARTITIONS,
+    outputs={"output": "clients.parquet", "histogram": "label_histogram.parquet"},
+    on_device=never,
+)
+def partition(division: Division) -> PartitionInputs[str]:
+    """Divide the training samples over clients and roles."""
     return PartitionInputs(data_file(division.data, "train"))
 
 
-PARTITION = Stage(
-    name="partition",
-    about="divide the training samples over clients and roles",
-    folder=PARTITIONS,
-    outputs={"output": "clients.parquet", "histogram": "label_histogram.parquet"},
-    inputs=_partition,
-    on_device=never,
-)
-
-
-def _core(division: Division) -> ClientsInputs[str]:
-    """Return what the server's own samples are taken from."""
-    data = division.data
-    return ClientsInputs(data_file(data, "train"), data_file(data, "info"), PARTITION(division))
-
-
-CORE = Stage(
-    name="core",
-    about="write the labelled samples that the server has of its own",
+@partial(
+    Stage,
     folder=PARTITIONS,
     outputs={"output": "core.safetensors"},
-    inputs=_core,
     on_device=never,
     used=lambda division: division.core is not None,
 )
+def core(division: Division) -> ClientsInputs[str]:
+    """Write the labelled samples that the server has of its own."""
+    data = division.data
+    return ClientsInputs(data_file(data, "train"), data_file(data, "info"), partition(division))
 
 
 @cache
@@ -182,7 +173,7 @@ def division_of(recipe: AnyRecipe) -> Division:
 @cache
 def clients_table(recipe: AnyRecipe) -> File:
     """Return the partition: one row per sample with its client and role."""
-    return PARTITION(division_of(recipe))
+    return partition(division_of(recipe))
 
 
 def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]:
@@ -196,14 +187,14 @@ def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]
 
 def label_histogram(recipe: AnyRecipe) -> File:
     """Return the label counts of every client and role."""
-    return PARTITION(division_of(recipe), output="histogram")
+    return partition(division_of(recipe), output="histogram")
 
 
 def core_file(recipe: AnyRecipe) -> File:
     """Return the server's own labelled samples."""
     assert recipe.core is not None, "checked by the recipe: a recipe that reads a core has one"
     whole = recipe.core.samples == "all"
-    return data_file(recipe.data, "train") if whole else CORE(division_of(recipe))
+    return data_file(recipe.data, "train") if whole else core(division_of(recipe))
 
 
 # --- participants ---------------------------------------------------------------------------------
@@ -235,19 +226,15 @@ def _identity_of_plan(plan: Plan) -> Any:
     return parts if len(parts) > 1 else next(iter(parts), None)
 
 
-def _participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
-    """Return the files by which participants are drawn."""
-    return ParticipationInputs(PARTITION(plan.data, output="histogram") if plan.data else None)
-
-
-PARTICIPATION = Stage(
-    name="participation",
-    about="draw the client of each participant of a round",
+@partial(
+    Stage,
     folder=Folder("participation", Plan, _label_of_plan, recipe=False, identity=_identity_of_plan),
     outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
-    inputs=_participation,
     on_device=never,
 )
+def participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
+    """Draw the client of each participant of a round."""
+    return ParticipationInputs(partition(plan.data, output="histogram") if plan.data else None)
 
 
 @cache
@@ -266,7 +253,7 @@ def _plan_of(recipe: Recipe) -> Plan:
 
 def participation_table(recipe: Recipe, round_: int) -> File:
     """Return the table with the client of each participant of `round_`."""
-    return PARTICIPATION(_plan_of(recipe), *block_of(round_))
+    return participation(_plan_of(recipe), *block_of(round_))
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -278,14 +265,8 @@ class Initial(InitialModel):
     data: Data
 
 
-def _initial_model(initial: Initial, group: int) -> InitialModelInputs[str]:
-    """Return the files that determine the shape of a model."""
-    return InitialModelInputs(data_file(initial.data, "info"))
-
-
-INITIAL_MODEL = Stage(
-    name="initial_model",
-    about="draw the weights that a global model starts from",
+@partial(
+    Stage,
     folder=Folder(
         "initial_models",
         Initial,
@@ -293,12 +274,14 @@ INITIAL_MODEL = Stage(
         recipe=False,
     ),
     outputs={"output": "group_{group}.safetensors"},
-    inputs=_initial_model,
     on_device=never,
 )
+def initial_model(initial: Initial, group: int) -> InitialModelInputs[str]:
+    """Draw the weights that a global model starts from."""
+    return InitialModelInputs(data_file(initial.data, "info"))
 
 
 @cache
-def initial_model(data: Data, model: Model, seed: int, group: int) -> File:
+def initial_weights(data: Data, model: Model, seed: int, group: int) -> File:
     """Return w*_{0,k}, which every method of a seed shares."""
-    return INITIAL_MODEL(Initial.model_construct(data=data, model=model, seed=seed), group)
+    return initial_model(Initial.model_construct(data=data, model=model, seed=seed), group)

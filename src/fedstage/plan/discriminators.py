@@ -1,5 +1,6 @@
 """Clients' discriminators and their odds on public images (FedGO), made once before round 1."""
 
+from functools import partial
 from typing import Any
 
 from fedstage.plan import data_files
@@ -33,51 +34,27 @@ FOLDER = Folder(
 )  # fmt: skip
 
 
-def _public_generator(recipe: Recipe) -> PublicGeneratorInputs[str]:
-    """Return what the server trains its generator on."""
+@partial(Stage, folder=FOLDER, outputs={"output": "generator.safetensors", "picture": "images.png"})
+def public_generator(recipe: Recipe) -> PublicGeneratorInputs[str]:
+    """Train the server's generator on public images."""
     return PublicGeneratorInputs(public_file(recipe), info(recipe))
 
 
-PUBLIC_GENERATOR = Stage(
-    name="public_generator",
-    about="train the server's generator on public images",
-    folder=FOLDER,
-    outputs={"output": "generator.safetensors", "picture": "images.png"},
-    inputs=_public_generator,
-)
-
-
-def _client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInputs[str]:
-    """Return what a client's discriminator is trained on."""
+@partial(Stage, folder=FOLDER, outputs={"output": "client_{client}.safetensors"})
+def client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInputs[str]:
+    """Train a client to tell its images from the generator's."""
     return ClientDiscriminatorInputs(
-        **data_files.clients_samples(recipe), generator=PUBLIC_GENERATOR(recipe)
+        **data_files.clients_samples(recipe), generator=public_generator(recipe)
     )
 
 
-CLIENT_DISCRIMINATOR = Stage(
-    name="client_discriminator",
-    about="train a client to tell its images from the generator's",
-    folder=FOLDER,
-    outputs={"output": "client_{client}.safetensors"},
-    inputs=_client_discriminator,
-)
-
-
-def _client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
-    """Return what the odds of all clients are computed from."""
-    made: list[str] = [CLIENT_DISCRIMINATOR(recipe, client) for client in range(recipe.clients)]
+@partial(Stage, folder=FOLDER, outputs={"output": "odds.safetensors"})
+def client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
+    """Compute the odds that public images are each client's."""
+    made: list[str] = [client_discriminator(recipe, client) for client in range(recipe.clients)]
     return ClientOddsInputs(made, public_file(recipe), info(recipe))
-
-
-CLIENT_ODDS = Stage(
-    name="client_odds",
-    about="compute the odds that public images are each client's",
-    folder=FOLDER,
-    outputs={"output": "odds.safetensors"},
-    inputs=_client_odds,
-)
 
 
 def odds_files(recipe: Recipe) -> list[str]:
     """Return the odds of all clients on the public images, if votes are weighted by them."""
-    return [CLIENT_ODDS(recipe)] if weighs_by_odds(recipe) else []
+    return [client_odds(recipe)] if weighs_by_odds(recipe) else []

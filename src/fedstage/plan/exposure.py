@@ -7,20 +7,20 @@ reads only messages, which reveal nothing but their sum.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from fedstage.plan.data_files import PARTITION
-from fedstage.plan.discriminators import CLIENT_DISCRIMINATOR
-from fedstage.plan.generated import CLIENT_GENERATOR
+from fedstage.plan.data_files import partition
+from fedstage.plan.discriminators import client_discriminator
+from fedstage.plan.generated import client_generator
 from fedstage.plan.graph import File, Job, behind, listed
-from fedstage.plan.one_shot import FEATURE_MOMENTS, one_shot_metrics_file
+from fedstage.plan.one_shot import feature_moments, one_shot_metrics_file
 from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import (
-    CLIENT_STATE,
-    LOCAL_TRAINING,
     SECURE,
+    client_state,
     global_model,
+    local_training,
     member_logits,
 )
-from fedstage.plan.unfederated import CLIENT_LOGITS, LOCAL_MODEL, QUANTISED_MODEL
+from fedstage.plan.unfederated import client_logits, local_model, quantised_model
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
@@ -29,8 +29,8 @@ from fedstage.settings.runs import RunLength
 #: The stages whose files are of a single client.
 OF_ONE_CLIENT = frozenset(
     {
-        LOCAL_TRAINING, CLIENT_DISCRIMINATOR, LOCAL_MODEL, QUANTISED_MODEL, CLIENT_LOGITS,
-        CLIENT_GENERATOR, FEATURE_MOMENTS, CLIENT_STATE,
+        local_training, client_discriminator, local_model, quantised_model, client_logits,
+        client_generator, feature_moments, client_state,
     }
 )  # fmt: skip
 #: All stages that clients run.
@@ -59,7 +59,7 @@ def _seen(job: Job) -> str | None:
 
 
 def _tells(file: File) -> bool:
-    histogram = file.job.stage is PARTITION and file.output == "histogram"
+    histogram = file.job.stage is partition and file.output == "histogram"
     return histogram or file.job.stage in OF_ONE_CLIENT
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from fedstage.plan import one_shot, unfederated
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import behind
-from fedstage.plan.scores import EVALUATION
+from fedstage.plan.scores import evaluation
 from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import global_model
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -23,7 +23,7 @@ def scored(recipe: AnyRecipe) -> list[str]:
         return [one_shot.one_shot_metrics_file(recipe, "test")]
     last = first_distillation(recipe) or 1
     models = [global_model(recipe, last, group) for group in range(recipe.global_models)]
-    return [EVALUATION(recipe, "global_model", "test", last, last), *models]
+    return [evaluation(recipe, "global_model", "test", last, last), *models]
 
 
 def main_folder(recipe: AnyRecipe) -> str:

@@ -71,14 +71,14 @@ def never(config: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Command:
     """The common part of stages: a subcommand of `fedstage`, a rule and a function of one name.
 
     Attributes
     ----------
     about : str
-        What it does, for ``fedstage --help``.
+        What it does, for ``fedstage --help``; of a stage, the first line about `inputs`.
     outputs : mapping of str to str
         Names of the files that it makes, by option; the first is the main one.
     given : tuple of str
@@ -97,8 +97,8 @@ class Command:
         Whether its results are about the graph, and so depend on the code of `fedstage.plan`.
     """
 
-    name: str
-    about: str
+    name: str = ""
+    about: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
@@ -114,11 +114,13 @@ class Command:
         return self.given
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Stage(Command):
     """A stage: the files that it makes in a place, and what it makes them from.
 
-    The names in `outputs` are below the folder, with the place in braces.
+    It is declared by decorating the function `inputs`, which gives its name: ``@partial(Stage,
+    folder=..., outputs=...)``. The names in `outputs` are below the folder, with the place in
+    braces.
 
     Attributes
     ----------
@@ -146,8 +148,8 @@ class Stage(Command):
         Params of the rule that the stage takes as options, for its checks.
     """
 
+    inputs: Callable[..., Inputs[str]] = field(kw_only=False)
     folder: Folder
-    inputs: Callable[..., Inputs[str]]
     on_device: Callable[[Any], bool] = always
     reads: Callable[..., Iterable[str]] = lambda config, *place: ()
     used: Callable[[Any], bool] = always
@@ -158,6 +160,12 @@ class Stage(Command):
     settled: Callable[..., Place] = lambda config, *place: place
     takes: tuple[str, ...] | None = None
     checks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take the name and the description of the function."""
+        self.name = self.inputs.__name__
+        first = (self.inputs.__doc__ or "").partition("\n")[0].removesuffix(".")
+        self.about = first[:1].lower() + first[1:]
 
     @cached_property
     def place(self) -> tuple[str, ...]:

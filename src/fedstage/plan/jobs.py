@@ -8,31 +8,31 @@ from fedstage.plan import graph
 from fedstage.plan.graph import File
 from fedstage.plan.members import parse_sampled
 from fedstage.plan.training import (
-    AGGREGATION,
-    CACHED_LABELS,
-    DISTILLATION,
     DISTILLATIONS,
-    FEATURE_TRAINING,
-    HEAD_SHARING,
-    LOCAL_TRAINING,
-    LOGITS,
     SECURE,
-    SELECTED_LABELS,
+    aggregation,
+    cached_labels,
+    distillation,
+    feature_training,
     global_model,
+    head_sharing,
+    local_training,
+    logits,
+    selected_labels,
 )
 from fedstage.settings.recipes import Recipe
 
 #: The stages of a round, in their order.
 OF_ROUNDS = (
-    LOCAL_TRAINING,
+    local_training,
     *SECURE,
-    AGGREGATION,
-    LOGITS,
-    CACHED_LABELS,
-    SELECTED_LABELS,
-    *DISTILLATIONS.values(),
-    FEATURE_TRAINING,
-    HEAD_SHARING,
+    aggregation,
+    logits,
+    cached_labels,
+    selected_labels,
+    *DISTILLATIONS,
+    feature_training,
+    head_sharing,
 )
 _STAGES = frozenset(OF_ROUNDS)
 
@@ -68,7 +68,7 @@ def job_of(file: str) -> Job | None:
 
 def _named(job: graph.Job) -> Job:
     file = next(iter(job.files.values()))
-    name = DISTILLATION.name if job.stage in DISTILLATIONS.values() else job.stage.name
+    name = distillation.name if job.stage in DISTILLATIONS else job.stage.name
     return Job(job.at["round"], job.at["group"], name, file, job)
 
 

@@ -4,11 +4,13 @@ The clients' models are declared in `fedstage.plan.unfederated`; `one_shot_folde
 settings behind them for every file that is made from models.
 """
 
+from functools import partial
+
 from fedstage.plan import data_files, unfederated
 from fedstage.plan.data_files import info
 from fedstage.plan.generated import (
-    GENERATED_IMAGES,
     client_generators,
+    generated,
     generated_images,
 )
 from fedstage.plan.graph import File, Stage, never
@@ -39,8 +41,20 @@ from fedstage.settings.teaching import teaching_of
 # --- aggregators ----------------------------------------------------------------------------------
 
 
-def _aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
-    """Return what an aggregator is made from; samples only if it is fitted to them."""
+@partial(
+    Stage,
+    folder=AGGREGATORS,
+    outputs={
+        "output": "aggregator.safetensors",
+        "snapshots": "snapshots.safetensors",
+        "rounds": "rounds.parquet",
+    },
+)
+def aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
+    """Train or count what combines the logits of clients' models.
+
+    Samples are read only if it is fitted to them.
+    """
     fitted_to, validated = _fitted_to(recipe), _validated(recipe)
     return AggregatorInputs(
         models=[*unfederated.members_models(recipe)],
@@ -71,52 +85,27 @@ def _validated(recipe: OneShotRecipe) -> bool:
     return judged or (training is not None and training.early_stopping is not None)
 
 
-AGGREGATOR = Stage(
-    name="aggregator",
-    about="train or count what combines the logits of clients' models",
-    folder=AGGREGATORS,
-    outputs={
-        "output": "aggregator.safetensors",
-        "snapshots": "snapshots.safetensors",
-        "rounds": "rounds.parquet",
-    },
-    inputs=_aggregator,
-)
-
-
 # --- moments, and heads made of them --------------------------------------------------------------
 
 
-def _feature_moments(recipe: OneShotRecipe, client: int) -> FeatureMomentsInputs[str]:
-    """Return what a client measures."""
+@partial(Stage, folder=MOMENTS, outputs={"output": "client_{client}.safetensors"})
+def feature_moments(recipe: OneShotRecipe, client: int) -> FeatureMomentsInputs[str]:
+    """Measure the features of a client's samples."""
     return FeatureMomentsInputs(**data_files.clients_samples(recipe), start=student_start(recipe))
 
 
-FEATURE_MOMENTS = Stage(
-    name="feature_moments",
-    about="measure the features of a client's samples",
-    folder=MOMENTS,
-    outputs={"output": "client_{client}.safetensors"},
-    inputs=_feature_moments,
-)
-
-
-def _closed_form_model(recipe: OneShotRecipe) -> ClosedFormModelInputs[str]:
-    """Return what a model with a head of moments is made from."""
-    moments = (FEATURE_MOMENTS(recipe, client) for client in members(recipe))
-    return ClosedFormModelInputs([*moments], student_start(recipe))
-
-
-CLOSED_FORM_MODEL = Stage(
-    name="closed_form_model",
-    about="compute a model's last layer from moments of clients' features",
+@partial(
+    Stage,
     folder=STUDENTS,
     outputs={"output": "model.safetensors", "rounds": "rounds.parquet"},
-    inputs=_closed_form_model,
     on_device=never,
     reads=lambda config: ("forget",),
     used=learns_from_moments,
 )
+def closed_form_model(recipe: OneShotRecipe) -> ClosedFormModelInputs[str]:
+    """Compute a model's last layer from moments of clients' features."""
+    moments = (feature_moments(recipe, client) for client in members(recipe))
+    return ClosedFormModelInputs([*moments], student_start(recipe))
 
 
 # --- students -------------------------------------------------------------------------------------
@@ -136,14 +125,22 @@ def _public(recipe: OneShotRecipe) -> str:
     return data_files.samples_file(recipe, public_id(recipe))
 
 
-def _distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
-    """Return what a student of a one-shot ensemble learns from."""
+@partial(
+    Stage,
+    folder=STUDENTS,
+    outputs={"output": "model.safetensors"},
+    reads=lambda config: ("server", "public", *start_setting(config)),
+    used=lambda config: not learns_from_moments(config),
+    batches=("server",),
+)
+def distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
+    """Teach a model with a one-shot ensemble's logits."""
     taught, public = learns_from_ensemble(recipe), public_id(recipe)
     judged = needs_validation(teaching_of(recipe).server)
     validation = data_files.data_file(recipe.data, "server_validation")
     return DistilledModelInputs(
         info=info(recipe),
-        aggregator=AGGREGATOR(recipe) if taught else None,
+        aggregator=aggregator(recipe) if taught else None,
         logits=[*unfederated.members_logits(recipe, public)] if taught else [],
         start=student_start(recipe),
         public=_public(recipe),
@@ -151,24 +148,12 @@ def _distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
     )
 
 
-DISTILLED_MODEL = Stage(
-    name="distilled_model",
-    about="teach a model with a one-shot ensemble's logits",
-    folder=STUDENTS,
-    outputs={"output": "model.safetensors"},
-    inputs=_distilled_model,
-    reads=lambda config: ("server", "public", *start_setting(config)),
-    used=lambda config: not learns_from_moments(config),
-    batches=("server",),
-)
-
-
 def student_file(recipe: OneShotRecipe) -> File:
     """Return the model of a student."""
     how = recipe.distillation
     if how is not None and how.name == "cotrained":
         return generated_images(recipe, "student")
-    return (CLOSED_FORM_MODEL if learns_from_moments(recipe) else DISTILLED_MODEL)(recipe)
+    return (closed_form_model if learns_from_moments(recipe) else distilled_model)(recipe)
 
 
 # --- what travels, and scores ---------------------------------------------------------------------
@@ -181,7 +166,7 @@ def generates(recipe: OneShotRecipe) -> bool:
 
 def clients_generate(recipe: OneShotRecipe) -> bool:
     """Whether clients send generators, on whose images predictions depend."""
-    return generates(recipe) and generated_images(recipe).job.stage is GENERATED_IMAGES
+    return generates(recipe) and generated_images(recipe).job.stage is generated
 
 
 def reads_models(recipe: OneShotRecipe) -> bool:
@@ -193,8 +178,8 @@ def reads_models(recipe: OneShotRecipe) -> bool:
 def traffic_tables(recipe: OneShotRecipe) -> list[File]:
     """Return the tables of everything that travels."""
     if learns_from_moments(recipe):
-        return [CLOSED_FORM_MODEL(recipe, output="rounds")]
-    models = [AGGREGATOR(recipe, output="rounds")] if reads_models(recipe) else []
+        return [closed_form_model(recipe, output="rounds")]
+    models = [aggregator(recipe, output="rounds")] if reads_models(recipe) else []
     return models + ([generated_images(recipe, "rounds")] if clients_generate(recipe) else [])
 
 
@@ -210,13 +195,16 @@ def travelling_models(recipe: OneShotRecipe) -> list[str]:
     return [*unfederated.members_models(recipe)]
 
 
-def _one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationInputs[str]:
-    """Return what the score of an aggregator, or of a student, is computed from."""
+def one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationInputs[str]:
+    """Score one-shot federated learning.
+
+    What is scored is an aggregator, or a student in its place.
+    """
     taught = recipe.distillation is not None
     return OneShotEvaluationInputs(
         student=student_file(recipe) if taught else None,
-        aggregator=None if taught else AGGREGATOR(recipe),
-        snapshots=None if taught else AGGREGATOR(recipe, output="snapshots"),
+        aggregator=None if taught else aggregator(recipe),
+        snapshots=None if taught else aggregator(recipe, output="snapshots"),
         logits=[] if taught else [*unfederated.members_logits(recipe, role)],
         **data_files.clients_samples(recipe, role),
         histogram=data_files.label_histogram(recipe),
@@ -226,14 +214,12 @@ def _one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationI
 
 EVALUATIONS = {
     taught: Stage(
-        name="one_shot_evaluation",
-        about="score one-shot federated learning",
+        one_shot_evaluation,
         folder=folder,
         outputs={
             "output": "metrics/{role}.parquet",
             "over_rounds": "metrics/{role}_over_rounds.parquet",
         },
-        inputs=_one_shot_evaluation,
     )
     for taught, folder in ((False, AGGREGATORS), (True, STUDENTS))
 }

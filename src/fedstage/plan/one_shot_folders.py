@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fedstage.plan.data_files import common_name, initial_model, partition_name, short
+from fedstage.plan.data_files import common_name, initial_weights, partition_name, short
 from fedstage.plan.discriminators import PLAIN
 from fedstage.plan.graph import Folder
 from fedstage.plan.one_shot_sharing import local_recipe
@@ -103,4 +103,4 @@ def student_start(recipe: OneShotRecipe) -> str:
     student = recipe.student or recipe.model
     if recipe.start is not None and student == _first_model(recipe):
         return recipe.start
-    return initial_model(recipe.data, student, recipe.seed, group=0)
+    return initial_weights(recipe.data, student, recipe.seed, group=0)

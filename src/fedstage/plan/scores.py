@@ -1,5 +1,6 @@
 """Measurements of runs in rounds: accuracy, forgetting, accuracy by client and class."""
 
+from functools import partial
 from itertools import product
 
 from fedstage.plan import data_files
@@ -13,10 +14,16 @@ from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 
 
-def _evaluation(
+@partial(
+    Stage,
+    folder=FOLDER,
+    outputs={"output": "metrics/{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"},
+    reads=teaching,
+)
+def evaluation(
     recipe: Recipe, evaluated: str, role: str, rounds: int, every: int
 ) -> EvaluationInputs[str]:
-    """Return what the scores of a run's evaluated rounds are computed from."""
+    """Score a run's global models or ensembles, all rounds."""
     scored = evaluated_rounds(rounds, every)
     if evaluated == "global_model":
         models = [global_model(recipe, round_, 0) for round_ in scored]
@@ -37,18 +44,18 @@ def _participants(recipe: Recipe, rounds: list[int]) -> list[File]:
     return [participants_table(recipe, round_, group) for round_, group in places]
 
 
-EVALUATION = Stage(
-    name="evaluation",
-    about="score a run's global models or ensembles, all rounds",
+@partial(
+    Stage,
     folder=FOLDER,
-    outputs={"output": "metrics/{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"},
-    inputs=_evaluation,
+    outputs={
+        "output": "metrics/retention/rounds_{rounds:04d}.parquet",
+        "right": "metrics/retention/rounds_{rounds:04d}.safetensors",
+    },
+    takes=(),
     reads=teaching,
 )
-
-
-def _retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
-    """Return what forgetting is measured from."""
+def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
+    """Measure what a run's main model forgets from round to round."""
     return RetentionInputs(
         models=[global_model(recipe, round_, 0) for round_ in range(rounds + 1)],
         **data_files.clients_samples(recipe),
@@ -57,36 +64,18 @@ def _retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     )
 
 
-RETENTION = Stage(
-    name="retention",
-    about="measure what a run's main model forgets from round to round",
+@partial(
+    Stage,
     folder=FOLDER,
-    outputs={
-        "output": "metrics/retention/rounds_{rounds:04d}.parquet",
-        "right": "metrics/retention/rounds_{rounds:04d}.safetensors",
-    },
-    inputs=_retention,
+    outputs={"output": "metrics/clients/rounds_{rounds:04d}.parquet"},
     takes=(),
     reads=teaching,
 )
-
-
-def _client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
-    """Return what accuracies by client and class are computed from."""
+def client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
+    """Score a run's main model for each client and each class."""
     return ClientAccuracyInputs(
         model=global_model(recipe, rounds, 0),
         **data_files.clients_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
         histogram=data_files.label_histogram(recipe),
     )
-
-
-CLIENT_ACCURACY = Stage(
-    name="client_accuracy",
-    about="score a run's main model for each client and each class",
-    folder=FOLDER,
-    outputs={"output": "metrics/clients/rounds_{rounds:04d}.parquet"},
-    inputs=_client_accuracy,
-    takes=(),
-    reads=teaching,
-)

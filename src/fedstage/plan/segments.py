@@ -22,7 +22,7 @@ from fedstage.plan import graph
 from fedstage.plan.jobs import of_rounds, walk
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
-from fedstage.plan.training import AGGREGATION, LOGITS, global_model
+from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
@@ -102,7 +102,7 @@ class LogitsSegment:
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment."""
         what = (self.group, self.members, self.images)
-        return [LOGITS.job(self.recipe, round_, *what) for round_ in self.rounds]
+        return [logits.job(self.recipe, round_, *what) for round_ in self.rounds]
 
 
 def _written(name: str, numbers: Iterable[int]) -> str:
@@ -119,7 +119,7 @@ def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Itera
     for group in groups:
         yield global_model(recipe, end, group)
         if group in client_groups(recipe):
-            yield from (AGGREGATION(recipe, round_, group) for round_ in range(first, end + 1))
+            yield from (aggregation(recipe, round_, group) for round_ in range(first, end + 1))
 
 
 @dataclass
@@ -146,8 +146,8 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
     for config, rounds in lasts.items():
         _add(folders, config, sorted(rounds))
     own = [(folder, list(_segments(folder, length))) for folder in folders.values()]
-    logits = (found for folder, parts in own for found in _logits_segments(folder, parts))
-    return [part for _, parts in own for part in parts], list(logits)
+    later = (found for folder, parts in own for found in _logits_segments(folder, parts))
+    return [part for _, parts in own for part in parts], list(later)
 
 
 def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
@@ -162,14 +162,14 @@ def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
         folder = folders.setdefault(job.folder, _Folder(job.config))
         round_, group = job.at["round"], job.at["group"]
         for before in of_rounds(job):
-            if before.folder != job.folder and before.stage is job.stage is AGGREGATION:
+            if before.folder != job.folder and before.stage is job.stage is aggregation:
                 # Another folder continues from here, perhaps from state, and the last state stays.
                 ends[before.folder, before.at["group"]].add(before.at["round"])
             elif before.folder == job.folder and before.at["group"] != group:
                 folder.read.add((group, before.at["group"], round_ - before.at["round"]))
         if round_ > lasts[-1]:
             continue
-        if job.stage is LOGITS and job not in inner:
+        if job.stage is logits and job not in inner:
             if job in needed:
                 folder.logits[group, job.at["members"], job.at["images"]].add(round_)
             continue

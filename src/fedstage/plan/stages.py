@@ -7,34 +7,34 @@ from fedstage.plan import data_files, discriminators, generated, one_shot, score
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import FOLDERS
-from fedstage.plan.training import LOCAL_TRAINING, LOGITS
+from fedstage.plan.training import local_training, logits
 from fedstage.settings.recipes import Recipe
 
 #: The stages whose files depend on a configuration, in the order of the graph.
 GRAPH: tuple[Stage, ...] = (
-    data_files.DATASET,
-    data_files.PARTITION,
-    data_files.CORE,
-    data_files.PARTICIPATION,
-    data_files.INITIAL_MODEL,
+    data_files.dataset,
+    data_files.partition,
+    data_files.core,
+    data_files.participation,
+    data_files.initial_model,
     *OF_ROUNDS,
-    discriminators.PUBLIC_GENERATOR,
-    discriminators.CLIENT_DISCRIMINATOR,
-    discriminators.CLIENT_ODDS,
-    scores.EVALUATION,
-    scores.RETENTION,
-    scores.CLIENT_ACCURACY,
-    unfederated.LOCAL_MODEL,
-    unfederated.QUANTISED_MODEL,
-    unfederated.CLIENT_LOGITS,
-    unfederated.LOCAL_EVALUATION,
-    one_shot.AGGREGATOR,
-    one_shot.FEATURE_MOMENTS,
-    one_shot.CLOSED_FORM_MODEL,
-    generated.CLIENT_GENERATOR,
-    generated.GENERATED_IMAGES,
-    generated.SYNTHESISED_IMAGES,
-    one_shot.DISTILLED_MODEL,
+    discriminators.public_generator,
+    discriminators.client_discriminator,
+    discriminators.client_odds,
+    scores.evaluation,
+    scores.retention,
+    scores.client_accuracy,
+    unfederated.local_model,
+    unfederated.quantised_model,
+    unfederated.client_logits,
+    unfederated.local_evaluation,
+    one_shot.aggregator,
+    one_shot.feature_moments,
+    one_shot.closed_form_model,
+    generated.client_generator,
+    generated.generated,
+    generated.synthesised,
+    one_shot.distilled_model,
     *one_shot.EVALUATIONS.values(),
 )
 
@@ -47,17 +47,17 @@ SEGMENT = Command(
     name="segment",
     about="run the stages of several rounds of some groups in one process",
     given=("recipe",),
-    on_device=LOCAL_TRAINING.on_device,
+    on_device=local_training.on_device,
     batches=("client", "server"),
     several=True,
-    calls=tuple(stage.name for stage in OF_ROUNDS if stage is not LOGITS),
+    calls=tuple(stage.name for stage in OF_ROUNDS if stage is not logits),
 )
 LOGITS_SEGMENT = Command(
     name="logits_segment",
     about="compute the logits of several rounds in one process",
     given=("recipe",),
-    on_device=LOGITS.on_device,
-    calls=(LOGITS.name,),
+    on_device=logits.on_device,
+    calls=(logits.name,),
 )
 
 

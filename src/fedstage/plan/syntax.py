@@ -199,10 +199,8 @@ def _text(node: Any) -> str:
 
 
 def _field(node: ast.AST, name: str) -> Any:
-    """Return a field of a node, a body without its docstring, a call without ``about=``."""
+    """Return a field of a node, a body without its docstring."""
     value = getattr(node, name, None)
-    if name == "keywords" and isinstance(node, ast.Call):
-        return [keyword for keyword in node.keywords if keyword.arg != "about"]
     if name != "body" or not isinstance(node, _DOCUMENTED):
         return value
     match value:

@@ -14,13 +14,13 @@ In its place, or in addition, the server's model may train on clients' features 
 take heads from one another (Fed-ET). `global_model` returns the file of w*_{t,k}.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 from fedstage.plan import data_files, discriminators
 from fedstage.plan.data_files import info, public_id
-from fedstage.plan.graph import File, Stage, never, reach
+from fedstage.plan.graph import File, Stage, listed, never, reach
 from fedstage.plan.inputs import (
     AdvertiseInputs,
     AggregationInputs,
@@ -93,10 +93,25 @@ _of_rounds = partial(Stage, folder=FOLDER, settled=_settled)
 # --- local training -------------------------------------------------------------------------------
 
 
-def _local_training(
+def _alike_participant(
+    recipe: Recipe, round_: int, group: int, participant: int
+) -> tuple[int, ...]:
+    """Return equal keys for participants that read the same: a group's, unless any is stale."""
+    first = participant if is_stale(recipe) else group_participants(recipe, group)[0]
+    return (round_, group, first)
+
+
+@partial(
+    _of_rounds,
+    outputs={"outputs": "round_{round:04d}/group_{group}/participant_{participant}.safetensors"},
+    alike=_alike_participant,
+    batches=("client",),
+    several=True,
+)
+def local_training(
     recipe: Recipe, round_: int, group: int, participant: int
 ) -> LocalTrainingInputs[str]:
-    """Return what a participant of a group trains from."""
+    """Train participants of a round from their group's global model."""
     base = base_round(recipe, round_, participant)
     logits = received_logits(recipe, base)
     server = _received_server_model(recipe, base)
@@ -132,9 +147,9 @@ def _states(recipe: Recipe, round_: int, group: int) -> list[File]:
     if not clients_keep_state(recipe) or round_ == 0:
         return []
     groups = client_groups(recipe) if shares_control(recipe) else [group]
-    states = [AGGREGATION(recipe, round_, other, output="new_state") for other in groups]
+    states = [aggregation(recipe, round_, other, output="new_state") for other in groups]
     if recipe.aggregation.secure:
-        states += [CLIENT_STATE(recipe, round_, other) for other in groups]
+        states += [client_state(recipe, round_, other) for other in groups]
     return states
 
 
@@ -145,32 +160,10 @@ def _history(recipe: Recipe, base: int, group: int) -> list[str]:
     return [global_model(recipe, round_, group) for round_ in rounds]
 
 
-def _alike_participant(
-    recipe: Recipe, round_: int, group: int, participant: int
-) -> tuple[int, ...]:
-    """Return equal keys for participants that read the same: a group's, unless any is stale."""
-    return (
-        round_,
-        group,
-        participant if is_stale(recipe) else group_participants(recipe, group)[0],
-    )
-
-
-LOCAL_TRAINING = _of_rounds(
-    name="local_training",
-    about="train participants of a round from their group's global model",
-    outputs={"outputs": "round_{round:04d}/group_{group}/participant_{participant}.safetensors"},
-    inputs=_local_training,
-    alike=_alike_participant,
-    batches=("client",),
-    several=True,
-)
-
-
 def updates(recipe: Recipe, round_: int, group: int) -> list[File]:
     """Return the updates of a group's participants, in the order of their indices."""
     return [
-        LOCAL_TRAINING(recipe, round_, group, participant)
+        local_training(recipe, round_, group, participant)
         for participant in group_participants(recipe, group)
     ]
 
@@ -182,29 +175,26 @@ def _all_updates(recipe: Recipe, round_: int) -> list[File]:
 # --- secure aggregation ---------------------------------------------------------------------------
 
 
-def _advertise(recipe: Recipe, round_: int, group: int, participant: int) -> AdvertiseInputs[str]:
-    """Return the file that identifies the owner of a participant's keys."""
-    return AdvertiseInputs(data_files.participation_table(recipe, round_))
-
-
 #: A step of secure aggregation that each participant takes.
 _step = partial(
     _of_rounds, on_device=never, used=lambda config: config.aggregation.secure is not None
 )
 _OF_STEP = "round_{round:04d}/group_{group}/secure/participant_{participant}"
 
-ADVERTISE = _step(
-    name="advertise",
-    about="draw a participant's keys for secure aggregation",
+
+@partial(
+    _step,
     outputs={
         "public": f"{_OF_STEP}_public_keys.safetensors",
         "private": f"{_OF_STEP}_private.safetensors",
     },
-    inputs=_advertise,
     # A secret belongs to a single update: both lie in one folder and are made by one segment.
-    reads=lambda recipe, *place: reach(LOCAL_TRAINING, recipe, place),
+    reads=lambda recipe, *place: reach(local_training, recipe, place),
     secret=("private",),
 )
+def advertise(recipe: Recipe, round_: int, group: int, participant: int) -> AdvertiseInputs[str]:
+    """Draw a participant's keys for secure aggregation."""
+    return AdvertiseInputs(data_files.participation_table(recipe, round_))
 
 
 def _sent(recipe: Recipe, round_: int, group: int, step: Stage, output: str) -> list[str]:
@@ -213,109 +203,97 @@ def _sent(recipe: Recipe, round_: int, group: int, step: Stage, output: str) -> 
     return [step(recipe, round_, group, one, output=output) for one in participants]
 
 
-def _share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInputs[str]:
-    """Return what a participant needs to share its secrets."""
+@partial(_step, outputs={"shares": f"{_OF_STEP}_shares.safetensors"}, takes=())
+def share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInputs[str]:
+    """Share a participant's secrets with the others, encrypted."""
     place = (recipe, round_, group)
     return ShareInputs(
-        private=ADVERTISE(*place, participant, output="private"),
-        public_keys=_sent(*place, ADVERTISE, "public"),
+        private=advertise(*place, participant, output="private"),
+        public_keys=_sent(*place, advertise, "public"),
     )
 
 
-SHARE = _step(
-    name="share",
-    about="share a participant's secrets with the others, encrypted",
-    outputs={"shares": f"{_OF_STEP}_shares.safetensors"},
-    inputs=_share,
-    takes=(),
-)
-
-
-def _masked_input(
-    recipe: Recipe, round_: int, group: int, participant: int
-) -> MaskedInputInputs[str]:
-    """Return what a participant masks."""
-    place = (recipe, round_, group)
-    return MaskedInputInputs(
-        info=info(recipe),
-        own_update=LOCAL_TRAINING(*place, participant),
-        start=global_model(recipe, round_ - 1, group),
-        shares=_sent(*place, SHARE, "shares"),
-        **vars(_share(*place, participant)),
-    )
-
-
-MASKED_INPUT = _step(
-    name="masked_input",
-    about="hide a participant's update under masks that vanish from the sum",
+@partial(
+    _step,
     outputs={
         "vector": f"{_OF_STEP}_vector.safetensors",
         "receipt": f"{_OF_STEP}_receipt.safetensors",
     },
-    inputs=_masked_input,
     takes=(),
 )
-
-
-def _unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskInputs[str]:
-    """Return the shares that a participant was given, and the participants that remain."""
+def masked_input(
+    recipe: Recipe, round_: int, group: int, participant: int
+) -> MaskedInputInputs[str]:
+    """Hide a participant's update under masks that vanish from the sum."""
     place = (recipe, round_, group)
-    return UnmaskInputs(
-        shares=_sent(*place, SHARE, "shares"),
-        receipts=_sent(*place, MASKED_INPUT, "receipt"),
-        **vars(_share(*place, participant)),
+    return MaskedInputInputs(
+        info=info(recipe),
+        own_update=local_training(*place, participant),
+        start=global_model(recipe, round_ - 1, group),
+        shares=_sent(*place, share, "shares"),
+        **vars(share.inputs(*place, participant)),
     )
 
 
-UNMASK = _step(
-    name="unmask",
-    about="reveal a participant's shares of masks that have not vanished",
-    outputs={"revealed": f"{_OF_STEP}_revealed.safetensors"},
-    inputs=_unmask,
-    takes=(),
-)
-#: The steps of secure aggregation that participants take.
-STEPS = (ADVERTISE, SHARE, MASKED_INPUT, UNMASK)
-
-
-def _client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[str]:
-    """Return what a group's clients keep, and what their states follow from."""
+@partial(_step, outputs={"revealed": f"{_OF_STEP}_revealed.safetensors"}, takes=())
+def unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskInputs[str]:
+    """Reveal a participant's shares of masks that have not vanished."""
     place = (recipe, round_, group)
-    return ClientStateInputs(
-        state=CLIENT_STATE(recipe, round_ - 1, group) if round_ > 1 else None,
-        own_updates=[*updates(*place)],
-        receipts=_sent(*place, MASKED_INPUT, "receipt"),
+    return UnmaskInputs(
+        shares=_sent(*place, share, "shares"),
+        receipts=_sent(*place, masked_input, "receipt"),
+        **vars(share.inputs(*place, participant)),
     )
 
 
 #: One file for all clients of a group, which no stage of the server reads.
-CLIENT_STATE = _of_rounds(
-    name="client_state",
-    about="keep what participants go on from and the server does not get",
+@partial(
+    _of_rounds,
     outputs={"output": "round_{round:04d}/group_{group}/secure/client_states.safetensors"},
-    inputs=_client_state,
     takes=(),
     used=lambda config: config.aggregation.secure is not None and clients_keep_state(config),
     temporary=("output",),
     on_device=never,
 )
+def client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[str]:
+    """Keep what participants go on from and the server does not get."""
+    place = (recipe, round_, group)
+    return ClientStateInputs(
+        state=client_state(recipe, round_ - 1, group) if round_ > 1 else None,
+        own_updates=[*updates(*place)],
+        receipts=_sent(*place, masked_input, "receipt"),
+    )
 
 
 def client_states(recipe: Recipe, round_: int) -> list[File]:
     """Return what the clients of all groups keep after a round, if the server does not have it."""
-    kept = CLIENT_STATE.used(recipe)
-    return [CLIENT_STATE(recipe, round_, group) for group in client_groups(recipe) if kept]
+    kept = client_state.used(recipe)
+    return [client_state(recipe, round_, group) for group in client_groups(recipe) if kept]
 
 
-#: All that participants do with secure aggregation.
-SECURE = (*STEPS, CLIENT_STATE)
+#: The steps of secure aggregation that participants take.
+STEPS = (advertise, share, masked_input, unmask)
+#: All that they do with it.
+SECURE = (*STEPS, client_state)
 
 
 # --- aggregation ----------------------------------------------------------------------------------
 
 
-def _aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[str]:
-    """Return what w_{t,k} is averaged from."""
+@partial(
+    _of_rounds,
+    outputs={
+        "output": "round_{round:04d}/group_{group}/aggregated.safetensors",
+        "participants": "round_{round:04d}/group_{group}/participants.parquet",
+        "new_state": "round_{round:04d}/group_{group}/state.safetensors",
+    },
+    takes=(),
+    made=lambda recipe: ("output", "participants", *(["new_state"] if keeps_state(recipe) else [])),
+    temporary=("new_state",),
+    on_device=re_estimates,
+)
+def aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[str]:
+    """Average the updates of a group."""
     bases = (
         base_round(recipe, round_, participant) for participant in group_participants(recipe, group)
     )
@@ -326,41 +304,21 @@ def _aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[s
         info=info(recipe),
         start=global_model(recipe, round_ - 1, group),
         updates=[] if secure else [*updates(*place)],
-        public_keys=_sent(*place, ADVERTISE, "public") if secure else [],
-        vectors=_sent(*place, MASKED_INPUT, "vector") if secure else [],
-        revealed=_sent(*place, UNMASK, "revealed") if secure else [],
+        public_keys=_sent(*place, advertise, "public") if secure else [],
+        vectors=_sent(*place, masked_input, "vector") if secure else [],
+        revealed=_sent(*place, unmask, "revealed") if secure else [],
         bases=[global_model(recipe, t, group) for t in bases] if takes_changes(recipe) else [],
-        state=AGGREGATION(recipe, round_ - 1, group, output="new_state") if state else None,
+        state=aggregation(recipe, round_ - 1, group, output="new_state") if state else None,
         public=public_file(recipe) if public else None,
     )
-
-
-def _aggregated(recipe: Recipe) -> Iterable[str]:
-    return ("output", "participants", *(["new_state"] if keeps_state(recipe) else []))
-
-
-AGGREGATION = _of_rounds(
-    name="aggregation",
-    about="average the updates of a group",
-    outputs={
-        "output": "round_{round:04d}/group_{group}/aggregated.safetensors",
-        "participants": "round_{round:04d}/group_{group}/participants.parquet",
-        "new_state": "round_{round:04d}/group_{group}/state.safetensors",
-    },
-    inputs=_aggregation,
-    takes=(),
-    made=_aggregated,
-    temporary=("new_state",),
-    on_device=re_estimates,
-)
 
 
 def aggregated_model(recipe: Recipe, round_: int, group: int) -> str:
     """Return w_{t,k}; the server's model has no participants, but may take their heads."""
     if group in client_groups(recipe):
-        return AGGREGATION(recipe, round_, group)
+        return aggregation(recipe, round_, group)
     if recipe.head_sharing:
-        return HEAD_SHARING(recipe, round_, group)
+        return head_sharing(recipe, round_, group)
     # It is the last distilled model, or the initial model before its first distillation.
     first = first_distillation(recipe)
     taught = (t for t in range(round_ - 1, first - 1, -1) if is_distilled(recipe, t, group))
@@ -369,40 +327,42 @@ def aggregated_model(recipe: Recipe, round_: int, group: int) -> str:
 
 def participants_table(recipe: Recipe, round_: int, group: int) -> File:
     """Return the group's participants of the round, with samples, loss and bytes."""
-    return AGGREGATION(recipe, round_, group, output="participants")
+    return aggregation(recipe, round_, group, output="participants")
 
 
 # --- the server's model ---------------------------------------------------------------------------
 
 
-def _head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[str]:
-    """Return a model, and the models whose heads it takes: Fed-ET's transfer up, or down.
+@partial(
+    _of_rounds,
+    outputs={"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
+    on_device=never,
+    reads=teaching,
+    used=lambda config: bool(config.head_sharing),
+)
+def head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[str]:
+    """Give a model the mean of other models' heads.
 
     The server's model takes the heads of all participants before it is distilled; the global models
     of groups take the server's head afterwards.
     """
     if group in client_groups(recipe):
         return HeadSharingInputs(
-            AGGREGATION(recipe, round_, group), [global_model(recipe, round_, 0)]
+            aggregation(recipe, round_, group), [global_model(recipe, round_, 0)]
         )
     return HeadSharingInputs(
         global_model(recipe, round_ - 1, group), [*_all_updates(recipe, round_)]
     )
 
 
-HEAD_SHARING = _of_rounds(
-    name="head_sharing",
-    about="give a model the mean of other models' heads",
-    outputs={"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
-    inputs=_head_sharing,
-    on_device=never,
-    reads=teaching,
-    used=lambda config: bool(config.head_sharing),
+@partial(
+    _of_rounds,
+    outputs={"output": "round_{round:04d}/group_{group}/trained.safetensors"},
+    used=exchanges_features,
+    batches=("server",),
 )
-
-
-def _feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
-    """Return what the server's model learns from."""
+def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
+    """Train the server's model on features of the participants' samples."""
     return FeatureTrainingInputs(
         **data_files.clients_samples(recipe),
         start=global_model(recipe, round_ - 1, group),
@@ -410,23 +370,16 @@ def _feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainin
     )
 
 
-FEATURE_TRAINING = _of_rounds(
-    name="feature_training",
-    about="train the server's model on features of the participants' samples",
-    outputs={"output": "round_{round:04d}/group_{group}/trained.safetensors"},
-    inputs=_feature_training,
-    used=exchanges_features,
-    batches=("server",),
-)
-
-
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-def _logits(
-    recipe: Recipe, round_: int, group: int, members: str, images: str
-) -> LogitsInputs[str]:
-    """Return what the logits of members of one kind, of a round and group, are computed from."""
+@partial(
+    _of_rounds,
+    outputs={"output": "round_{round:04d}/group_{group}/logits/{members}-{images}.safetensors"},
+    takes=("members",),
+)
+def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -> LogitsInputs[str]:
+    """Compute the logits of ensemble members on a data set."""
     aggregated, drawn = aggregated_model(recipe, round_, group), parse_sampled(members)
     about_start = drawn is not None and drawn.variant == "as_released"
     return LogitsInputs(
@@ -440,19 +393,11 @@ def _logits(
     )
 
 
-LOGITS = _of_rounds(
-    name="logits",
-    about="compute the logits of ensemble members on a data set",
-    outputs={"output": "round_{round:04d}/group_{group}/logits/{members}-{images}.safetensors"},
-    inputs=_logits,
-    takes=("members",),
-)
-
-
 def member_models(recipe: Recipe, round_: int, group: int, members: str) -> list[str]:
     """Return the models that the logits of one kind of members are computed from."""
-    read = _logits(recipe, round_, group, members, "test")
-    return [*read.models, *filter(None, (read.aggregated, read.start, read.server_model))]
+    read = logits.job(recipe, round_, group, members, "test").inputs
+    options = ("models", "aggregated", "start", "server_model")
+    return [file for option in options for file in listed(read[option])]
 
 
 def member_logits(
@@ -460,7 +405,7 @@ def member_logits(
 ) -> list[File]:
     """Return the logits, on images of `samples_file`, of an ensemble's members after `round_`."""
     return [
-        LOGITS(recipe, past, group, kind, images)
+        logits(recipe, past, group, kind, images)
         for past in member_rounds(round_, ensemble)
         for group in client_groups(recipe)
         for kind in member_kinds(ensemble)
@@ -472,10 +417,17 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
     return member_logits(recipe, round_, teaching_of(recipe).ensemble, public_id(recipe))
 
 
-def _cached_labels(recipe: Recipe, round_: int, group: int) -> CachedLabelsInputs[str]:
-    """Return what labels of public samples are made from."""
+@partial(
+    _of_rounds,
+    outputs={"output": "round_{round:04d}/group_{group}/cached_labels.safetensors"},
+    on_device=never,
+    takes=("round",),
+    used=caches_labels,
+)
+def cached_labels(recipe: Recipe, round_: int, group: int) -> CachedLabelsInputs[str]:
+    """Keep an ensemble's labels of public samples for later rounds."""
     return CachedLabelsInputs(
-        [*teacher_logits(recipe, round_)], _only(cached_labels(recipe, round_ - 1))
+        [*teacher_logits(recipe, round_)], _only(kept_labels(recipe, round_ - 1))
     )
 
 
@@ -484,31 +436,20 @@ def _only(files: Sequence[str]) -> str | None:
     return files[0] if files else None
 
 
-CACHED_LABELS = _of_rounds(
-    name="cached_labels",
-    about="keep an ensemble's labels of public samples for later rounds",
-    outputs={"output": "round_{round:04d}/group_{group}/cached_labels.safetensors"},
-    inputs=_cached_labels,
-    on_device=never,
-    takes=("round",),
-    used=caches_labels,
-)
-
-
-def cached_labels(recipe: Recipe, round_: int) -> list[File]:
+def kept_labels(recipe: Recipe, round_: int) -> list[File]:
     """Return the labels of public samples that are kept after a round, if there is a cache.
 
     They follow from the logits of all groups, and are stored with the last group's.
     """
     kept = caches_labels(recipe) and round_ > 0
-    return [CACHED_LABELS(recipe, round_, client_groups(recipe)[-1])] if kept else []
+    return [cached_labels(recipe, round_, client_groups(recipe)[-1])] if kept else []
 
 
 def received_logits(recipe: Recipe, round_: int) -> list[File]:
     """Return the logits, or labels made of them, that clients receive after a round, if any."""
     if not exchanges_logits(recipe) or receives_server_logits(recipe) or round_ == 0:
         return []
-    return cached_labels(recipe, round_) or teacher_logits(recipe, round_)
+    return kept_labels(recipe, round_) or teacher_logits(recipe, round_)
 
 
 # --- students -------------------------------------------------------------------------------------
@@ -526,8 +467,27 @@ def _validation(recipe: Recipe) -> str | None:
     return data_files.data_file(recipe.data, "server_validation") if scored else None
 
 
-def _distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[str]:
-    """Return what a student of logits is distilled from."""
+def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]:
+    """Declare a stage that makes w*_{t,k}; which one does is one choice of the configuration."""
+
+    def declare(inputs: Callable[..., Inputs[str]]) -> Stage:
+        return _of_rounds(
+            inputs,
+            outputs={"output": "round_{round:04d}/group_{group}/distilled.safetensors"} | outputs,
+            reads=teaching,
+            used=lambda config: (
+                config.global_trainer is not None and _teacher_of(config).inputs is inputs
+            ),
+            temporary=tuple(outputs),
+            batches=("server",),
+        )
+
+    return declare
+
+
+@_distilling()
+def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[str]:
+    """Teach a group's model with an ensemble's logits."""
     return DistillationInputs(
         **_of_student(recipe, round_, group),
         server_validation=_validation(recipe),
@@ -536,16 +496,18 @@ def _distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs
     )
 
 
-def _label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
-    """Return what a student of kept labels is distilled from."""
-    (labels,) = selected_labels(recipe, round_) or cached_labels(recipe, round_)
+@_distilling()
+def label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
+    """Teach a model with labels that are kept."""
+    (labels,) = chosen_labels(recipe, round_) or kept_labels(recipe, round_)
     return LabelDistillationInputs(
         **_of_student(recipe, round_, group), server_validation=_validation(recipe), labels=labels
     )
 
 
-def _live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillationInputs[str]:
-    """Return what a student of the members themselves is distilled from."""
+@_distilling()
+def live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillationInputs[str]:
+    """Teach a group's model with members that see its images."""
     return LiveDistillationInputs(
         **_of_student(recipe, round_, group),
         server_validation=_validation(recipe),
@@ -554,10 +516,11 @@ def _live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillat
     )
 
 
-def _judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDistillationInputs[str]:
-    """Return what a student of the better clients is distilled from."""
+@_distilling()
+def judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDistillationInputs[str]:
+    """Teach a group's model with the logits of the better clients."""
     groups = client_groups(recipe)
-    judged = (LOGITS(recipe, round_, other, "clients", "server_validation") for other in groups)
+    judged = (logits(recipe, round_, other, "clients", "server_validation") for other in groups)
     return JudgedDistillationInputs(
         **_of_student(recipe, round_, group),
         server_validation=data_files.data_file(recipe.data, "server_validation"),
@@ -567,10 +530,11 @@ def _judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDisti
     )
 
 
-def _data_free_distillation(
+@_distilling(new_generator="round_{round:04d}/group_{group}/generator.safetensors")
+def data_free_distillation(
     recipe: Recipe, round_: int, group: int
 ) -> DataFreeDistillationInputs[str]:
-    """Return what a student of generated images is distilled from."""
+    """Teach a group's model on images that the server generates."""
     return DataFreeDistillationInputs(
         info=info(recipe),
         start=student_start(recipe, round_, group),
@@ -602,101 +566,58 @@ def teacher_models(recipe: Recipe, round_: int) -> list[str]:
 def _last_generator(recipe: Recipe, last: int, group: int) -> File | None:
     """Return the generator as the last student up to a round has left it, if there was one."""
     made = (t for t in range(last, 0, -1) if is_distilled(recipe, t, group))
-    stage = DATA_FREE_DISTILLATION
+    stage = data_free_distillation
     return next((stage(recipe, t, group, output="new_generator") for t in made), None)
 
 
-def _is_taught_by(recipe: Recipe) -> str:
-    """Return the name of the stage that distils students of a configuration."""
+def _teacher_of(recipe: Recipe) -> Stage:
+    """Return the stage that distils students of a configuration."""
     server = teaching_of(recipe).server
     if generates(recipe):
-        return "data_free_distillation"
+        return data_free_distillation
     if server.drop_worst != "none":
-        return "judged_distillation"
+        return judged_distillation
     if caches_labels(recipe) or receives_server_logits(recipe):
-        return "label_distillation"
+        return label_distillation
     live = teaches_live(recipe) or has_factors(server)
-    return "live_distillation" if live else "distillation"
+    return live_distillation if live else distillation
 
 
-def _distilling(name: str, about: str, inputs: Callable[..., Inputs[str]], **outputs: str) -> Stage:
-    """Declare a stage that makes w*_{t,k}; which one does is one choice of the configuration."""
-    return _of_rounds(
-        name=name,
-        about=about,
-        outputs={"output": "round_{round:04d}/group_{group}/distilled.safetensors"} | outputs,
-        inputs=inputs,
-        reads=teaching,
-        used=lambda config: config.global_trainer is not None and _is_taught_by(config) == name,
-        temporary=tuple(outputs),
-        batches=("server",),
-    )
-
-
-DISTILLATION = _distilling(
-    "distillation", "teach a group's model with an ensemble's logits", _distillation
-)
-LABEL_DISTILLATION = _distilling(
-    "label_distillation", "teach a model with labels that are kept", _label_distillation
-)
-LIVE_DISTILLATION = _distilling(
-    "live_distillation",
-    "teach a group's model with members that see its images",
-    _live_distillation,
-)
-JUDGED_DISTILLATION = _distilling(
-    "judged_distillation",
-    "teach a group's model with the logits of the better clients",
-    _judged_distillation,
-)
-DATA_FREE_DISTILLATION = _distilling(
-    "data_free_distillation",
-    "teach a group's model on images that the server generates",
-    _data_free_distillation,
-    new_generator="round_{round:04d}/group_{group}/generator.safetensors",
-)
 #: The stages that make students, of which a configuration uses one.
-DISTILLATIONS = {
-    stage.name: stage
-    for stage in (
-        DISTILLATION,
-        LABEL_DISTILLATION,
-        LIVE_DISTILLATION,
-        JUDGED_DISTILLATION,
-        DATA_FREE_DISTILLATION,
-    )
-}
+DISTILLATIONS = (
+    distillation,
+    label_distillation,
+    live_distillation,
+    judged_distillation,
+    data_free_distillation,
+)
 
 
 def distilled_model(recipe: Recipe, round_: int, group: int) -> File:
     """Return w*_{t,k} of a student."""
-    return DISTILLATIONS[_is_taught_by(recipe)](recipe, round_, group)
+    return _teacher_of(recipe)(recipe, round_, group)
 
 
-def _selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
-    """Return the files by which the server's model selects its labels."""
-    return SelectedLabelsInputs(
-        **_of_student(recipe, round_, group),
-        logits=[*teacher_logits(recipe, round_)],
-        before=_only(selected_labels(recipe, round_ - 1)),
-    )
-
-
-SELECTED_LABELS = _of_rounds(
-    name="selected_labels",
-    about="select what the server's model learns from each public sample",
+@partial(
+    _of_rounds,
     outputs={"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
-    inputs=_selected_labels,
     takes=("round",),
     reads=teaching,
     used=receives_server_logits,
 )
+def selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
+    """Select what the server's model learns from each public sample."""
+    return SelectedLabelsInputs(
+        **_of_student(recipe, round_, group),
+        logits=[*teacher_logits(recipe, round_)],
+        before=_only(chosen_labels(recipe, round_ - 1)),
+    )
 
 
-def selected_labels(recipe: Recipe, round_: int) -> list[File]:
+def chosen_labels(recipe: Recipe, round_: int) -> list[File]:
     """Return the labels that the server's model learns after a round, if it selects them itself."""
     selects = receives_server_logits(recipe) and is_distilled(recipe, round_, 0)
-    return [SELECTED_LABELS(recipe, round_, 0)] if selects else []
+    return [selected_labels(recipe, round_, 0)] if selects else []
 
 
 # --- the global model -----------------------------------------------------------------------------
@@ -714,11 +635,11 @@ def global_model(recipe: Recipe, round_: int, group: int) -> str:
         if recipe.start and (recipe.start_of == "all" or group not in client_groups(recipe)):
             return recipe.start
         model = model_of(recipe, group)
-        return data_files.initial_model(recipe.data, model, recipe.seed, group)
+        return data_files.initial_weights(recipe.data, model, recipe.seed, group)
     if is_distilled(recipe, round_, group):
         return distilled_model(recipe, round_, group)
     if takes_features(recipe, group):
-        return FEATURE_TRAINING(recipe, round_, group)
+        return feature_training(recipe, round_, group)
     if takes_head(recipe, group):
-        return HEAD_SHARING(recipe, round_, group)
+        return head_sharing(recipe, round_, group)
     return aggregated_model(recipe, round_, group)

@@ -4,6 +4,8 @@ Each client trains alone, for one-shot learning or as a baseline, or there is a 
 pooled data or of the server's core.
 """
 
+from functools import partial
+
 from fedstage.errors import FedstageError
 from fedstage.plan.data_files import (
     clients_samples,
@@ -12,7 +14,7 @@ from fedstage.plan.data_files import (
     core_file,
     data_file,
     info,
-    initial_model,
+    initial_weights,
     label_histogram,
     samples_file,
 )
@@ -82,8 +84,9 @@ def client_of(who: str) -> int | None:
 # --- models ---------------------------------------------------------------------------------------
 
 
-def _local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
-    """Return what a client, or the only model, is trained from."""
+@partial(Stage, folder=FOLDER, outputs={"output": "{who}.safetensors"}, batches=("client",))
+def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
+    """Train a client, the pooled data, or the server's core, to the end."""
     return LocalModelInputs(
         data=core_file(recipe) if recipe.on_core else data_file(recipe.data, "train"),
         info=info(recipe),
@@ -92,33 +95,19 @@ def _local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     )
 
 
-LOCAL_MODEL = Stage(
-    name="local_model",
-    about="train a client, the pooled data, or the server's core, to the end",
-    folder=FOLDER,
+@partial(
+    Stage,
+    folder=_in_precision("quantised"),
     outputs={"output": "{who}.safetensors"},
-    inputs=_local_model,
-    batches=("client",),
+    takes=(),
 )
-
-
-def _quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
-    """Return what a client's model is quantised from."""
+def quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
+    """Quantise the model of a client, calibrated on its own samples."""
     return QuantisedModelInputs(
         **clients_samples(recipe),
         recipe=recipe_file(local_folder(recipe)),
-        model=LOCAL_MODEL(recipe, who),
+        model=local_model(recipe, who),
     )
-
-
-QUANTISED_MODEL = Stage(
-    name="quantised_model",
-    about="quantise the model of a client, calibrated on its own samples",
-    folder=_in_precision("quantised"),
-    outputs={"output": "{who}.safetensors"},
-    inputs=_quantised_model,
-    takes=(),
-)
 
 
 def local_start(recipe: LocalRecipe, client: int | None) -> str:
@@ -129,9 +118,9 @@ def local_start(recipe: LocalRecipe, client: int | None) -> str:
     if recipe.start is not None:
         return recipe.start
     if client is None:
-        return initial_model(recipe.data, recipe.model, recipe.seed, group=0)
+        return initial_weights(recipe.data, recipe.model, recipe.seed, group=0)
     group = client if recipe.initialisation == "own" else 0
-    return initial_model(recipe.data, client_model(recipe, client), recipe.seed, group)
+    return initial_weights(recipe.data, client_model(recipe, client), recipe.seed, group)
 
 
 def _names(recipe: LocalRecipe) -> list[str]:
@@ -142,7 +131,7 @@ def _names(recipe: LocalRecipe) -> list[str]:
 
 def local_models(recipe: LocalRecipe) -> list[File]:
     """Return one model per client, or the model of the pooled data, or of the server's core."""
-    return [LOCAL_MODEL(recipe, who) for who in _names(recipe)]
+    return [local_model(recipe, who) for who in _names(recipe)]
 
 
 def members_models(recipe: OneShotRecipe) -> list[File]:
@@ -157,7 +146,7 @@ def models_in_precision(recipe: LocalRecipe) -> list[File]:
 
 
 def _used(recipe: LocalRecipe, who: str) -> File:
-    return (LOCAL_MODEL if recipe.quantisation.name == "none" else QUANTISED_MODEL)(recipe, who)
+    return (local_model if recipe.quantisation.name == "none" else quantised_model)(recipe, who)
 
 
 def members_quantised(recipe: OneShotRecipe) -> list[File]:
@@ -171,8 +160,15 @@ def members_quantised(recipe: OneShotRecipe) -> list[File]:
 # --- logits and scores ----------------------------------------------------------------------------
 
 
-def _client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInputs[str]:
-    """Return what the logits of a model, with its quantisation, are computed from."""
+#: `images` names a file of `samples_file`; for a role it has the samples of all clients.
+@partial(
+    Stage,
+    folder=_in_precision("logits"),
+    outputs={"output": "{who}-{images}.safetensors"},
+    takes=("images",),
+)
+def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInputs[str]:
+    """Compute the logits of a model that a client has trained to the end."""
     return ClientLogitsInputs(
         recipe=recipe_file(local_folder(recipe)),
         model=_used(recipe, who),
@@ -182,21 +178,10 @@ def _client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsIn
     )
 
 
-#: `images` names a file of `samples_file`; for a role it has the samples of all clients.
-CLIENT_LOGITS = Stage(
-    name="client_logits",
-    about="compute the logits of a model that a client has trained to the end",
-    folder=_in_precision("logits"),
-    outputs={"output": "{who}-{images}.safetensors"},
-    inputs=_client_logits,
-    takes=("images",),
-)
-
-
 def members_logits(recipe: OneShotRecipe, images: str) -> list[File]:
     """Return the logits of a one-shot ensemble's members on images, in the order of clients."""
     precise = quantised_recipe(recipe)
-    return [CLIENT_LOGITS(precise, f"client_{client}", images) for client in members(recipe)]
+    return [client_logits(precise, f"client_{client}", images) for client in members(recipe)]
 
 
 def scored_models(recipe: LocalRecipe) -> dict[str, list[File]]:
@@ -210,10 +195,16 @@ def scored_models(recipe: LocalRecipe) -> dict[str, list[File]]:
     return every | {who: [model] for who, model in zip(_names(recipe), models, strict=True)}
 
 
-def _local_evaluation(
+#: The scores are entered under the round that they are compared with.
+@partial(
+    Stage,
+    folder=_in_precision("metrics"),
+    outputs={"output": "{who}-{role}-rounds_{rounds:04d}.parquet"},
+)
+def local_evaluation(
     recipe: LocalRecipe, who: str, role: str, rounds: int
 ) -> LocalEvaluationInputs[str]:
-    """Return what the scores of models, with their quantisation, are computed from."""
+    """Score models that were trained without federation."""
     models = scored_models(recipe)
     if who not in models:
         raise FedstageError(f"scores of {who}: no such models; use one of {', '.join(models)}")
@@ -225,19 +216,9 @@ def _local_evaluation(
     )
 
 
-#: The scores are entered under the round that they are compared with.
-LOCAL_EVALUATION = Stage(
-    name="local_evaluation",
-    about="score models that were trained without federation",
-    folder=_in_precision("metrics"),
-    outputs={"output": "{who}-{role}-rounds_{rounds:04d}.parquet"},
-    inputs=_local_evaluation,
-)
-
-
 def local_metrics_file(
     recipe: LocalRecipe, role: str, rounds: int, client: int | None = None
 ) -> File:
     """Return the metrics of all models, as means, or of one client's."""
     who = trained_on(recipe) or "each_client" if client is None else f"client_{client}"
-    return LOCAL_EVALUATION(recipe, who, role, rounds)
+    return local_evaluation(recipe, who, role, rounds)

@@ -8,7 +8,7 @@ from typing import Any
 from fedstage.plan.graph import File, Job, listed
 from fedstage.plan.segment_files import outputs
 from fedstage.plan.segments import Kept, Segment
-from fedstage.plan.training import LOCAL_TRAINING
+from fedstage.plan.training import local_training
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, call, run_job
 
@@ -76,7 +76,7 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
     """Yield jobs, with participants that train from the same files together."""
 
     def alike(job: Job) -> Any:
-        together = job.stage is LOCAL_TRAINING
+        together = job.stage is local_training
         return (job.at["round"], job.at["group"], job.inputs) if together else job
 
     for _, some in groupby(jobs, key=alike):
@@ -86,7 +86,7 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
 def _run(jobs: list[Job]) -> Seconds:
     """Run one job, or participants that train together."""
     job = jobs[0]
-    if job.stage is not LOCAL_TRAINING:
+    if job.stage is not local_training:
         return run_job(job)
     together = {"participants": [job.at["participant"] for job in jobs]}
     made = {"outputs": [job.files["outputs"] for job in jobs]}

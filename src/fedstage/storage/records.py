@@ -13,7 +13,7 @@ from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.segments import Segment
 from fedstage.plan.stages import RECIPES
-from fedstage.plan.training import LOGITS
+from fedstage.plan.training import logits
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -167,7 +167,7 @@ def made_by_segment(root: Path, job: Mapping[str, Any], name: str) -> bool:
     if job["stage"] == "logits_segment":
         what = (options["group"], options["members"], options["images"])
         return (
-            made.stage is LOGITS and made.place[0] in options["rounds"] and made.place[1:] == what
+            made.stage is logits and made.place[0] in options["rounds"] and made.place[1:] == what
         )
     groups = tuple(options["groups"])
     return made in Segment(made.config, groups, options["first"], options["last"]).jobs()

@@ -13,7 +13,7 @@ from fedstage.plan.graph import behind
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.rules import WILDCARDS, command
 from fedstage.plan.stages import GRAPH, RESULTS, STAGES
-from fedstage.plan.training import AGGREGATION, LOCAL_TRAINING, LOGITS
+from fedstage.plan.training import aggregation, local_training, logits
 from fedstage.settings.config_file import Config
 from fedstage.stages import options_of
 from fedstage.storage.yaml_files import load_yaml
@@ -85,7 +85,7 @@ def test_every_file_is_an_output_of_one_rule_whose_job_makes_it(catalogue):
 
 def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogue):
     kept = state_rounds(catalogue)
-    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is AGGREGATION]
+    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is aggregation]
     for rule in rules:
         assert rule.temporary <= {"new_state"}
     for round_ in range(1, 12):
@@ -101,13 +101,13 @@ def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogu
 @pytest.mark.parametrize(("keep", "expected"), [("all", set()), ("models", {"outputs"})])
 def test_updates_are_temporary_where_they_are_not_kept(load, keep, expected):
     rules = stage_rules(load(keep=keep), "")
-    assert {o for rule in rules if rule.stage is LOCAL_TRAINING for o in rule.temporary} == expected
+    assert {o for rule in rules if rule.stage is local_training for o in rule.temporary} == expected
 
 
 @pytest.mark.slow
 def test_participants_train_together_where_they_are_to(load):
     catalogue = load(execution={"clients_per_job": 2})
-    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is LOCAL_TRAINING]
+    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is local_training]
     of_one_group = {(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)}
     of_two_groups = {(0, 1), (2, 3), (4,), (5, 6), (7, 8), (9,)}  # FedSDD
     assert {rule.participants for rule in rules} == of_one_group | of_two_groups
@@ -120,9 +120,9 @@ def test_participants_train_together_where_they_are_to(load):
 
 def test_segments_make_what_rounds_consist_of(load):
     rules = list(stage_rules(load(execution={"granularity": "segment"}), ""))
-    assert {rule.stage for rule in rules} & set(OF_ROUNDS) == {LOGITS}
-    (logits,) = (rule for rule in rules if rule.stage is LOGITS)
-    assert logits.constraints["images"] == "test|test_own|validation"
+    assert {rule.stage for rule in rules} & set(OF_ROUNDS) == {logits}
+    (rule,) = (rule for rule in rules if rule.stage is logits)
+    assert rule.constraints["images"] == "test|test_own|validation"
 
 
 @pytest.mark.parametrize("name", STAGES)

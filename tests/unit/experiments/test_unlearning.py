@@ -102,11 +102,11 @@ def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples
 def test_aggregators_and_students_that_have_the_client_are_listed(catalogue):
     rows = ("fens", "rough", "fedkd", "whole")
     recipes = [recipe_of(catalogue, "others", name) for name in rows]
-    expected = {shot.AGGREGATOR(recipe).job.folder for recipe in recipes}
+    expected = {shot.aggregator(recipe).job.folder for recipe in recipes}
     expected.add(shot.student_file(recipe_of(catalogue, "others", "fedkd")).job.folder)
     assert found(catalogue)["learnt from its model and samples"] == expected
     # Client 0 is still in the aggregator that has forgotten client 2 only.
-    other = shot.AGGREGATOR(recipe_of(catalogue, "a", "without_2")).job.folder
+    other = shot.aggregator(recipe_of(catalogue, "a", "without_2")).job.folder
     assert found(catalogue, "b", 0)["learnt from its model and samples"] == expected | {other}
 
 

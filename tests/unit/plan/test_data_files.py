@@ -24,6 +24,6 @@ def test_participation_is_in_blocks_that_do_not_depend_on_the_length():
 
 
 def test_each_group_has_an_initial_model():
-    paths = {data_files.initial_model(ONE.data, ONE.model, 0, group) for group in range(3)}
+    paths = {data_files.initial_weights(ONE.data, ONE.model, 0, group) for group in range(3)}
     assert len(paths) == 3
     assert all(path.startswith("results/") for path in paths)

@@ -1,7 +1,7 @@
 """Which settings reach clients' discriminators and their odds, and who reads these."""
 
 from fedstage.plan import discriminators
-from fedstage.plan.training import AGGREGATION, global_model, teacher_logits
+from fedstage.plan.training import aggregation, global_model, teacher_logits
 from fedstage.settings.recipes import Recipe
 
 BASE = {
@@ -51,7 +51,7 @@ def recipe(**changes):
 def test_discriminators_depend_on_what_they_are_trained_on_only():
     for field, value, reaches in REACH:
         folders = {
-            discriminators.CLIENT_ODDS(each) for each in (recipe(), recipe(**{field: value}))
+            discriminators.client_odds(each) for each in (recipe(), recipe(**{field: value}))
         }
         assert (len(folders) == 2) == reaches, (field, value)
 
@@ -64,17 +64,17 @@ def test_only_the_last_step_of_a_round_reads_odds():
         one, other = (global_model(config, round_, 0).job.inputs for config in (weighted, plain))
         assert (one["odds"], other["odds"]) == (odds[0], [])
     assert teacher_logits(weighted, 1) == teacher_logits(plain, 1)
-    assert AGGREGATION(weighted, 1, 0) == AGGREGATION(plain, 1, 0)
+    assert aggregation(weighted, 1, 0) == aggregation(plain, 1, 0)
     assert discriminators.odds_files(plain) == []
     assert discriminators.odds_files(recipe(**{"global": None})) == []
 
 
 def test_clients_wait_for_the_generator_and_the_odds_for_all_clients():
-    of_generator = discriminators.PUBLIC_GENERATOR.job(recipe()).inputs
+    of_generator = discriminators.public_generator.job(recipe()).inputs
     assert {key for key in of_generator if of_generator[key]} == {"recipe", "info", "public"}
-    generator = discriminators.PUBLIC_GENERATOR(recipe())
-    assert discriminators.CLIENT_DISCRIMINATOR.job(recipe(), 0).inputs["generator"] == generator
-    odds = discriminators.CLIENT_ODDS.job(recipe()).inputs
+    generator = discriminators.public_generator(recipe())
+    assert discriminators.client_discriminator.job(recipe(), 0).inputs["generator"] == generator
+    odds = discriminators.client_odds.job(recipe()).inputs
     names = [path.rpartition("/")[2] for path in odds["discriminators"]]
     assert names == [f"client_{client}.safetensors" for client in range(4)]
     assert odds["public"] == of_generator["public"]

@@ -12,10 +12,10 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import File, Folder, Stage, behind, listed, restricted
 from fedstage.plan.inputs import Inputs, P
 from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
-from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
+from fedstage.plan.scores import client_accuracy, evaluation, retention
 from fedstage.plan.staleness import is_idle
 from fedstage.plan.taught import first_distillation
-from fedstage.plan.training import LOGITS, global_model
+from fedstage.plan.training import global_model, logits
 from fedstage.settings.base import Settings
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.exchange import (
@@ -194,11 +194,11 @@ def last_jobs(config):
     yield from (file.job for file in models if isinstance(file, File))
     kinds = ["clients", "aggregated", "gaussian_3_as_released"]
     kinds += ["split"] if exchanges_features(config) else []
-    yield from (LOGITS.job(config, last, group, k, "test") for group in groups for k in kinds)
-    yield EVALUATION.job(config, "global_model", "test", last, 2)
-    yield EVALUATION.job(config, "aggregated_2", "validation", last, 1)
-    yield RETENTION.job(config, last)
-    yield CLIENT_ACCURACY.job(config, last)
+    yield from (logits.job(config, last, group, k, "test") for group in groups for k in kinds)
+    yield evaluation.job(config, "global_model", "test", last, 2)
+    yield evaluation.job(config, "aggregated_2", "validation", last, 1)
+    yield retention.job(config, last)
+    yield client_accuracy.job(config, last)
 
 
 def files_of(config):
@@ -240,7 +240,7 @@ def check_variety(configs, known):
     Files are also to be those of others, before a round in which something is taught and after.
     """
     made = Counter((stage, output) for files in known for stage, _, _, output in files)
-    outputs = {(stage.name, output) for stage in (*OF_ROUNDS, EVALUATION, RETENTION)
+    outputs = {(stage.name, output) for stage in (*OF_ROUNDS, evaluation, retention)
                for output in stage.outputs}  # fmt: skip
     outputs |= {("client_accuracy", "output"), ("client_odds", "output")}
     assert min(made[output] for output in outputs) >= 5, made

@@ -16,7 +16,7 @@ from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical, digest
 from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import binding
-from fedstage.plan.training import ADVERTISE, LOCAL_TRAINING
+from fedstage.plan.training import advertise, local_training
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
@@ -65,7 +65,7 @@ IDS = {
     "partition": partition_id,
     "participation": participation_id,
     "initial": lambda recipe: name_of(
-        data_files.initial_model(recipe.data, recipe.model, recipe.seed, 0)
+        data_files.initial_weights(recipe.data, recipe.model, recipe.seed, 0)
     ),
     "taught": training_id,
     "untaught": lambda recipe: training_id(owners(recipe)[1]),
@@ -280,7 +280,7 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
         data_id(full.data),
         partition_id(full),
         participation_id(full),
-        name_of(data_files.initial_model(full.data, full.model, full.seed, 0)),
+        name_of(data_files.initial_weights(full.data, full.model, full.seed, 0)),
         training_id(recipe()),
         training_id(full),
         local_id(alone(full, 8, pooled=False)),
@@ -468,5 +468,5 @@ def test_a_secret_lies_with_the_update_that_it_hides():
     taught = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": "basic", "server": SERVER}
     of_two = recipe(global_models=2, participants=8, aggregation=secure, **taught)
     for place in ((1, 0, 0), (2, 0, 0), (2, 1, 4)):
-        update = LOCAL_TRAINING.job(of_two, *place)
-        assert ADVERTISE.job(of_two, *place).folder == update.folder
+        update = local_training.job(of_two, *place)
+        assert advertise.job(of_two, *place).folder == update.folder

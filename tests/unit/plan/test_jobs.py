@@ -5,10 +5,10 @@ import pytest
 from fedstage.plan import data_files
 from fedstage.plan.jobs import Job, job_of, jobs_of, members
 from fedstage.plan.training import (
-    AGGREGATION,
-    LOGITS,
     aggregated_model,
+    aggregation,
     global_model,
+    logits,
     participants_table,
 )
 from fedstage.plan.training_folder import training_folder
@@ -118,7 +118,7 @@ def test_jobs_behind_earlier_rounds_are_not_followed():
 def test_files_of_one_job_are_one_job():
     method = recipe(local="scaffold")
     model = aggregated_model(method, 3, 0)
-    made = [model, participants_table(method, 3, 0), AGGREGATION(method, 3, 0, output="new_state")]
+    made = [model, participants_table(method, 3, 0), aggregation(method, 3, 0, output="new_state")]
     assert {job_of(file) for file in made} == {Job(3, 0, "aggregation", model)}
 
 
@@ -135,4 +135,4 @@ def test_members_are_the_models_that_logits_read_or_draw():
         assert [members(job) for job in asked] == [members_of] * len(asked)
         assert asked
     for kind, number in (("gaussian_10", 10), ("dirichlet_3_0.5", 3)):
-        assert members(job_of(LOGITS(recipe(), 1, 0, kind, "held_out"))) == number
+        assert members(job_of(logits(recipe(), 1, 0, kind, "held_out"))) == number

@@ -5,7 +5,7 @@ from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.generated import SYNTHESISED_IMAGES, client_generators, generated_images
+from fedstage.plan.generated import client_generators, generated_images, synthesised
 from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot import (
     traffic_tables,
@@ -43,7 +43,7 @@ def one_shot(**changes):
 
 
 def aggregator_id(recipe):
-    return shot.AGGREGATOR(recipe).split("/")[2]
+    return shot.aggregator(recipe).split("/")[2]
 
 
 def student_id(recipe):
@@ -143,13 +143,13 @@ def test_moments_depend_on_samples_and_the_encoder_only(changes, reaches):
     if "start" in changes:  # which an aggregator that needs unseen samples may not have
         changes = changes | {"aggregator": "weighted"}
     recipes = one_shot(**CLOSED), one_shot(**CLOSED | changes)
-    folders = {shot.FEATURE_MOMENTS(recipe, 0) for recipe in recipes}
+    folders = {shot.feature_moments(recipe, 0) for recipe in recipes}
     assert (len(folders) == 2) == reaches
 
 
 def test_a_closed_form_reads_the_moments_of_members_and_trains_nobody():
     recipe = one_shot(**CLOSED, forget=[1])
-    read = shot.CLOSED_FORM_MODEL.job(recipe).inputs
+    read = shot.closed_form_model.job(recipe).inputs
     names = [path.rpartition("/")[2] for path in read["moments"]]
     assert names == [f"client_{client}.safetensors" for client in (0, 2, 3)]
     assert travelling_models(recipe) == [read["start"]]
@@ -378,7 +378,7 @@ PROXY = {"proxy": {"steps": 5}}
     ids=str,
 )
 def test_an_aggregator_reads_what_it_is_fitted_to_and_stopped_by(changes, images):
-    read = lists_of(shot.AGGREGATOR.job(one_shot(**changes)).inputs)
+    read = lists_of(shot.aggregator.job(one_shot(**changes)).inputs)
     every = [path for paths in read.values() for path in paths]
     spoken = [path for path in every if "/logits/" in path]
     assert {path.rpartition("-")[2] for path in spoken} == {
@@ -493,7 +493,7 @@ def test_what_reaches_generators_images_and_who_learns_their_labels(changes, rea
 
 def test_who_learns_labels_reads_no_model_of_a_client():
     recipe = generating_recipe()
-    read = lists_of(shot.DISTILLED_MODEL.job(recipe).inputs)
+    read = lists_of(shot.distilled_model.job(recipe).inputs)
     assert not {"aggregator", "logits"} & set(read)
     assert read["public"] == [f"results/generated/{of_generators(recipe)[1]}/train.safetensors"]
     assert traffic_tables(recipe) == [
@@ -502,7 +502,7 @@ def test_who_learns_labels_reads_no_model_of_a_client():
     assert travelling_models(recipe) == client_generators(recipe)
     taught = generating_recipe(distillation="kl")
     assert len(traffic_tables(taught)) == 2
-    (first, *_) = lists_of(shot.DISTILLED_MODEL.job(taught).inputs)["logits"]
+    (first, *_) = lists_of(shot.distilled_model.job(taught).inputs)["logits"]
     assert first.endswith(f"client_0-generated.{of_generators(recipe)[1]}.safetensors")
 
 
@@ -550,12 +550,12 @@ def test_what_reaches_images_against_an_ensemble(changes, reached):
 def test_only_clients_models_travel_for_images_against_an_ensemble(distillation):
     recipe = boosted(distillation=distillation)
     models = unfederated.local_models(local_recipe(recipe))
-    assert travelling_models(recipe) == SYNTHESISED_IMAGES.job(recipe).inputs["models"] == models
-    assert traffic_tables(recipe) == [shot.AGGREGATOR(recipe, output="rounds")]
+    assert travelling_models(recipe) == synthesised.job(recipe).inputs["models"] == models
+    assert traffic_tables(recipe) == [shot.aggregator(recipe, output="rounds")]
     folder = generated_images(recipe).job.folder
     assert folder.startswith("results/synthesised/")
     own = shot.student_file(recipe) == f"{folder}/student.safetensors"
     assert own == (distillation == "cotrained")
-    read = lists_of(shot.DISTILLED_MODEL.job(recipe).inputs)
+    read = lists_of(shot.distilled_model.job(recipe).inputs)
     assert read["public"] == [f"{folder}/train.safetensors"]
     assert ("logits" in read) == (distillation != "labels")

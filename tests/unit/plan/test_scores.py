@@ -4,8 +4,8 @@ from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION, RETENTION
-from fedstage.plan.training import LOGITS, global_model, participants_table
+from fedstage.plan.scores import client_accuracy, evaluation, retention
+from fedstage.plan.training import global_model, logits, participants_table
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.recipes import Recipe
 
@@ -37,12 +37,12 @@ def test_every_so_many_rounds_and_the_last_are_evaluated():
 def test_an_evaluation_reads_models_or_logits_of_its_rounds():
     for evaluated, role, data, models in (
         ("global_model", "test", TEST, [global_model(ONE, round_, 0) for round_ in (2, 4, 5)]),
-        ("clients", "validation", TRAIN, [LOGITS(ONE, round_, group, "clients", "validation")
+        ("clients", "validation", TRAIN, [logits(ONE, round_, group, "clients", "validation")
                                           for round_ in (2, 4, 5) for group in (0, 1)]),
-        ("aggregated_2", "test", TEST, [LOGITS(ONE, round_, group, "aggregated", "test")
+        ("aggregated_2", "test", TEST, [logits(ONE, round_, group, "aggregated", "test")
                                         for round_ in (1, 2, 3, 4, 5) for group in (0, 1)]),
     ):  # fmt: skip
-        file = EVALUATION(ONE, evaluated, role, 5, 2)
+        file = evaluation(ONE, evaluated, role, 5, 2)
         assert file == (
             f"{training_folder(ONE)}/metrics/{evaluated}-{role}/rounds_0005_every_2.parquet"
         )
@@ -57,13 +57,13 @@ def test_an_evaluation_reads_models_or_logits_of_its_rounds():
 def test_retention_and_accuracy_by_client_read_models_training_and_test_samples():
     samples = {"data": [TRAIN], "test": [TEST]}
     for output, ending in (("output", "parquet"), ("right", "safetensors")):
-        retention = RETENTION(ONE, 3, output=output)
-        assert retention == f"{training_folder(ONE)}/metrics/retention/rounds_0003.{ending}"
-    assert lists_of(retention.job.inputs) == IN_ANY_CASE | samples | {
+        path = retention(ONE, 3, output=output)
+        assert path == f"{training_folder(ONE)}/metrics/retention/rounds_0003.{ending}"
+    assert lists_of(path.job.inputs) == IN_ANY_CASE | samples | {
         "models": [global_model(ONE, round_, 0) for round_ in range(4)],
         "participants": participants(1, 2, 3),
     }
-    by_client = CLIENT_ACCURACY(ONE, 3)
+    by_client = client_accuracy(ONE, 3)
     assert by_client == f"{training_folder(ONE)}/metrics/clients/rounds_0003.parquet"
     assert lists_of(by_client.job.inputs) == IN_ANY_CASE | samples | {
         "model": [global_model(ONE, 3, 0)],
@@ -72,7 +72,7 @@ def test_retention_and_accuracy_by_client_read_models_training_and_test_samples(
 
 
 def test_scores_are_in_the_folder_of_the_whole_run_even_where_nothing_taught_yet():
-    for file in (EVALUATION(ONE, "global_model", "test", 2, 1), RETENTION(ONE, 2),
-                 CLIENT_ACCURACY(ONE, 2)):  # fmt: skip
+    for file in (evaluation(ONE, "global_model", "test", 2, 1), retention(ONE, 2),
+                 client_accuracy(ONE, 2)):  # fmt: skip
         assert file.startswith(f"{training_folder(ONE)}/")
         assert not global_model(ONE, 2, 0).startswith(f"{training_folder(ONE)}/")

@@ -10,10 +10,10 @@ from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
-    AGGREGATION,
-    LOGITS,
     aggregated_model,
+    aggregation,
     global_model,
+    logits,
     participants_table,
     received_logits,
     updates,
@@ -277,7 +277,7 @@ def test_groups_that_share_control_variates_are_in_one_segment_that_has_several_
     parts = planned([run("shared", 8)], 4)
     assert places(parts, recipe) == [((0, 1, 2), 1, 4), ((0, 1, 2), 5, 8)]
     first, second = parts
-    states = [AGGREGATION(recipe, 4, group, output="new_state") for group in range(3)]
+    states = [aggregation(recipe, 4, group, output="new_state") for group in range(3)]
     assert [path for path in parts[first] if "/state." in path] == states
     assert [path for path in others(second) if "/state." in path] == states
     assert len(planned([run("shared", 4)], 1)) == 3 * 4
@@ -336,8 +336,8 @@ def test_logits_that_only_another_folder_reads_have_segments_of_their_own():
 def test_logits_stay_for_the_teachers_of_the_next_segment():
     """Rounds 1 to 3 are not distilled: round 4's teacher reads round 3's logits."""
     paths = [path for made in planned([run("late", 8)], 4, "needed").values() for path in made]
-    logits = {path.job.at["round"] for path in paths if path.job.stage is LOGITS}
-    assert logits == {3, 4}
+    rounds = {path.job.at["round"] for path in paths if path.job.stage is logits}
+    assert rounds == {3, 4}
 
 
 def test_runs_without_federation_have_no_segments():
@@ -351,7 +351,7 @@ def test_runs_without_federation_have_no_segments():
 def test_of_state_the_last_stays():
     (part,) = parts = planned([run("scaffold", 4)], 4)
     states = [path for path in parts[part] if path.endswith("state.safetensors")]
-    assert states == [AGGREGATION(part.recipe, 4, 0, output="new_state")]
+    assert states == [aggregation(part.recipe, 4, 0, output="new_state")]
 
 
 def test_only_updates_that_are_read_stay():

@@ -37,6 +37,7 @@ from fedstage.settings.quantisation import Int8
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 SERVER = {"steps": 5, "batch_size": 32, "learning_rate": 0.05}
+TEACHING = [stage.name for stage in DISTILLATIONS]
 DISTILLED = {
     "global_models": 2,
     "ensemble": {"aggregated": {"checkpoints": 2}},
@@ -187,9 +188,9 @@ def asked():
     for name, recipe in GENERATING.items():
         for stage in OF_GENERATORS[recipe.generator.trained_by]:
             yield stage, name, generated_images(recipe).job.config
-    yield OF_MOMENTS[0], "closed", shot.FEATURE_MOMENTS(CLOSED["closed"], 0).job.config
+    yield OF_MOMENTS[0], "closed", shot.feature_moments(CLOSED["closed"], 0).job.config
     for stage in OF_ODDS:
-        yield stage, "odds", discriminators.CLIENT_ODDS(ODDS["odds"]).job.config
+        yield stage, "odds", discriminators.client_odds(ODDS["odds"]).job.config
     for name in ("cifar10", {"parquet": {"folder": "x"}}):
         option = DataOption.model_validate({"data": name})
         yield "dataset", option.data.name, option
@@ -198,7 +199,7 @@ def asked():
 def jobs(package):
     """Fingerprints of all stages of recipes that differ in them, and of evaluated ensembles."""
     found = {
-        ("distillation" if stage in DISTILLATIONS else stage, name): fingerprint(
+        ("distillation" if stage in TEACHING else stage, name): fingerprint(
             settings, stage, package
         )
         for stage, name, settings in asked()
@@ -270,7 +271,7 @@ def test_what_declares_or_runs_is_no_part_of_results(changed):
     assert changed(
         ("settings/partitions.py", "mask: bool = True\n", "mask: bool = True\n    more: int = 0\n"),
         ("__init__.py", "0.1.0", "0.1.1"),
-        ("plan/training.py", "average the updates", "take the mean of the updates"),
+        ("plan/training.py", "Average the updates", "take the mean of the updates"),
         ("execution/cli.py", "return 0\n", "return 3\n"),
         ("execution/pool.py", "IDLE_SECONDS = 300.0", "IDLE_SECONDS = 30.0"),
         ("execution/timings.py", "1024", "1000"),
@@ -670,7 +671,7 @@ def test_a_file_has_one_source_however_its_round_is_made():
 def test_other_rules_carry_the_fingerprint_of_their_stage():
     recipe = RECIPES["fedavg"]
     of_segments = {name for stage in STAGES.values() for name in stage.calls}
-    calls = {"local_training", "aggregation", "logits", *DISTILLATIONS}
+    calls = {"local_training", "aggregation", "logits", *TEACHING}
     calls |= {"feature_training", "head_sharing", "cached_labels", "selected_labels"}
     calls |= {"advertise", "share", "masked_input", "unmask", "client_state"}
     assert of_segments == calls

@@ -5,10 +5,10 @@ from tests.shared.graph import lists_of
 from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id
 from fedstage.plan.training import (
-    LOGITS,
     aggregated_model,
-    cached_labels,
     global_model,
+    kept_labels,
+    logits,
     member_logits,
     member_models,
     teacher_logits,
@@ -64,7 +64,7 @@ def test_logits_read_the_models_of_members_and_samples():
             samples = {"data": [data_files.data_file(one.data, name)]}
             if images == "validation":
                 samples["clients"] = [data_files.clients_table(one)]
-            file = LOGITS(one, 3, 1, members, images)
+            file = logits(one, 3, 1, members, images)
             assert read(file) == expected | samples
             assert file.endswith(f"/round_0003/group_1/logits/{members}-{images}.safetensors")
         found = list(member_models(one, 3, 1, members))
@@ -75,10 +75,10 @@ def test_a_split_models_logits_are_of_updates_and_the_servers_model_behind_them(
     parts = ["resnet_upper", "resnet_lower", "resnet_lower"]
     features = {"local": "gkt", "model": parts[0], "architectures": parts, "global": None}
     one = recipe(**SERVED | features)
-    found = read(LOGITS(one, 3, 1, "split", "test"))
+    found = read(logits(one, 3, 1, "split", "test"))
     assert found["models"] == updates(one, 3, 1)
     assert found["server_model"] == [global_model(one, 3, 0)]
-    assert "server_model" not in read(LOGITS(one, 3, 1, "clients", "test"))
+    assert "server_model" not in read(logits(one, 3, 1, "clients", "test"))
 
 
 def test_members_of_a_teacher():
@@ -92,13 +92,13 @@ def test_members_of_a_teacher():
     ):
         one = recipe(ensemble=ensemble)
         assert teacher_logits(one, round_) == [
-            LOGITS(one, past, group, kind, "held_out")
+            logits(one, past, group, kind, "held_out")
             for past in rounds for group in (0, 1) for kind in kinds
         ]  # fmt: skip
     weighted = (Clients(name="clients", weights=weights) for weights in ("uniform", "samples"))
     assert len({tuple(member_logits(recipe(), 2, one, "test")) for one in weighted}) == 1
     assert teacher_logits(recipe(**SERVED), 3) == [
-        LOGITS(recipe(**SERVED), 3, group, "clients", "held_out") for group in (1, 2)
+        logits(recipe(**SERVED), 3, group, "clients", "held_out") for group in (1, 2)
     ]
 
 
@@ -114,7 +114,7 @@ def test_public_images():
         (every, "core", data_files.data_file(every.data, "train")),
     ):
         assert (public_id(one), public_file(one)) == (name, file)
-        assert read(LOGITS(one, 1, 0, "clients", name))["data"] == [file]
+        assert read(logits(one, 1, 0, "clients", name))["data"] == [file]
     assert folder != data_files.clients_table(held_out).removesuffix("/clients.parquet")
     assert data_files.clients_table(every) == data_files.clients_table(held_out)
 
@@ -127,7 +127,7 @@ AUGMENTED = {"augmentation": "flip", "teacher_images": "augmented"}
 
 def test_students_read_what_their_server_uses():
     def judged(one):
-        images = [LOGITS(one, 3, group, "clients", "server_validation") for group in (0, 1)]
+        images = [logits(one, 3, group, "clients", "server_validation") for group in (0, 1)]
         return {"judged": images, "updates": updates(one, 3, 1), "server_validation": [OWN]}
 
     for changes, expected in (
@@ -181,10 +181,10 @@ def test_the_servers_model_starts_from_its_previous_one_in_any_case():
 
 def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
     one = recipe(**SERVED, local={"digest": {"cache": {}}})
-    (path,) = cached_labels(one, 3)
+    (path,) = kept_labels(one, 3)
     assert path.endswith("/round_0003/group_2/cached_labels.safetensors")
-    assert read(path) == {"logits": teacher_logits(one, 3), "before": cached_labels(one, 2)}
-    assert "before" not in read(cached_labels(one, 1)[0])
+    assert read(path) == {"logits": teacher_logits(one, 3), "before": kept_labels(one, 2)}
+    assert "before" not in read(kept_labels(one, 1)[0])
     assert read(updates(one, 4, 1)[0])["received_logits"] == [path]
     assert read(global_model(one, 3, 0))["labels"] == [path]
-    assert cached_labels(recipe(**SERVED, local="digest"), 3) == []
+    assert kept_labels(recipe(**SERVED, local="digest"), 3) == []

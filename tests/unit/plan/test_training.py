@@ -8,13 +8,13 @@ from tests.shared.graph import lists_of
 from fedstage.plan import data_files
 from fedstage.plan.staleness import base_round
 from fedstage.plan.training import (
-    AGGREGATION,
-    LOCAL_TRAINING,
-    LOGITS,
     aggregated_model,
+    aggregation,
+    chosen_labels,
     global_model,
+    local_training,
+    logits,
     participants_table,
-    selected_labels,
     teacher_logits,
     updates,
 )
@@ -59,7 +59,7 @@ def read(file):
 
 
 def states(config, round_, *groups):
-    return [AGGREGATION(config, round_, group, output="new_state") for group in groups]
+    return [aggregation(config, round_, group, output="new_state") for group in groups]
 
 
 def all_updates(config, round_):
@@ -77,7 +77,7 @@ def test_paths_of_a_round():
             aggregated_model(taught, round_, group),
             participants_table(taught, round_, group),
             *updates(taught, round_, group)[:2],
-            LOGITS(taught, round_, group, "clients", "test"),
+            logits(taught, round_, group, "clients", "test"),
         ]
         first = 4 * group
         assert files == [f"{folder}/round_{round_:04d}/group_{group}/{name}" for name in (
@@ -89,7 +89,7 @@ def test_paths_of_a_round():
     scaffold = recipe(local="scaffold")
     folder = training_folder(scaffold)
     assert states(scaffold, 3, 1) == [f"{folder}/round_0003/group_1/state.safetensors"]
-    assert "new_state" not in AGGREGATION.job(taught, 3, 1).files
+    assert "new_state" not in aggregation.job(taught, 3, 1).files
 
 
 def test_paths_need_no_quotes():
@@ -119,7 +119,7 @@ def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run()
     models = ["cnn_small", "logistic_regression"]
     one = recipe(architectures=models)
     initial = [
-        data_files.initial_model(one.data, recipe(model=model).model, 0, group)
+        data_files.initial_weights(one.data, recipe(model=model).model, 0, group)
         for group, model in enumerate(models)
     ]
     served = {"architectures": models, "server_model": True}
@@ -181,10 +181,10 @@ def test_participants_and_aggregations_read_the_state_of_the_round_before():
         one = recipe(**changes)
         for file, groups in (
             (updates(one, 5, 1)[0], of_participants),
-            (AGGREGATION(one, 5, 1), of_aggregation),
+            (aggregation(one, 5, 1), of_aggregation),
         ):
             assert read(file).get("state", []) == states(one, 4, *groups), changes
-        for file in (updates(one, 1, 1)[0], AGGREGATION(one, 1, 1)):
+        for file in (updates(one, 1, 1)[0], aggregation(one, 1, 1)):
             assert "state" not in read(file)
 
 
@@ -211,7 +211,7 @@ def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
         assert found["participation"] == [data_files.participation_table(one, round_)]
     drawn = recipe(**FEDDF | RANDOM)
     for round_, participant in product(range(1, 7), range(4)):
-        (start,) = read(LOCAL_TRAINING(drawn, round_, 0, participant))["start"]
+        (start,) = read(local_training(drawn, round_, 0, participant))["start"]
         assert start == global_model(drawn, base_round(drawn, round_, participant), 0)
 
 
@@ -220,7 +220,7 @@ def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_befo
     first, later = (read(updates(one, round_, 1)[0]) for round_ in (1, 3))
     assert not {"received_logits", "public", "state"} & first.keys()
     assert later["received_logits"] == [
-        LOGITS(one, 2, group, "clients", "held_out") for group in (1, 2)
+        logits(one, 2, group, "clients", "held_out") for group in (1, 2)
     ]
     assert later["public"] == [data_files.data_file(one.data, "held_out")]
     assert later["state"] == states(one, 2, 1)  # the client's own model
@@ -245,7 +245,7 @@ def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_i
 def test_an_aggregation_reads_what_it_averages_and_where_that_started():
     one = recipe(**FEDDF)
     for output in ("output", "participants"):
-        assert read(AGGREGATION(one, 3, 1, output=output)) == {
+        assert read(aggregation(one, 3, 1, output=output)) == {
             "start": [global_model(one, 2, 1)],
             "updates": updates(one, 3, 1),
         }
@@ -262,7 +262,7 @@ def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
         (GKT, False),
     ):
         one = recipe(**changes)
-        assert read(AGGREGATION(one, 3, 1)).get("public", []) == [public_file(one)] * reads, changes
+        assert read(aggregation(one, 3, 1)).get("public", []) == [public_file(one)] * reads, changes
 
 
 def test_changes_are_since_the_models_that_participants_started_from():
@@ -272,9 +272,9 @@ def test_changes_are_since_the_models_that_participants_started_from():
         expected = [
             global_model(one, base_round(one, round_, participant), 0) for participant in range(8)
         ]
-        assert read(AGGREGATION(one, round_, 0))["bases"] == expected
+        assert read(aggregation(one, round_, 0))["bases"] == expected
     for other in (recipe(**RANDOM), recipe(**changes)):
-        assert "bases" not in read(AGGREGATION(other, 2, 0))
+        assert "bases" not in read(aggregation(other, 2, 0))
 
 
 # --- the server's model ---------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_the_servers_model_takes_the_heads_of_all_and_gives_its_own_when_it_is_d
     assert len(all_updates(one, 3)) == 2 * 4
     assert read(up) == {"model": [global_model(one, 2, 0)], "heads": all_updates(one, 3)}
     assert read(student)["start"] == [up]
-    assert read(down) == {"model": [AGGREGATION(one, 3, 2)], "heads": [student]}
+    assert read(down) == {"model": [aggregation(one, 3, 2)], "heads": [student]}
     assert read(updates(one, 4, 2)[0])["start"] == [down]
 
 
@@ -312,14 +312,14 @@ def test_the_servers_model_learns_from_all_participants_and_their_samples():
 
 def test_a_server_selects_by_what_it_was():
     one = recipe(**GEMS)
-    (path,) = selected_labels(one, 3)
+    (path,) = chosen_labels(one, 3)
     assert read(path) == {
         "start": [global_model(one, 2, 0)],
         "logits": teacher_logits(one, 3),
         "public": [public_file(one)],
-        "before": selected_labels(one, 2),
+        "before": chosen_labels(one, 2),
     }
-    assert "before" not in read(selected_labels(one, 1)[0])
+    assert "before" not in read(chosen_labels(one, 1)[0])
     assert read(global_model(one, 3, 0))["labels"] == [path]
 
 

@@ -21,14 +21,14 @@ from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.scores import EVALUATION
+from fedstage.plan.scores import evaluation
 from fedstage.plan.training import (
-    AGGREGATION,
-    DISTILLATION,
-    LOCAL_TRAINING,
-    LOGITS,
     aggregated_model,
+    aggregation,
+    distillation,
     global_model,
+    local_training,
+    logits,
     member_logits,
     participants_table,
     updates,
@@ -84,8 +84,8 @@ def a_recipe(**changes):
 
 def logits_of(recipe, round_, group, images):
     """Return the logits of a group's participants."""
-    owner = AGGREGATION.job(recipe, round_, group).config
-    return LOGITS(owner, round_, group, "clients", images)
+    owner = aggregation.job(recipe, round_, group).config
+    return logits(owner, round_, group, "clients", images)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def said_by(recipe, round_):
     """Return the updates of a round that are not empty, by participant."""
     found = {}
     for group in client_groups(recipe):
-        paths = updates(AGGREGATION.job(recipe, round_, group).config, round_, group)
+        paths = updates(aggregation.job(recipe, round_, group).config, round_, group)
         found |= {update.metadata["participant"]: update for update in read_updates(paths)}
     return found
 
@@ -169,7 +169,7 @@ def test_an_empty_participant_writes_an_update_without_tensors(at_fedet):
     for round_ in (1, 2):
         there = plan(recipe, round_)
         for group in (1, 2):
-            paths = updates(AGGREGATION.job(recipe, round_, group).config, round_, group)
+            paths = updates(aggregation.job(recipe, round_, group).config, round_, group)
             for participant, path in zip(group_participants(recipe, group), paths, strict=True):
                 place = {"round": round_, "group": group, "participant": participant}
                 if participant in there:
@@ -181,13 +181,13 @@ def test_an_empty_participant_writes_an_update_without_tensors(at_fedet):
 
 def test_empty_participants_are_no_updates_but_know_their_place(at_fedet):
     assert list(said_by(at_fedet, 2)) == sorted(plan(at_fedet, 2))
-    paths = updates(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2)
+    paths = updates(aggregation.job(at_fedet, 1, 2).config, 1, 2)
     assert read_updates(paths) == []
     assert place_of(paths[0]) == {"round": 1, "group": 2}
 
 
 def test_a_group_of_nobody_keeps_its_model(at_fedet):
-    recipe = AGGREGATION.job(at_fedet, 1, 2).config
+    recipe = aggregation.job(at_fedet, 1, 2).config
     path = aggregated_model(recipe, 1, 2)
     start = tensors(global_model(recipe, 0, 2))
     assert all(torch.equal(value, start[name]) for name, value in tensors(path).items())
@@ -200,7 +200,7 @@ def test_a_group_of_nobody_keeps_its_model(at_fedet):
 def test_tables_of_participants_have_no_rows_for_empty_participants(at_fedet):
     recipe, rows = at_fedet, []
     for group in (1, 2):
-        table = load_table(participants_table(AGGREGATION.job(recipe, 1, group).config, 1, group))
+        table = load_table(participants_table(aggregation.job(recipe, 1, group).config, 1, group))
         assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
         rows += table.to_pylist()
     assert {row["participant"]: row["client"] for row in rows} == plan(recipe, 1)
@@ -208,14 +208,14 @@ def test_tables_of_participants_have_no_rows_for_empty_participants(at_fedet):
 
 
 def test_a_group_of_nobody_says_nothing(at_fedet):
-    path = LOGITS(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2, "clients", "held_out")
+    path = logits(aggregation.job(at_fedet, 1, 2).config, 1, 2, "clients", "held_out")
     assert tensors(path)["logits"].shape == (0, 40, 10)
     said = {"samples": [], "clients": [], "members": "clients"}
     assert notes(path) == {"round": 1, "group": 2} | said
 
 
 def test_a_participant_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
-    files = LOCAL_TRAINING.job(AGGREGATION.job(at_fedet, 1, 1).config, 1, 1, 0).inputs | {
+    files = local_training.job(aggregation.job(at_fedet, 1, 1).config, 1, 1, 0).inputs | {
         "outputs": [str(tmp_path / "u")]
     }
     with pytest.raises(FedstageError, match="has no participant 8 in round 1"):
@@ -226,7 +226,7 @@ def test_a_client_travels_with_a_small_model_and_nobody_with_the_servers(at_fede
     """Bytes are those of the group's model: the server's is sent to nobody."""
     for round_ in (1, 2):
         for group in (1, 2):
-            one = AGGREGATION.job(at_fedet, round_, group).config
+            one = aggregation.job(at_fedet, round_, group).config
             model = tensors(global_model(at_fedet, 0, group))
             size = sum(value.numel() * 4 for value in model.values())
             rows = load_table(participants_table(one, round_, group)).to_pylist()
@@ -274,14 +274,14 @@ def test_clients_models_take_the_head_of_the_distilled_one(at_fedet, round_, gro
     down = global_model(at_fedet, round_, group)
     head, body = split(tensors(down))
     assert same(head, split(tensors(global_model(at_fedet, round_, 0)))[0])
-    aggregated = aggregated_model(AGGREGATION.job(at_fedet, round_, group).config, round_, group)
+    aggregated = aggregated_model(aggregation.job(at_fedet, round_, group).config, round_, group)
     assert same(body, split(tensors(aggregated))[1])
     assert not same(head, split(tensors(aggregated))[0])
     assert notes(down) == notes(aggregated)
 
 
 def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
-    empty = updates(AGGREGATION.job(at_fedet, 1, 2).config, 1, 2)
+    empty = updates(aggregation.job(at_fedet, 1, 2).config, 1, 2)
     model, output = global_model(at_fedet, 0, 0), tmp_path / "with_head.safetensors"
     dropped = tmp_path / "dropped.safetensors"
     save_tensors(
@@ -300,11 +300,11 @@ def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
 def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
     recipe = at_fedet
     paths = [global_model(recipe, 2, group) for group in (0, 1, 2)]
-    paths += [participants_table(AGGREGATION.job(recipe, 2, 1).config, 2, 1)]
+    paths += [participants_table(aggregation.job(recipe, 2, 1).config, 2, 1)]
     expected = [Path(path).read_bytes() for path in paths]
     monkeypatch.chdir(tmp_path)
     make_data(recipe)
-    base = AGGREGATION.job(recipe, 1, 1).config
+    base = aggregation.job(recipe, 1, 1).config
     for one in (recipe, base):
         call(
             "recipe",
@@ -327,7 +327,7 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
 
 def test_where_logits_travel_no_model_is_averaged(at_dsfl):
     for round_ in (1, 2):
-        model = aggregated_model(AGGREGATION.job(at_dsfl, round_, 1).config, round_, 1)
+        model = aggregated_model(aggregation.job(at_dsfl, round_, 1).config, round_, 1)
         assert same(tensors(model), tensors(global_model(at_dsfl, 0, 1)))
         for update in said_by(at_dsfl, round_).values():
             assert not same(update.weights, tensors(model))
@@ -339,14 +339,14 @@ def test_clients_send_and_hear_the_logits_of_a_rounds_public_samples(at_dsfl):
     for round_, down in ((1, 0), (2, size)):
         rows = []
         for group in (1, 2):
-            one = AGGREGATION.job(at_dsfl, round_, group).config
+            one = aggregation.job(at_dsfl, round_, group).config
             rows += load_table(participants_table(one, round_, group)).to_pylist()
         assert [(row["bytes_up"], row["bytes_down"]) for row in rows] == [(size, down)] * 4
 
 
 def test_every_participants_model_is_kept_until_it_takes_part_again(at_dsfl):
     first, second = said_by(at_dsfl, 1), said_by(at_dsfl, 2)
-    state = tensors(AGGREGATION(AGGREGATION.job(at_dsfl, 2, 1).config, 2, 1, output="new_state"))
+    state = tensors(aggregation(aggregation.job(at_dsfl, 2, 1).config, 2, 1, output="new_state"))
     last = {update.metadata["client"]: update for update in [*first.values(), *second.values()]}
     in_group_1 = {
         client: update for client, update in last.items() if update.metadata["group"] == 1
@@ -358,7 +358,7 @@ def test_every_participants_model_is_kept_until_it_takes_part_again(at_dsfl):
 
 
 def test_the_servers_model_goes_on_from_its_own(at_dsfl):
-    assert DISTILLATION.job(at_dsfl, 2, 0).inputs["start"] == global_model(at_dsfl, 1, 0)
+    assert distillation.job(at_dsfl, 2, 0).inputs["start"] == global_model(at_dsfl, 1, 0)
     models = [tensors(global_model(at_dsfl, round_, 0)) for round_ in (0, 1, 2)]
     assert not same(models[0], models[1])
     assert not same(models[1], models[2])
@@ -371,7 +371,7 @@ def test_the_servers_model_goes_on_from_its_own(at_dsfl):
 def evaluated(recipe, what, tmp_path, /, **changes):
     """Return the rows of an evaluation of both rounds."""
     make_all(*(logits_of(recipe, t, group, "test") for t in (1, 2) for group in (1, 2)))
-    files = EVALUATION.job(recipe, what, "test", 2, 1).inputs | {
+    files = evaluation.job(recipe, what, "test", 2, 1).inputs | {
         "output": str(tmp_path / "m.parquet")
     }
     call("evaluation", files | changes, evaluated=what, role="test", rounds=2, every=1)
@@ -393,13 +393,13 @@ def scores_by_hand(recipe, round_):
     y = tensors(data_files.data_file(recipe.data, "test"))["labels"].numpy()
     own, found = counted(recipe), {}
     for group in (1, 2):
-        one = AGGREGATION.job(recipe, round_, group).config
+        one = aggregation.job(recipe, round_, group).config
         clients = [client for participant, client in sorted(plan(recipe, round_).items())
                    if participant in group_participants(recipe, group)]  # fmt: skip
-        said = tensors(LOGITS(one, round_, group, "clients", "test"))["logits"]
-        for client, logits in zip(clients, said.double(), strict=True):
-            right = (logits.argmax(1).numpy() == y).astype(float)
-            loss = -logits.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
+        said = tensors(logits(one, round_, group, "clients", "test"))["logits"]
+        for client, own in zip(clients, said.double(), strict=True):
+            right = (own.argmax(1).numpy() == y).astype(float)
+            loss = -own.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
             mix = [right[y == label].mean() for label in own[client] if (y == label).any()]
             found[client] = (100 * right.mean(), float(loss), 100 * np.mean(mix))
     return found
@@ -449,13 +449,13 @@ def test_models_are_scored_on_their_clients_own_test_samples(at_dsfl, tmp_path):
     for row in rows:
         own = []
         for group in (1, 2):
-            one = AGGREGATION.job(at_dsfl, row["round"], group).config
+            one = aggregation.job(at_dsfl, row["round"], group).config
             clients = [client for participant, client in sorted(plan(at_dsfl, row["round"]).items())
                        if participant in group_participants(at_dsfl, group)]  # fmt: skip
-            said = tensors(LOGITS(one, row["round"], group, "clients", "test"))["logits"]
-            for client, logits in zip(clients, said, strict=True):
+            said = tensors(logits(one, row["round"], group, "clients", "test"))["logits"]
+            for client, outputs in zip(clients, said, strict=True):
                 mine = (owners == client).numpy()
-                own.append(100 * np.mean(logits.argmax(1).numpy()[mine] == right[mine]))
+                own.append(100 * np.mean(outputs.argmax(1).numpy()[mine] == right[mine]))
         assert row["own_test_mean"] == pytest.approx(np.mean(own))
         assert row["own_test_std"] == pytest.approx(statistics.stdev(own))
         assert row["own_mean"] is None
@@ -485,7 +485,7 @@ def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
     rows = evaluated(at_fedet, name, tmp_path)
     y = tensors(data_files.data_file(at_fedet.data, "test"))["labels"].numpy()
     for row in rows:
-        files = [LOGITS(at_fedet, row["round"], group, "clients", "test") for group in (1, 2)]
+        files = [logits(at_fedet, row["round"], group, "clients", "test") for group in (1, 2)]
         odds = torch.cat([tensors(path)["logits"] for path in files]).double().softmax(2).numpy()
         alpha = odds.var(2)
         says = ((alpha / alpha.sum(0))[:, :, None] * odds).sum(0)

@@ -13,8 +13,8 @@ from tests.shared.stages import make_all
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.samples import read_labelled
 from fedstage.plan.data_files import clients_table, data_file
-from fedstage.plan.scores import CLIENT_ACCURACY, EVALUATION
-from fedstage.plan.training import LOGITS, global_model, participants_table
+from fedstage.plan.scores import client_accuracy, evaluation
+from fedstage.plan.training import global_model, logits, participants_table
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
@@ -74,7 +74,7 @@ def world(request, tmp_path, monkeypatch):
 
 
 def evaluated(recipe, role):
-    metrics = EVALUATION(recipe, "global_model", role, 2, 2)
+    metrics = evaluation(recipe, "global_model", role, 2, 2)
     make_all(metrics)
     (row,) = load_table(metrics).to_pylist()
     return row
@@ -118,17 +118,17 @@ def test_both_versions_of_the_test_samples_are_scored_with_the_same_model(world)
 
 def test_each_client_is_scored_on_its_own_test_samples(world):
     kind, recipe = world
-    logits = LOGITS(recipe, 2, 0, "aggregated", "test")
-    make_all(logits)
-    make_all(CLIENT_ACCURACY(recipe, 2))
+    output = logits(recipe, 2, 0, "aggregated", "test")
+    make_all(output)
+    make_all(client_accuracy(recipe, 2))
     test = drawn(kind, 1, 10)
-    right = load_tensors(logits)[0]["logits"][0].argmax(1) == test.labels
+    right = load_tensors(output)[0]["logits"][0].argmax(1) == test.labels
     expected = [
         (client, int(own.sum()), 100 * float(right[own].double().mean()))
         for client in range(recipe.clients)
         for own in [test.clients == client]
     ]
-    rows = load_table(CLIENT_ACCURACY(recipe, 2)).to_pylist()
+    rows = load_table(client_accuracy(recipe, 2)).to_pylist()
     found = [(row["client"], row["samples"], row["accuracy"]) for row in rows
              if row["of"] == "test"]  # fmt: skip
     assert found == expected
@@ -137,7 +137,7 @@ def test_each_client_is_scored_on_its_own_test_samples(world):
 
 def test_logits_of_members_are_those_of_the_samples(world):
     _, recipe = world
-    output = LOGITS(recipe, 2, 0, "aggregated", "test")
+    output = logits(recipe, 2, 0, "aggregated", "test")
     make_all(output)
     said = load_tensors(output)[0]["logits"]
     assert said.shape == (1, 10, 2)

@@ -12,7 +12,7 @@ import torch
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs, files_of_rounds
-from fedstage.plan.scores import RETENTION
+from fedstage.plan.scores import retention
 from fedstage.plan.training import global_model, participants_table
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.overlaps import mean_overlaps
@@ -76,7 +76,7 @@ def made(tmp_path, monkeypatch):
     catalogue = load(tmp_path)
     numbers = count()
     for run in catalogue.runs["e", "default"]:
-        write(RETENTION(run.recipe, 3), float(next(numbers) % 2 + 2 * (run.recipe.seed)))
+        write(retention(run.recipe, 3), float(next(numbers) % 2 + 2 * (run.recipe.seed)))
     return make(catalogue)
 
 
@@ -159,7 +159,7 @@ def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch,
     base = EXPERIMENT["base"] | {"rounds": rounds}
     catalogue = load(tmp_path, grid=grid, table={}, base=base)
     (run,) = catalogue.runs["e", "default"]
-    write(RETENTION(run.recipe, rounds), 0.0, rounds)
+    write(retention(run.recipe, rounds), 0.0, rounds)
     outputs = make(catalogue)
     assert outputs["overlap"].read_text() == "method,other_method,overlap,overlap_std,seeds\n"
     assert "Overlap" not in outputs["markdown"].read_text()
@@ -173,7 +173,7 @@ def test_measures_and_all_main_models_are_read(tmp_path):
     catalogue = load(tmp_path)
     runs = catalogue.runs["e", "default"]
     described = describe_runs(catalogue, "e", "default")["runs"]
-    assert [run["retention"] for run in described] == [[RETENTION(run.recipe, 3)] for run in runs]
+    assert [run["retention"] for run in described] == [[retention(run.recipe, 3)] for run in runs]
     read = set(files_of_rounds(catalogue))
     for run in runs:
         for round_ in (0, 1, 2, 3):

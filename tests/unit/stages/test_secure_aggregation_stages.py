@@ -12,13 +12,13 @@ from fedstage.errors import FedstageError
 from fedstage.plan.exposure import BY_CLIENTS, OF_ONE_CLIENT
 from fedstage.plan.graph import File, behind, listed
 from fedstage.plan.training import (
-    ADVERTISE,
-    AGGREGATION,
-    CLIENT_STATE,
-    MASKED_INPUT,
-    UNMASK,
+    advertise,
+    aggregation,
+    client_state,
     global_model,
+    masked_input,
     participants_table,
+    unmask,
     updates,
 )
 from fedstage.settings.recipes import Recipe
@@ -139,15 +139,15 @@ def test_no_job_of_the_server_reads_what_tells_of_one_client():
         for file in listed(files)
         if isinstance(file, File)
     ]
-    assert {file.job.stage for file in seen} & BY_CLIENTS == {ADVERTISE, MASKED_INPUT, UNMASK}
-    assert {file.output for file in seen if file.job.stage is ADVERTISE} == {"public"}
+    assert {file.job.stage for file in seen} & BY_CLIENTS == {advertise, masked_input, unmask}
+    assert {file.output for file in seen if file.job.stage is advertise} == {"public"}
     assert not [file for file in seen if file.job.stage in OF_ONE_CLIENT]
 
 
 def test_the_server_does_not_learn_samples_and_losses(here):
     recipe = of()
     made(recipe)
-    table = load_table(Path(AGGREGATION(recipe, 1, 0, output="participants"))).to_pydict()
+    table = load_table(Path(aggregation(recipe, 1, 0, output="participants"))).to_pydict()
     for column in ("samples", "steps", "loss", "distance"):
         assert set(table[column]) == {None}
     keys, shares, vector, revealed = 64, 4 * 82, 4 * 651, 4 * 33
@@ -170,7 +170,7 @@ def test_a_sample_is_in_a_plain_update_and_not_in_a_masked_one(here):
     pixels = change[weights] / change[biases][:, None]
     assert np.abs(pixels - pixels.mean(0)).max() < 1e-2 * np.abs(pixels).max()  # all rows agree
 
-    vector, _ = load_tensors(MASKED_INPUT(recipe, 1, 0, place["participant"]))
+    vector, _ = load_tensors(masked_input(recipe, 1, 0, place["participant"]))
     numbers = vector["vector"].numpy()[:-1].astype(np.float64) / 2**24 - 0.5
     flat = dict(
         zip(sorted(start), np.split(numbers, [start[sorted(start)[0]].numel()]), strict=True)
@@ -186,8 +186,8 @@ WIDE = SECURE | {"payload_clip": 3.0}
 
 def variates(recipe, round_, by="server"):
     """The control variates after a round, by client or of the server, in one vector each."""
-    stage = CLIENT_STATE if by == "client" and recipe.aggregation.secure else AGGREGATION
-    output = "output" if stage is CLIENT_STATE else "new_state"
+    stage = client_state if by == "client" and recipe.aggregation.secure else aggregation
+    output = "output" if stage is client_state else "new_state"
     file = stage(recipe, round_, 0, output=output)
     make_all(file)
     found = {}
@@ -238,7 +238,7 @@ def test_groups_share_variates_behind_sums(here):
 def test_no_control_variate_of_a_client_is_in_a_file_of_the_server(here):
     recipe = of(WIDE, **SCAFFOLD)
     made(recipe, rounds=2)
-    state, _ = load_tensors(AGGREGATION(recipe, 1, 0, output="new_state"))
+    state, _ = load_tensors(aggregation(recipe, 1, 0, output="new_state"))
     assert state
     assert all(name.startswith("server/") for name in state)
     for job in behind([global_model(recipe, 2, 0)]):
@@ -259,7 +259,7 @@ def test_models_that_clients_keep_stay_with_them(here):
 def test_control_variates_travel_with_the_models(here):
     recipe = of(WIDE, **SCAFFOLD)
     made(recipe)
-    table = load_table(Path(AGGREGATION(recipe, 1, 0, output="participants"))).to_pydict()
+    table = load_table(Path(aggregation(recipe, 1, 0, output="participants"))).to_pydict()
     keys, shares, vector, revealed = 64, 4 * 82, 4 * (2 * 650 + 1), 4 * 33
     assert table["bytes_up"] == [keys + shares + vector + revealed] * 4
     assert table["bytes_down"] == [2 * 4 * 650 + 4 * keys + 4 * 82 + 4 * 4] * 4

@@ -9,9 +9,9 @@ from fedstage.plan import segment_files, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
-    AGGREGATION,
-    cached_labels,
+    aggregation,
     global_model,
+    kept_labels,
     participants_table,
     updates,
 )
@@ -193,7 +193,7 @@ def test_kept_labels_pass_between_segments(exchanging, tmp_path, length):
     run_all(recipe, 5, 1)
     place = tmp_path / global_model(recipe, 5, 0)
     expected = place.read_bytes()
-    labels = [load_tensors(cached_labels(recipe, t)[0]) for t in range(1, 6)]
+    labels = [load_tensors(kept_labels(recipe, t)[0]) for t in range(1, 6)]
     assert labels[0][1]["asked"] == 40 > labels[1][1]["asked"] > 0
     assert labels[0][0]["labels"].any(1).sum() == 40 < labels[4][0]["labels"].any(1).sum()
     for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
@@ -293,7 +293,7 @@ def test_state_that_distilled_recipes_go_on_from_outlives_each_of_them(prepare, 
     taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
     first = prepare(**taught)
     run_all(first, 3, 3)
-    state = tmp_path / AGGREGATION(owners(first)[1], 1, 0, output="new_state")
+    state = tmp_path / aggregation(owners(first)[1], 1, 0, output="new_state")
     before = state.read_bytes()
     server = BASE["server"] | {"temperature": 2.0}
     second = Recipe.model_validate(BASE | taught | {"server": server})
@@ -309,4 +309,4 @@ def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("participant_*")}
     assert found == kept
     states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]
-    assert states == [AGGREGATION(recipe, 3, 0, output="new_state")]
+    assert states == [aggregation(recipe, 3, 0, output="new_state")]

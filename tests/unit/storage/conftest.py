@@ -10,12 +10,12 @@ from fedstage.execution.cli import main
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.training import (
-    AGGREGATION,
-    DISTILLATION,
-    LOCAL_TRAINING,
-    LOGITS,
     aggregated_model,
+    aggregation,
+    distillation,
     global_model,
+    local_training,
+    logits,
     participants_table,
     updates,
 )
@@ -66,7 +66,7 @@ def make(recipe):
     stage("participation", "participation/p", settings=as_json(plan.job.settings), first=1,
           last=100, output=plan)  # fmt: skip
     for group in (0, 1):
-        output = data_files.initial_model(data, recipe.model, recipe.seed, group)
+        output = data_files.initial_weights(data, recipe.model, recipe.seed, group)
         settings = as_json({"model": canonical(recipe)["model"], "seed": recipe.seed})
         stage("initial_model", f"initial_model/{group}", settings=settings, group=group, info=info,
               output=output)  # fmt: skip
@@ -74,7 +74,7 @@ def make(recipe):
 
 
 def rounds(recipe):
-    owner = AGGREGATION.job(recipe, 1, 0).config
+    owner = aggregation.job(recipe, 1, 0).config
     for one in dict.fromkeys([recipe, owner]):
         settings, output = as_json(canonical(one)), f"{training_folder(one)}/recipe.yaml"
         stage("recipe", f"recipe/{Path(output).parent.name}", settings=settings, output=output)
@@ -84,16 +84,16 @@ def rounds(recipe):
                 list(group_participants(owner, group)).index(participant)
             ]
             stage("local_training", f"local_training/{group}-{participant}",
-                  **LOCAL_TRAINING.job(owner, 1, group, participant).inputs, round=1, group=group,
+                  **local_training.job(owner, 1, group, participant).inputs, round=1, group=group,
                   participants=[participant], outputs=[update])  # fmt: skip
-        stage("aggregation", f"aggregation/{group}", **AGGREGATION.job(owner, 1, group).inputs,
+        stage("aggregation", f"aggregation/{group}", **aggregation.job(owner, 1, group).inputs,
               output=aggregated_model(owner, 1, group),
               participants=participants_table(owner, 1, group),
-              new_state=AGGREGATION(owner, 1, group, output="new_state"))  # fmt: skip
+              new_state=aggregation(owner, 1, group, output="new_state"))  # fmt: skip
         stage("logits", f"logits/{group}",
-              **LOGITS.job(owner, 1, group, "aggregated", "held_out").inputs, members="aggregated",
-              output=LOGITS(owner, 1, group, "aggregated", "held_out"))  # fmt: skip
-    stage("distillation", "distillation/0", **DISTILLATION.job(recipe, 1, 0).inputs, round=1,
+              **logits.job(owner, 1, group, "aggregated", "held_out").inputs, members="aggregated",
+              output=logits(owner, 1, group, "aggregated", "held_out"))  # fmt: skip
+    stage("distillation", "distillation/0", **distillation.job(recipe, 1, 0).inputs, round=1,
     group=0,
           output=global_model(recipe, 1, 0))  # fmt: skip
 

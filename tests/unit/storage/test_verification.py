@@ -8,8 +8,8 @@ import torch
 
 from fedstage.plan import data_files
 from fedstage.plan.training import (
-    AGGREGATION,
     aggregated_model,
+    aggregation,
     global_model,
     participants_table,
     updates,
@@ -61,7 +61,7 @@ def test_a_copy_and_what_was_made_from_the_file_in_its_place(files, small_recipe
         other,
         average,
         participants_table(small_recipe, 1, 0),
-        AGGREGATION(small_recipe, 1, 0, output="new_state"),
+        aggregation(small_recipe, 1, 0, output="new_state"),
     }
 
 
@@ -92,7 +92,7 @@ def test_a_damaged_record_is_told_and_the_others_count(files, small_recipe):
 
 
 def test_a_later_segment_may_have_made_it_anew(files, small_recipe):
-    path = updates(AGGREGATION.job(small_recipe, 1, 1).config, 1, 1)[0]
+    path = updates(aggregation.job(small_recipe, 1, 1).config, 1, 1)[0]
     tensors, metadata = load_tensors(path)
     save_tensors(path, tensors, metadata | {"loss": 0.0})
     assert path in found(files)

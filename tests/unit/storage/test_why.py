@@ -19,14 +19,14 @@ from fedstage.execution.cli import main
 from fedstage.plan import data_files, unfederated
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import name_of
-from fedstage.plan.scores import EVALUATION
+from fedstage.plan.scores import evaluation
 from fedstage.plan.source import fingerprint_of, source_of, stage_fingerprint
 from fedstage.plan.training import (
-    AGGREGATION,
-    HEAD_SHARING,
-    LOGITS,
     aggregated_model,
+    aggregation,
     global_model,
+    head_sharing,
+    logits,
     member_logits,
     participants_table,
     teacher_logits,
@@ -74,7 +74,7 @@ INFO = data_files.data_file(RECIPE.data, "info")
 
 
 def public_logits(round_, group):
-    return LOGITS(RECIPE, round_, group, "aggregated", "held_out")
+    return logits(RECIPE, round_, group, "aggregated", "held_out")
 
 
 def call(stage, log, source, **options):
@@ -110,14 +110,14 @@ def prepare():
         settings=as_json(data_files.participation_table(RECIPE, 1).job.settings), first=1, last=100,
         output=data_files.participation_table(RECIPE, 1),
     )  # fmt: skip
-    initial = name_of(data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, 0))
+    initial = name_of(data_files.initial_weights(RECIPE.data, RECIPE.model, RECIPE.seed, 0))
     drawn = InitialModel(model=RECIPE.model, seed=RECIPE.seed)
     settings = as_json(canonical(drawn))
     for group in (0, 1):
         call(
             "initial_model", f"initial_model/{initial}/group_{group}",
             source_of(drawn, "initial_model"), settings=settings, group=group, info=INFO,
-            output=data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, group),
+            output=data_files.initial_weights(RECIPE.data, RECIPE.model, RECIPE.seed, group),
         )  # fmt: skip
     source = stage_fingerprint("recipe")
     for recipe in (RECIPE, BASE):
@@ -140,7 +140,7 @@ def train(recipe, round_, group):
     about = {"recipe": f"{training_folder(recipe)}/recipe.yaml", "info": INFO}
     begun = {"start": global_model(recipe, round_ - 1, group)}
     if round_ > 1:
-        begun["state"] = AGGREGATION(recipe, round_ - 1, group, output="new_state")
+        begun["state"] = aggregation(recipe, round_ - 1, group, output="new_state")
     place = f"{training_id(recipe)}/round_{round_:04d}/group_{group}"
     sent = updates(recipe, round_, group)
     for participant, update in zip(group_participants(recipe, group), sent, strict=True):
@@ -155,7 +155,7 @@ def train(recipe, round_, group):
         "aggregation", f"aggregation/{place}", source_of(recipe, "aggregation"), **about, **begun,
         updates=sent, output=aggregated_model(recipe, round_, group),
         participants=participants_table(recipe, round_, group),
-        new_state=AGGREGATION(recipe, round_, group, output="new_state"),
+        new_state=aggregation(recipe, round_, group, output="new_state"),
     )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def teach(round_):
     )  # fmt: skip
 
 
-METRICS = EVALUATION(RECIPE, "aggregated_2", "test", 1, 1)
+METRICS = evaluation(RECIPE, "aggregated_2", "test", 1, 1)
 
 
 def evaluate():
@@ -218,7 +218,7 @@ def train_alone():
         "local_model", f"local_model/{folder}/client_1", source_of(ALONE, "local_model"),
         recipe=recipe, who="client_1", data=data_files.data_file(RECIPE.data, "train"), info=INFO,
         clients=data_files.clients_table(RECIPE),
-        start=data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, 0),
+        start=data_files.initial_weights(RECIPE.data, RECIPE.model, RECIPE.seed, 0),
         output=unfederated.local_models(ALONE)[1],
     )  # fmt: skip
 
@@ -377,7 +377,7 @@ def test_every_kind_of_file_tells_its_stage_settings_and_source(jobs):
             data_files.participation_table(RECIPE, 1).job.settings, {"first": 1, "last": 100},
         ),
         (
-            data_files.initial_model(RECIPE.data, RECIPE.model, RECIPE.seed, 1), "initial_model",
+            data_files.initial_weights(RECIPE.data, RECIPE.model, RECIPE.seed, 1), "initial_model",
             {"model": canonical(RECIPE.model), "seed": 5}, {"group": 1},
         ),
         (f"{training_folder(RECIPE)}/recipe.yaml", "recipe", canonical(RECIPE), None),
@@ -386,7 +386,7 @@ def test_every_kind_of_file_tells_its_stage_settings_and_source(jobs):
             {"round": 1, "group": 1, "participants": [1]},
         ),
         (participants_table(BASE, 1, 0), "aggregation", canonical(BASE), None),
-        (AGGREGATION(RECIPE, 2, 0, output="new_state"), "aggregation", canonical(RECIPE), None),
+        (aggregation(RECIPE, 2, 0, output="new_state"), "aggregation", canonical(RECIPE), None),
         (
             public_logits(2, 0), "logits", canonical(RECIPE), {"members": "aggregated"},
         ),
@@ -738,7 +738,7 @@ def transferred(group, output, model, heads):
 @pytest.mark.parametrize("group", [0, 2])
 def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = HEAD_SHARING(HEADED, 2, group)
+    path = head_sharing(HEADED, 2, group)
     if group:
         model = aggregated_model(HEADED, 2, 2)
         heads = [global_model(HEADED, 2, 0)]

@@ -181,6 +181,6 @@ def _aggregated(
     """Return the logits of a one-shot aggregator, from its members' logits."""
     paths = unfederated.members_logits(recipe, run.length.role)
     members = torch.stack([load_tensors(folder / path)[0]["logits"] for path in paths])
-    parameters, notes = load_tensors(folder / one_shot.AGGREGATOR(recipe))
+    parameters, notes = load_tensors(folder / one_shot.aggregator(recipe))
     chosen = of_chosen(recipe, notes["members"], members, info_of(run))
     return predict(recipe.aggregator, parameters, chosen, images, info_of(run))

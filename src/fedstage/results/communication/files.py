@@ -38,7 +38,7 @@ def before_rounds(recipe: Recipe) -> list[str]:
     """Return what each client receives, and what it sends, before the rounds, if anything."""
     if not discriminators.weighs_by_odds(recipe):
         return []
-    return [discriminators.PUBLIC_GENERATOR(recipe), discriminators.CLIENT_DISCRIMINATOR(recipe, 0)]
+    return [discriminators.public_generator(recipe), discriminators.client_discriminator(recipe, 0)]
 
 
 def client_models(recipe: AnyRecipe, length: RunLength) -> list[str]:
@@ -74,7 +74,7 @@ def held_files(
         return [one_shot.student_file(recipe)]
     models = unfederated.models_in_precision(quantised_recipe(recipe))
     held = members(recipe) if chosen is None else chosen
-    return [*(models[client] for client in held), one_shot.AGGREGATOR(recipe)]
+    return [*(models[client] for client in held), one_shot.aggregator(recipe)]
 
 
 def holds_one(recipe: AnyRecipe, length: RunLength) -> bool:

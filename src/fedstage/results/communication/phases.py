@@ -125,7 +125,7 @@ def held_bytes(part: Part) -> int:
     """Return the bytes of memory that prediction needs, e.g. of all members and an aggregator."""
     recipe, chosen = part.recipe, None
     if isinstance(recipe, OneShotRecipe) and recipe.members is not None:
-        chosen = load_tensors(one_shot.AGGREGATOR(recipe))[1]["members"]
+        chosen = load_tensors(one_shot.aggregator(recipe))[1]["members"]
 
     def filled(round_: int, group: int) -> int:
         assert isinstance(recipe, Recipe), "no other recipe has groups"

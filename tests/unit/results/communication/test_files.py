@@ -50,7 +50,7 @@ def test_a_federated_run_is_read_round_by_round_and_group_by_group():
 def test_a_one_shot_run_is_read_from_the_table_of_its_aggregator():
     taught = one_shot(distillation="l1", server=SERVER)
     for recipe in (one_shot(), taught):
-        assert traffic_files(recipe, 1) == [shot.AGGREGATOR(one_shot(), output="rounds")]
+        assert traffic_files(recipe, 1) == [shot.aggregator(one_shot(), output="rounds")]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     assert held_files(recipe, length) == [
         *models[:2],
         *models[3:],
-        shot.AGGREGATOR(recipe),
+        shot.aggregator(recipe),
     ]
     assert client_models(recipe, length) == [*models[:2], *models[3:]]
 
@@ -118,7 +118,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     assert held_files(recipe, length) == [
         *models[:2],
         *models[3:],
-        shot.AGGREGATOR(recipe),
+        shot.aggregator(recipe),
     ]
     trained = unfederated.local_models(local_recipe(recipe))
     assert client_models(recipe, length) == [*trained[:2], *trained[3:]]

@@ -105,8 +105,8 @@ def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     server = {"server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
     recipe = Recipe.model_validate(SHARED | {"participants": 2} | taught | server)
     write_rounds(recipe, MOVED)
-    save_tensors(Path(discriminators.PUBLIC_GENERATOR(recipe)), {"a": torch.zeros(100)})
-    save_tensors(Path(discriminators.CLIENT_DISCRIMINATOR(recipe, 0)), {"a": torch.zeros(30)})
+    save_tensors(Path(discriminators.public_generator(recipe)), {"a": torch.zeros(100)})
+    save_tensors(Path(discriminators.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
     part = Part(length=RunLength(rounds=3), federated=recipe)
     assert phases_of([part]) == [
         Phase(1, "generator", 0, 0, 400, 1600),
@@ -160,7 +160,7 @@ def test_sizes_are_those_of_the_files():
     models = unfederated.local_models(local_recipe(ENSEMBLE))
     for number, path in enumerate(models[:3]):
         save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
-    save_tensors(shot.AGGREGATOR(ENSEMBLE), {"weights": torch.zeros(2, 3)})
+    save_tensors(shot.aggregator(ENSEMBLE), {"weights": torch.zeros(2, 3)})
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
     assert held_bytes(part) == 23 + 27 + 31 + 24

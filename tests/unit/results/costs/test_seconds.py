@@ -74,14 +74,14 @@ def of_models(root, recipe):
 def of_logits(root, recipe, images, seconds):
     local = local_recipe(recipe)
     for client in range(recipe.clients):
-        path = unfederated.CLIENT_LOGITS(local, f"client_{client}", images)
+        path = unfederated.client_logits(local, f"client_{client}", images)
         read = flat(path.job.inputs)
         write(root, "client_logits", [path], seconds, read, options={"images": images})
 
 
 def of_aggregator(root, recipe, seconds):
-    made = shot.AGGREGATOR(recipe)
-    write(root, "aggregator", [made], seconds, flat(shot.AGGREGATOR.job(recipe).inputs))
+    made = shot.aggregator(recipe)
+    write(root, "aggregator", [made], seconds, flat(shot.aggregator.job(recipe).inputs))
 
 
 def part(recipe, rounds=1):
@@ -101,7 +101,7 @@ def test_a_student_costs_the_server_and_what_is_before_it_the_clients(tmp_path):
     of_logits(tmp_path, recipe, "test", 1000.0)  # evaluation, which does not count
     of_aggregator(tmp_path, recipe, 0.5)
     made = shot.student_file(recipe)
-    write(tmp_path, "distilled_model", [made], 100.0, flat(shot.DISTILLED_MODEL.job(recipe).inputs))
+    write(tmp_path, "distilled_model", [made], 100.0, flat(shot.distilled_model.job(recipe).inputs))
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=130.5)
 
 
@@ -110,9 +110,9 @@ def test_moments_are_measured_by_clients_and_the_head_is_the_servers(tmp_path):
         BASE | {"model": "resnet8", "distillation": "closed_form"}
     )
     for client in range(recipe.clients):
-        job = shot.FEATURE_MOMENTS.job(recipe, client)
+        job = shot.feature_moments.job(recipe, client)
         write(tmp_path, "feature_moments", [*job.files.values()], 2.0**client, flat(job.inputs))
-    job = shot.CLOSED_FORM_MODEL.job(recipe)
+    job = shot.closed_form_model.job(recipe)
     write(tmp_path, "closed_form_model", [*job.files.values()], 0.5, flat(job.inputs))
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=0.5)
 
@@ -133,9 +133,9 @@ def test_who_trains_an_aggregator_pays_for_it(tmp_path, by, clients, server):
 def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
     recipe = OneShotRecipe.model_validate(BASE | {"aggregator": "averaging"})
     of_models(tmp_path, recipe)
-    made = shot.AGGREGATOR(recipe)
-    files = [made, shot.AGGREGATOR(recipe, output="snapshots")]
-    read = flat(shot.AGGREGATOR.job(recipe).inputs)
+    made = shot.aggregator(recipe)
+    files = [made, shot.aggregator(recipe, output="snapshots")]
+    read = flat(shot.aggregator.job(recipe).inputs)
     write(tmp_path, "aggregator", files, 99.0, read, made="2025")
     write(tmp_path, "aggregator", files, 3.0, read, made="2026")
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=3.0)
@@ -192,13 +192,13 @@ def test_clients_compute_the_logits_that_they_send(tmp_path):
 def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp_path):
     recipe = Recipe.model_validate(ROUNDS | {"ensemble": "odds"})
     of_rounds(tmp_path, recipe, 1)
-    generator, (odds,) = discriminators.PUBLIC_GENERATOR(recipe), discriminators.odds_files(recipe)
+    generator, (odds,) = discriminators.public_generator(recipe), discriminators.odds_files(recipe)
     write(tmp_path, "public_generator", [generator], 5000.0)
     for client in range(recipe.clients):
-        made = discriminators.CLIENT_DISCRIMINATOR(recipe, client)
-        read = flat(discriminators.CLIENT_DISCRIMINATOR.job(recipe, 0).inputs)
+        made = discriminators.client_discriminator(recipe, client)
+        read = flat(discriminators.client_discriminator.job(recipe, 0).inputs)
         write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
-    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.CLIENT_ODDS.job(recipe).inputs))
+    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.client_odds.job(recipe).inputs))
     found = seconds_of(tmp_path, [part(recipe, 1)])
     assert found == Seconds(clients=2.0 + 140.0, server=1110.0 + 5000.5)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedstage.experiments.targets import FORMATS
+from fedstage.plan.results import FORMATS
 
 pytestmark = pytest.mark.workflow
 

@@ -19,12 +19,12 @@ from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
 from fedstage.experiments.stage_rules import stage_rules
-from fedstage.experiments.targets import FORMATS, asked_runs, describe
+from fedstage.experiments.targets import asked_runs, describe
 from fedstage.experiments.targets import last_states, named_targets, reported, results_of
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import listed
-from fedstage.plan.results import result_file
+from fedstage.plan.results import files_at, result_file
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
@@ -229,9 +229,7 @@ def measurements(wildcards):
     """Return tables of runs beside metrics: seconds, bytes, forgetting, if these are measured."""
     wanted = CATALOGUE.experiments[wildcards.experiment].results
     kinds = [kind for kind in ("round_times", "communication", "retention") if kind in wanted]
-    return [
-        "results/{}/{experiment}/{scale}.runs.parquet".format(kind, **wildcards) for kind in kinds
-    ]
+    return [result_file(kind, "by_run").format(**wildcards) for kind in kinds]
 
 
 def claims_of(wildcards):
@@ -239,22 +237,6 @@ def claims_of(wildcards):
     if not claims_on(CATALOGUE, wildcards.experiment):
         return []
     return "results/descriptions/{experiment}/{scale}.claims.json".format(**wildcards)
-
-
-def shown(path, caption, result):
-    """Return an output that the report shows."""
-    return report(
-        path,
-        caption=f"../report/{caption}.rst",
-        category="{experiment}",
-        labels={"result": result, "scale": "{scale}"},
-    )
-
-
-def drawn(name, caption, result):
-    """Return the outputs of a figure: for the report and screens, for print, and its caption."""
-    path = f"results/figures/{{experiment}}/{{scale}}_{name}"
-    return [shown(f"{path}.png", caption, result), *(f"{path}.{kind}" for kind in FORMATS[1:])]
 
 
 def compared_by(choice):

@@ -48,52 +48,45 @@ READS = {
 CHOSEN = {"chosen": of_runs("chosen")}
 READS = {name: files | CHOSEN for name, files in READS.items()}
 
-# Tables that the report shows: the file, its caption and what it is called.
+# What the report shows, by stage and option: the caption, and what it is called.
 SHOWN = {
-    "tables": ("html", "table", "table"),
-    "claims": ("html", "claims", "claims"),
-    "communication": ("html", "communication", "communication"),
-    "costs": ("html", "costs", "what methods reach and cost"),
-    "properties": ("csv", "properties", "properties"),
-    "simulation": ("csv", "simulation", "simulated seconds a round"),
-    "round_times": ("csv", "round_times", "measured seconds of a round"),
-    "retention_summary": ("html", "retention", "what is forgotten"),
-    "forgetting": ("csv", "forgetting", "forgotten clients"),
-}
-
-# Figures, by stage and option: the name of their files, caption and what they are called.
-FIGURES = {
-    ("figures", "accuracy"): ("accuracy", "accuracy", "accuracy over rounds"),
-    ("figures", "partition"): ("partition", "partition", "partition"),
-    ("comparison", "figure"): ("published", "published", "measured beside published"),
-    ("sweep", "figure"): ("over", "sweep", "accuracy over an axis"),
-    ("communication", "figure"): (
-        "communication",
-        "accuracy_of_bytes",
-        "accuracy against communication",
-    ),
-    ("costs", "figure"): ("costs", "costs", "accuracy against bytes at the end"),
-    ("simulation", "figure"): ("schedule", "schedule", "simulated schedule"),
+    ("tables", "html"): ("table", "table"),
+    ("claims", "html"): ("claims", "claims"),
+    ("communication", "html"): ("communication", "communication"),
+    ("costs", "html"): ("costs", "what methods reach and cost"),
+    ("properties", "csv"): ("properties", "properties"),
+    ("simulation", "csv"): ("simulation", "simulated seconds a round"),
+    ("round_times", "csv"): ("round_times", "measured seconds of a round"),
+    ("retention_summary", "html"): ("retention", "what is forgotten"),
+    ("forgetting", "csv"): ("forgetting", "forgotten clients"),
+    ("figures", "accuracy"): ("accuracy", "accuracy over rounds"),
+    ("figures", "partition"): ("partition", "partition"),
+    ("comparison", "figure"): ("published", "measured beside published"),
+    ("sweep", "figure"): ("sweep", "accuracy over an axis"),
+    ("communication", "figure"): ("accuracy_of_bytes", "accuracy against communication"),
+    ("costs", "figure"): ("costs", "accuracy against bytes at the end"),
+    ("simulation", "figure"): ("schedule", "simulated schedule"),
     ("retention_summary", "curves"): (
-        "retention",
         "forgetting_over_rounds",
         "what is forgotten, over rounds",
     ),
-    ("retention_summary", "venn"): (
-        "venn",
-        "venn",
-        "lost, gained and retained samples",
-    ),
+    ("retention_summary", "venn"): ("venn", "lost, gained and retained samples"),
 }
 
 
-def output_of(stage, option):
-    """Return the file of an option, or the files of a figure."""
-    if (stage, option) in FIGURES:
-        return drawn(*FIGURES[stage, option])
-    path = result_file(stage, option)
-    file, *about = SHOWN.get(stage, ("",))
-    return shown(path, *about) if option == file else path
+def outputs_of(stage):
+    """Yield each option with its file, or its files of a figure; the report shows the first."""
+    for option, path in stage.outputs.items():
+        first, *others = files_at(path)
+        if (stage.name, option) in SHOWN:
+            caption, result = SHOWN[stage.name, option]
+            first = report(
+                first,
+                caption=f"../report/{caption}.rst",
+                category="{experiment}",
+                labels={"result": result, "scale": "{scale}"},
+            )
+        yield option, [first, *others]
 
 
 def read_by(stage, wildcards):
@@ -113,7 +106,7 @@ def make_result_rule(stage):
             **{what: f"results/descriptions/{AT}.{what}.json"},
             **READS.get(stage.name, {}),
         output:
-            **{option: output_of(stage.name, option) for option in stage.outputs},
+            **dict(outputs_of(stage)),
         log:
             f"results/logs/{stage.name}/{AT}.log",
         params:

@@ -10,10 +10,11 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.descriptions import claims_on
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.targets import FORMATS, describe, results_of
-from fedstage.plan.results import RESULTS, result_file
+from fedstage.experiments.targets import describe, results_of
+from fedstage.plan.results import RESULTS, files_at
 from fedstage.plan.runs import split_target
 from fedstage.plan.source import stage_fingerprint
+from fedstage.plan.stages import STAGES
 from fedstage.results.claims.library import MEASURES
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.exact import write_csv
@@ -29,10 +30,15 @@ from fedstage.storage.identity import making
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.yaml_files import load_yaml
 
-#: The options of tables.
-_TABLE = ("csv", "parquet", "markdown", "html")
-#: The suffixes, after the scale, in the names of figures.
-_FIGURES = {"figures": "accuracy", "comparison": "published", "sweep": "over"}
+#: The stages that need only scores, each with a result that is made of it.
+_OF_SCORES = {
+    "tables": "tables/{}.md",
+    "figures": "figures/{}_accuracy.png",
+    "comparison": "figures/{}_published.png",
+    "sweep": "figures/{}_over.png",
+}
+#: The options that need partitions as well.
+_OF_PARTITIONS = ("partition", "samples")
 
 
 def scores(
@@ -91,14 +97,14 @@ def present(
     with TemporaryDirectory() as folder:
         runs, listed = (
             Path(folder, "runs.json"),
-            output / result_file("run_scores", "scores", experiment, scale),
+            Path(_made("run_scores", at, output)["scores"]),
         )
         save_json(runs, description)
         write_csv(listed, _in_order(description, merged), merged.columns)
         read: Raw = {"runs": runs, "scores": listed}
-        for stage, made in _presented(at).items():
-            if wanted.count(_first(made)):
-                _run(stage, read | _below(output, made))
+        for stage, result in _OF_SCORES.items():
+            if f"{RESULTS}/{result.format(at)}" in wanted:
+                _run(stage, read | _made(stage, at, output))
         lacking = []
         if claims_on(catalogue, experiment) and f"{RESULTS}/claims/{at}.md" in wanted:
             lacking = _judge(catalogue, at, read, measurements, output, Path(folder))
@@ -140,34 +146,14 @@ def _in_order(description: Raw, scores: ScoreFile) -> list[dict[str, str]]:
     return [row for key in keys for row in there[key]]
 
 
-def _presented(at: str) -> dict[str, Raw]:
-    """Return the stages that need only scores, with the file or files of each of their options."""
-    tables = {
-        option: result_file("tables", option, *at.split("/")) for option in (*_TABLE, "latex")
+def _made(stage: str, at: str, output: Path) -> Raw:
+    """Return the options of a stage's files that follow from scores, below the folder `output`."""
+    made = {
+        option: [str(output / file) for file in files_at(path, *at.split("/"))]
+        for option, path in STAGES[stage].outputs.items()
+        if option not in _OF_PARTITIONS
     }
-    drawn = {
-        stage: [f"{RESULTS}/figures/{at}_{name}.{kind}" for kind in FORMATS]
-        for stage, name in _FIGURES.items()
-    }
-    options = {"figures": "accuracy"}
-    figures = {stage: {options.get(stage, "figure"): paths} for stage, paths in drawn.items()}
-    return {"tables": tables, **figures}
-
-
-def _first(made: Raw) -> str:
-    """Return the first of the files of options."""
-    files = next(iter(made.values()))
-    return str(files if isinstance(files, str) else files[0])
-
-
-def _below(output: Path, made: Raw) -> Raw:
-    """Return options with their files in another folder."""
-    return {
-        option: str(output / files)
-        if isinstance(files, str)
-        else [str(output / file) for file in files]
-        for option, files in made.items()
-    }
+    return {option: files if len(files) > 1 else files[0] for option, files in made.items()}
 
 
 def _judge(
@@ -198,9 +184,8 @@ def _judge(
     paths = [folder / f"{number}.parquet" for number in range(len(tables))]
     for path, table in zip(paths, tables, strict=True):
         save_table(path, dict(zip(table.column_names, table.columns, strict=True)), table.schema)
-    made = {option: result_file("claims", option, experiment, scale) for option in _TABLE}
     more = {"definitions": folder / "claims.json", "measurements": paths}
-    _run("claims", read | more | _below(output, made))
+    _run("claims", read | more | _made("claims", at, output))
     return []
 
 

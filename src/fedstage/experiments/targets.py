@@ -13,24 +13,17 @@ from fedstage.experiments.unlearning import forgets, traces_of
 from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.stages import RECIPES
+from fedstage.plan.stages import RECIPES, files_of_result
 from fedstage.plan.training import client_states
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.experiments import Result
 from fedstage.settings.groups import client_groups
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.suggestions import suggest
 
-#: The files of a figure: for screens, for print, and its caption.
-FORMATS = ("png", "svg", "pdf", "txt")
-#: The results with figures that reports show, and the names of the figures.
-REPORTED: dict[Result, tuple[str, ...]] = {
-    "communication": ("communication",),
-    "costs": ("costs",),
-    "retention": ("retention", "venn"),
-}
+#: The results with figures that reports show, and their stages.
+_REPORTED = {"communication": "communication", "costs": "costs", "retention": "retention_summary"}
 
 
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
@@ -151,61 +144,34 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
 
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:
     """Return the files of each result that an experiment may have at a scale."""
-    definition = catalogue.experiments[experiment]
-    formats = ("csv", "parquet", "md", "html")
-
-    def files(result: str, kinds: tuple[str, ...] = ("md", "csv")) -> list[str]:
-        return [f"results/{result}/{experiment}/{scale}.{kind}" for kind in kinds]
-
-    def figures(*names: str) -> list[str]:
-        path = f"results/figures/{experiment}/{scale}"
-        return [f"{path}_{name}.{kind}" for name in names for kind in FORMATS]
-
-    judged = files("claims", formats) if claims_on(catalogue, experiment) else []
-    forgotten = files("forgetting") if forgets(catalogue, experiment, scale) else []
+    judged = ["claims"] if claims_on(catalogue, experiment) else []
+    forgotten = ["forgetting"] if forgets(catalogue, experiment, scale) else []
     published = catalogue.published.get((experiment, scale))
-    beside = ["published"] if published and published.comparable else []
+    compared = ["comparison"] if published and published.comparable else []
+    varied = ["sweep"] if catalogue.experiments[experiment].table.over else []
+    stages = {
+        "table": ["run_scores", "tables", *forgotten, *judged],
+        "figures": ["figures", *compared, *varied],
+        "communication": ["communication", *judged],
+        "retention": ["retention_summary", *judged],
+        "round_times": ["round_times", *judged],
+        **{name: [name] for name in ("costs", "properties", "simulation", "clients", "report")},
+    }
     return {
-        "table": [*files("tables", ("scores.csv", *formats, "tex")), *forgotten, *judged],
-        "figures": figures(
-            "accuracy", "partition", *beside, *(["over"] * bool(definition.table.over))
-        ),
-        "communication": [
-            *files("communication", formats),
-            *figures(*REPORTED["communication"]),
-            *judged,
-        ],
-        "costs": [*files("costs", formats), *figures(*REPORTED["costs"])],
-        "properties": files("properties"),
-        "simulation": [*files("simulation"), *figures("schedule")],
-        "retention": [
-            *files("retention", (*formats, "overlap.csv")),
-            *figures(*REPORTED["retention"]),
-            *judged,
-        ],
-        "clients": files("clients"),
-        "report": files("report", ("html",)),
-        "round_times": [*files("round_times"), *judged],
+        result: [file for stage in names for file in files_of_result(stage, experiment, scale)]
+        for result, names in stages.items()
     }
 
 
 def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
-    """Return the documents and figures of other results that the report of an experiment shows."""
-    return [
-        path
-        for result in find(catalogue.experiments, experiment, "experiment").results
-        for path in _reported(result, f"{experiment}/{scale}")
-    ]
+    """Return the documents of other results that the report of an experiment shows.
 
-
-def _reported(result: Result, target: str) -> list[str]:
-    """Return a document, with the picture and the caption of each of its figures."""
-    figures = [
-        f"results/figures/{target}_{name}.{kind}"
-        for name in REPORTED.get(result, ())
-        for kind in ("svg", "txt")
-    ]
-    return [f"results/{result}/{target}.html", *figures] if figures else []
+    Each is followed by the pictures and captions of its figures.
+    """
+    results = find(catalogue.experiments, experiment, "experiment").results
+    stages = (_REPORTED[result] for result in results if result in _REPORTED)
+    files = (file for stage in stages for file in files_of_result(stage, experiment, scale))
+    return [file for file in files if file.endswith((".html", ".svg", ".txt"))]
 
 
 def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Raw:

@@ -6,8 +6,10 @@ BY_METHOD = f"{RESULTS}/by_method"
 
 #: The folders of stages that are not named after them.
 FOLDERS = {"choice": "choices", "retention_summary": "retention", "run_scores": "tables"}
+#: The files of a figure: for screens, for print, and its caption.
+FORMATS = ("png", "svg", "pdf", "txt")
 #: The files of options of stages of results, below a folder of the experiment; figures apart.
-FILES = {
+_FILES = {
     "scores": "{scale}.scores.csv",
     "csv": "{scale}.csv",
     "parquet": "{scale}.parquet",
@@ -22,12 +24,20 @@ FILES = {
 }
 
 
-def result_file(
-    stage: str, option: str, experiment: str = "{experiment}", scale: str = "{scale}"
-) -> str:
-    """Return the file of an option of a stage of results, by default with wildcards."""
-    folder = FOLDERS.get(stage, stage)
-    return f"{RESULTS}/{folder}/{experiment}/{FILES[option].format(scale=scale)}"
+def result_file(stage: str, option: str) -> str:
+    """Return the file of an option of a stage of results, with wildcards."""
+    return f"{RESULTS}/{FOLDERS.get(stage, stage)}/{{experiment}}/{_FILES[option]}"
+
+
+def figure_files(name: str) -> str:
+    """Return the files of a figure, with wildcards, and its format in braces."""
+    return f"{RESULTS}/figures/{{experiment}}/{{scale}}_{name}.{{format}}"
+
+
+def files_at(path: str, experiment: str = "{experiment}", scale: str = "{scale}") -> list[str]:
+    """Return a file, or all files of a figure, of an experiment at a scale."""
+    formats = FORMATS if "{format}" in path else ("",)
+    return [path.format(experiment=experiment, scale=scale, format=kind) for kind in formats]
 
 
 def chosen_metrics_file(choice: str) -> str:

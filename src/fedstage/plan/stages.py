@@ -6,7 +6,7 @@ from typing import Any
 from fedstage.plan import data_files, discriminators, generated, one_shot, scores, unfederated
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
-from fedstage.plan.results import FOLDERS
+from fedstage.plan.results import FOLDERS, figure_files, files_at, result_file
 from fedstage.plan.training import local_training, logits
 from fedstage.settings.recipes import Recipe
 
@@ -61,10 +61,16 @@ LOGITS_SEGMENT = Command(
 )
 
 
-def _result(name: str, about: str, outputs: str, given: str = "", plan: bool = False) -> Command:
-    """Describe a stage of results, which reads the runs of an experiment at a scale."""
+def _result(
+    name: str, about: str, outputs: str, given: str = "", plan: bool = False, **figures: str
+) -> Command:
+    """Describe a stage of results, which reads the runs of an experiment at a scale.
+
+    `figures` are the ends of the figures' names, by option.
+    """
     options = ("traces",) if name == "forgetting" else ("runs", *given.split())
-    files = dict.fromkeys(outputs.split(), "")
+    files = {option: result_file(name, option) for option in outputs.split()}
+    files |= {option: figure_files(end) for option, end in figures.items()}
     return Command(
         name=name, about=about, outputs=files, given=options, presents=True, about_plan=plan
     )
@@ -78,24 +84,24 @@ RESULTS = (
     _result("run_scores", "put all scores of an experiment's runs into one file", "scores"),
     _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex",
             "scores"),
-    _result("figures", "draw accuracy over rounds, and the partition",
-            "accuracy partition samples", "scores"),
-    _result("comparison", "draw measured against published accuracy", "figure",
-            "scores"),
-    _result("sweep", "draw accuracy over the values of an axis", "figure", "scores"),
+    _result("figures", "draw accuracy over rounds, and the partition", "samples", "scores",
+            accuracy="accuracy", partition="partition"),
+    _result("comparison", "draw measured against published accuracy", "", "scores",
+            figure="published"),
+    _result("sweep", "draw accuracy over the values of an axis", "", "scores", figure="over"),
     _result("claims", "judge a paper's claims by the metrics of an experiment", _TABLE,
             "scores definitions measurements"),
     _of_plan("communication", "add up what clients send and receive, and draw accuracy against it",
-             f"{_TABLE} by_run figure"),
+             f"{_TABLE} by_run", figure="communication"),
     _of_plan("costs", "put accuracy, bytes, seconds and memory of each method into a table",
-             f"{_TABLE} figure", "communicated"),
+             _TABLE, "communicated", figure="costs"),
     _of_plan("properties", "compute properties of methods from their edges", "markdown csv"),
     _of_plan("simulation", "simulate when the jobs of rounds run on clients and a server",
-             "markdown csv jobs figure"),
+             "markdown csv jobs", figure="schedule"),
     _of_plan("round_times", "put the seconds of a round's jobs into a table",
              "markdown csv parquet by_run"),
     _result("retention_summary", "put what methods forget into a table, and draw it",
-            f"{_TABLE} by_run overlap curves venn"),
+            f"{_TABLE} by_run overlap", curves="retention", venn="venn"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
     _result("report", "show table, curves, partition, claims and their origin in one HTML file",
             "output", "scores definitions measurements documents"),
@@ -128,3 +134,9 @@ def configuration_of(name: str) -> Any:
     if "recipe" not in stage.options:
         return None
     return stage.folder.kind if isinstance(stage, Stage) else Recipe
+
+
+def files_of_result(stage: str, experiment: str, scale: str) -> list[str]:
+    """Return all files that a stage of results makes of an experiment at a scale."""
+    paths = STAGES[stage].outputs.values()
+    return [file for path in paths for file in files_at(path, experiment, scale)]

@@ -6,7 +6,7 @@ from measured import CANDIDATES, write_metrics
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.experiments.targets import FORMATS
+from fedstage.plan.results import FORMATS
 from fedstage.results.claims.table import SCHEMA
 from fedstage.stages.claims import claims
 from fedstage.stages.comparison import comparison

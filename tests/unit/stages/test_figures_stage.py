@@ -6,7 +6,7 @@ from PIL import Image
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.experiments.targets import FORMATS
+from fedstage.plan.results import FORMATS
 from fedstage.results.figures.partition import draw_partition, read_histogram
 from fedstage.results.figures.style import COLUMN, save_figure
 from fedstage.stages.figures import figures

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.targets import FORMATS
+from fedstage.plan.results import FORMATS
 from fedstage.results.figures.style import COLUMN, PAGE, Facets, facet_columns, save_figure, style
 
 

@@ -4,10 +4,10 @@ import json
 from functools import partial
 from pathlib import Path
 
-from fedstage.plan import data_files
+from fedstage.plan import data_files, training
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import behind
-from fedstage.plan.training import global_model, local_training
+from fedstage.plan.training import global_model
 from fedstage.stages import call, run_job
 
 
@@ -49,7 +49,7 @@ def make_all(*files):
             continue
         if settings := job.inputs.get("recipe"):
             call("recipe", {"settings": as_json(canonical(job.config)), "output": settings})
-        if job.stage is local_training:
+        if job.stage is training.local_training:
             whose = {"participants": [job.at["participant"]]}
             call(job.stage.name, job.inputs | job.at | whose | job.files, job.config)
         else:

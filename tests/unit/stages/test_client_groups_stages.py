@@ -397,9 +397,9 @@ def scores_by_hand(recipe, round_):
         clients = [client for participant, client in sorted(plan(recipe, round_).items())
                    if participant in group_participants(recipe, group)]  # fmt: skip
         said = tensors(logits(one, round_, group, "clients", "test"))["logits"]
-        for client, own in zip(clients, said.double(), strict=True):
-            right = (own.argmax(1).numpy() == y).astype(float)
-            loss = -own.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
+        for client, outputs in zip(clients, said.double(), strict=True):
+            right = (outputs.argmax(1).numpy() == y).astype(float)
+            loss = -outputs.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
             mix = [right[y == label].mean() for label in own[client] if (y == label).any()]
             found[client] = (100 * right.mean(), float(loss), 100 * np.mean(mix))
     return found

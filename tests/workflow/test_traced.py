@@ -16,7 +16,7 @@ import yaml
 
 from fedstage.execution.cli import stage_parser
 from fedstage.plan.definitions import is_check
-from fedstage.plan.source import definitions, reachable, reached_by, source_of, stage_fingerprint
+from fedstage.plan.source import reachable, reached_by, source_of, stage_fingerprint
 from fedstage.plan.stages import STAGES
 from fedstage.plan.syntax import modules
 from fedstage.stages import call
@@ -157,7 +157,7 @@ def uncovered(called, settings, stage, options):
     reached = (stage, frozenset(), (), frozenset())
     if settings is not None:
         reached = reached_by(settings, stage, options.get("evaluated"), options.get("members"))
-    whole, counted = reachable(*reached[:3]), definitions(*reached[:3], classes=reached[3])
+    whole, counted = reachable(*reached)
     parts = {tuple(name.split(":")) for name in counted}
     for module, function in called:
         first, _, rest = function.partition(".")

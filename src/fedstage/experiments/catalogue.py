@@ -193,8 +193,8 @@ def resolve_all(
     check_claims(claims, grids)
     check_metrics(claims, experiments)
     for (name, scale), resolved in runs.items():
-        if (change := experiments[name].scales[scale]) and change.gate:
-            check_gate(f"{name}/{scale}: gate", name, change.gate, [run.axes for run in resolved])
+        if gate := experiments[name].scales[scale].gate:
+            check_gate(f"{name}/{scale}: gate", name, gate, [run.axes for run in resolved])
     for name, experiment in experiments.items():
         check_goal(name, experiment.communication.reach, grids[name])
     every = [run for resolved in runs.values() for run in resolved]

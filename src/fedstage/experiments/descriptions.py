@@ -95,8 +95,7 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
 
 def claims_to_judge(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
-    change = catalogue.experiments[experiment].scales[scale]
-    gate = {"gate": change.gate.model_dump(mode="json")} if change and change.gate else {}
+    gate = catalogue.experiments[experiment].scales[scale].gate
     families: dict[str, Raw] = {}
     for one in _sourced(catalogue, experiment):
         family = families.setdefault(one.where, {"claims": [], **asdict(one.file)})
@@ -106,7 +105,7 @@ def claims_to_judge(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         "comparisons": _comparisons(catalogue, experiment, PAPER),
         "families": list(families.values()),
         "printed": _printed(catalogue, experiment),
-        **gate,
+        **({"gate": gate.model_dump(mode="json")} if gate else {}),
     }
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, cast
 
 from fedstage.errors import FedstageError
-from fedstage.settings.experiments import Experiment, Scale, Table, Values
+from fedstage.settings.experiments import Experiment, Table, Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import suggest
@@ -55,8 +55,7 @@ def named(values: Values) -> list[tuple[Axis, Any]]:
 def with_seeds(experiment: Experiment, seeds: Collection[int]) -> Experiment:
     """Return an experiment whose grid has other seeds, at all scales."""
     scales = {}
-    for name, scale in experiment.scales.items():
-        change = scale or Scale()
+    for name, change in experiment.scales.items():
         grid = _seeded({**experiment.grid, **change.grid}, seeds)
         scales[name] = change.model_copy(update={"grid": grid})
     return experiment.model_copy(update={"scales": scales})

@@ -57,7 +57,7 @@ def load_experiments(
             near = suggest(like, known) or f"; {see_list('experiments')}"
             raise FedstageError(f"{where}: like = {like!r}: unknown{near}")
     for name in wanted:
-        has_cells = any(change and change.cells for change in read(name).scales.values())
+        has_cells = any(change.cells for change in read(name).scales.values())
         # Settings of cells may be meant for experiments that extend this one.
         if has_cells and not faults_of(known, lambda key: list(lineage(key, read))):
             _check_cells(name, read(name), map(read, heirs_of(name, known, read)))
@@ -129,9 +129,7 @@ def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Exp
 def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
     """Refuse settings of cells that are neither in an experiment nor in one that extends it."""
     family = (experiment, *extending)
-    parts = [
-        part for member in family for part in (member, *member.scales.values()) if part is not None
-    ]
+    parts = [part for member in family for part in (member, *member.scales.values())]
     points: list[dict[str, Axis]] = [
         {axis: text}
         for part in parts
@@ -140,7 +138,7 @@ def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experime
         for text in (shown, label(value))
     ]
     for scale, change in experiment.scales.items():
-        for number, cell in enumerate(change.cells if change else ()):
+        for number, cell in enumerate(change.cells):
             where = f"{name}/{scale}: cells.{number}.at"
             check_cells(where, name, cell.at, points, seeds=True)
 
@@ -154,7 +152,7 @@ def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
     methods = merge_each(parent.methods, experiment.methods)
     base = merge(parent.base, experiment.base)
     scales = {
-        name: _merge_scales(parent.scales.get(name), scale)
+        name: _merge_scales(parent.scales.get(name, Scale()), scale)
         for name, scale in experiment.scales.items()
     }
     inherited = {axis: value for axis, value in parent.implies.items() if axis in experiment.grid}
@@ -163,9 +161,8 @@ def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
     return experiment.model_copy(update=update)
 
 
-def _merge_scales(parent: Scale | None, scale: Scale | None) -> Scale:
+def _merge_scales(below: Scale, above: Scale) -> Scale:
     """Merge scales of the same name; axes of the grid are not inherited."""
-    below, above = parent or Scale(), scale or Scale()
     methods = merge_each(below.methods, above.methods)
     cells = [*below.cells, *above.cells]
     base, gate = merge(below.base, above.base), above.gate

@@ -73,7 +73,7 @@ def bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
     """Yield the base that an experiment's file has, and the base of each of its scales."""
     yield None, own.base
     for scale, change in own.scales.items():
-        yield scale, (change or Scale()).base
+        yield scale, change.base
 
 
 def _check(
@@ -124,7 +124,6 @@ def laid_over(
     for key, change in experiment.scales.items():
         if scale not in (None, key):
             continue
-        change = change or Scale()
         inherited = sources.library if parent is None else _methods(sources.library, parent, key)
         methods = _methods(inherited, own, key)
         values = {**experiment.grid, **change.grid}.get("method")
@@ -137,7 +136,7 @@ def laid_over(
 
 def _methods(below: Methods, experiment: Experiment, scale: str) -> Methods:
     """Return methods with the changes that an experiment's file makes to them at a scale."""
-    change = experiment.scales.get(scale) or Scale()
+    change = experiment.scales.get(scale, Scale())
     return merge_each(merge_each(below, experiment.methods), change.methods)
 
 

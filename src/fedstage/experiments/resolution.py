@@ -20,7 +20,7 @@ from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
 from fedstage.settings.command_lines import see_list
-from fedstage.settings.experiments import CellSettings, Experiment, Scale
+from fedstage.settings.experiments import CellSettings, Experiment
 from fedstage.settings.figures import Style
 from fedstage.settings.known import check_channels
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
@@ -58,7 +58,7 @@ def resolve(
     FedstageError
         If a method or a setting is unknown or out of range; every run is checked.
     """
-    where, change = f"{name}/{scale}", experiment.scales[scale] or Scale()
+    where, change = f"{name}/{scale}", experiment.scales[scale]
     grid = {**experiment.grid, **change.grid}
     methods = merge_each(merge_each(library, experiment.methods), change.methods)
     _check_methods(name, methods)

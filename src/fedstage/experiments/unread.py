@@ -47,7 +47,7 @@ def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
     for method, settings in own.methods.items():
         yield None, method, settings
     for scale, change in own.scales.items():
-        for method, settings in (change or Scale()).methods.items():
+        for method, settings in change.methods.items():
             yield scale, method, settings
 
 
@@ -88,7 +88,6 @@ def _runs(sources: Sources, name: str, experiment: Experiment, scale: str | None
         for key, change in inheriting.scales.items():
             if scale not in (None, key):
                 continue
-            change = change or Scale()
             base = merge(inheriting.base, change.base)
             for laid in laid_over(sources, base, heir, inheriting, key):
                 varied = dict.fromkeys(_varied(inheriting, change, laid.settings), "varied")

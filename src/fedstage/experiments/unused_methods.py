@@ -5,7 +5,7 @@ from typing import Any
 
 from fedstage.experiments.reach import Methods, Sources
 from fedstage.experiments.starts import LIKE
-from fedstage.settings.experiments import Experiment, Scale
+from fedstage.settings.experiments import Experiment
 from fedstage.settings.suggestions import suggest
 
 #: Settings, and axes of the grid, whose values are names of methods.
@@ -47,7 +47,7 @@ def _told(methods: Sequence[str], known: Collection[str]) -> str:
 def _written(own: Experiment) -> Iterator[tuple[str, str]]:
     """Yield the methods that a file has, each with its scale if it is only for one."""
     for scale, change in own.scales.items():
-        yield from ((method, f"/{scale}") for method in (change or Scale()).methods)
+        yield from ((method, f"/{scale}") for method in change.methods)
     yield from ((method, "") for method in own.methods)
 
 
@@ -59,7 +59,6 @@ def _used(library: Methods, experiment: Experiment) -> set[str]:
     """Return the methods that runs of an experiment use, or start from, at any scale."""
     found: set[str] = set()
     for change in experiment.scales.values():
-        change = change or Scale()
         layers = (library, experiment.methods, change.methods)
         grid = {**experiment.grid, **change.grid}
         base = {"method": "fedavg", **experiment.base, **change.base}

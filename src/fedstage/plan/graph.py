@@ -198,8 +198,8 @@ class Stage(Command):
 
 _JOBS: dict[tuple[Stage, Any, Place], "Job"] = {}
 _REACH: dict[tuple[Stage, Any, Place], frozenset[str]] = {}
-#: The first job of each folder, which is the only one for a data set or generated images.
-_FIRST: dict[str, "Job"] = {}
+#: All files that were named, by their paths.
+_FILES: dict[str, File] = {}
 
 
 class Job:
@@ -208,7 +208,6 @@ class Job:
     def __init__(self, stage: Stage, config: Any, place: Place, reached: frozenset[str]) -> None:
         self.stage, self.config, self.place, self.reached = stage, config, place, reached
         self.folder = folder_of(stage.folder, config)
-        _FIRST.setdefault(self.folder, self)
 
     @property
     def settings(self) -> Any:
@@ -228,7 +227,7 @@ class Job:
     def _file(self, output: str) -> File:
         file = File(f"{self.folder}/{self.stage.outputs[output].format(**self.at)}")
         file.job, file.output = self, output
-        return file
+        return _FILES.setdefault(file, file)
 
     @cached_property
     def inputs(self) -> dict[str, str | Sequence[str]]:
@@ -309,21 +308,8 @@ def name_of(file: File) -> str:
 
 
 def found_file(path: str) -> str:
-    """Return the file of a path, with its job if that is the first in its folder."""
-    job = _FIRST.get(path.rpartition("/")[0])
-    return next((file for file in job.files.values() if file == path), path) if job else path
-
-
-def job_behind(path: str, stages: Iterable[Stage]) -> Job | None:
-    """Return the job of one of `stages` that makes a file, if it is in the folder of a known job.
-
-    Such a file is named in settings, for instance the model of another run that a run starts from.
-    """
-    first = _FIRST.get("/".join(path.split("/")[:3]))
-    if first is None:
-        return None
-    here = (stage for stage in stages if stage.folder.name == first.stage.folder.name)
-    return find_job(here, first.config, path)
+    """Return the file of a path, with its job if it was named before."""
+    return _FILES.get(path, path)
 
 
 def recipe_file(folder: str) -> str:

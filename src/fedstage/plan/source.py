@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.definitions import Reached, forget
-from fedstage.plan.graph import File, Job, job_behind
+from fedstage.plan.graph import File, Job, found_file
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.results import FOLDERS
-from fedstage.plan.stages import GRAPH, OTHERS, RESULTS, STAGES
+from fedstage.plan.stages import OTHERS, RESULTS, STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
@@ -100,8 +100,7 @@ def source_of(
     `evaluated` is ``global_model`` or the name of a scored ensemble, `members` a kind of members
     whose logits are computed.
     """
-    stage, chosen, calls, classes = reached_by(settings, stage, evaluated, members)
-    return stage_fingerprint(stage, chosen, calls, classes=classes)
+    return stage_fingerprint(*reached_by(settings, stage, evaluated, members))
 
 
 def fingerprint_of(job: Job) -> str:
@@ -113,12 +112,9 @@ def fingerprint_of(job: Job) -> str:
 
 def sources_of(files: Iterable[str]) -> list[str]:
     """Return the fingerprints of the rules that make files, each once; settings have none."""
-    jobs, folders = dict[Job, None](), set[str]()
-    for file in dict.fromkeys(files):
-        if job := file.job if isinstance(file, File) else job_behind(file, GRAPH):
-            jobs[job] = None
-        else:
-            folders.add(file.split("/")[1])
+    named = [found_file(file) for file in files]
+    jobs = {file.job for file in named if isinstance(file, File)}
+    folders = {file.split("/")[1] for file in named if not isinstance(file, File)}
     names = [stage.name for stage in (*OTHERS, *RESULTS)]
     results = (stage_fingerprint(name) for name in names if FOLDERS.get(name, name) in folders)
     return sorted({*map(fingerprint_of, jobs), *results})
@@ -136,7 +132,7 @@ def _taken(settings: Any) -> Any:
 def reached_by(
     settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
 ) -> tuple[str, frozenset[str], tuple[str, ...], Classes]:
-    """Return the stage, chosen modules, called stages and classes of `stage_fingerprint`."""
+    """Return the first arguments of `stage_fingerprint`, for settings and a stage."""
     job = next((name for name, command in STAGES.items() if stage in command.calls), stage)
     if job == "logits_segment" and _teaches(settings):
         job = "segment"  # which computes its teachers' logits itself
@@ -187,43 +183,37 @@ def stage_fingerprint(
     stage: str,
     chosen: frozenset[str] = frozenset(),
     calls: tuple[str, ...] = (),
-    package: Path = PACKAGE,
     classes: Classes = frozenset(),
+    package: Path = PACKAGE,
 ) -> str:
     """Return 12 hexadecimal digits that change with the code that a stage can reach.
 
     `chosen` are the modules of `chosen_modules`, `calls` further stages that the stage calls, and
     `classes` the classes of the settings in the job's configuration.
     """
+    whole, counted = reachable(stage, chosen, calls, classes, package)
+    parts = [(module, module_digest(module, package)) for module in sorted(whole)]
     digest = hashlib.sha256()
-    for module in sorted(reachable(stage, chosen, calls, package)):
-        digest.update(f"{module} {module_digest(module, package)}\n".encode())
-    for name, code in sorted(definitions(stage, chosen, calls, package, classes).items()):
+    for name, code in (*parts, *sorted(counted.items())):
         digest.update(f"{name} {code}\n".encode())
     return digest.hexdigest()[:12]
-
-
-def definitions(
-    stage: str,
-    chosen: frozenset[str] = frozenset(),
-    calls: tuple[str, ...] = (),
-    package: Path = PACKAGE,
-    classes: Classes = frozenset(),
-) -> dict[str, str]:
-    """Return the digests of the definitions of declaring modules that a stage can reach."""
-    reached = _reached(stage, chosen, calls, package)[1].copy()
-    reached.finish(classes)
-    return reached.definitions
 
 
 def reachable(
     stage: str,
     chosen: frozenset[str] = frozenset(),
     calls: tuple[str, ...] = (),
+    classes: Classes = frozenset(),
     package: Path = PACKAGE,
-) -> frozenset[str]:
-    """Return the modules whose code can reach the results of a stage with these choices."""
-    return _reached(stage, chosen, calls, package)[0]
+) -> tuple[frozenset[str], dict[str, str]]:
+    """Return what can reach the results of a stage with these choices.
+
+    These are modules, whose code counts as a whole, and definitions of others with their digests.
+    """
+    whole, declared = _reached(stage, chosen, calls, package)
+    counted = declared.copy()
+    counted.finish(classes)
+    return whole, counted.definitions
 
 
 @cache

@@ -178,6 +178,14 @@ class Scale(Settings):
     """
 
 
+def _some_scale(raw: Any) -> Any:
+    """Return a scale that changes nothing where a file gives none."""
+    return {} if raw is None else raw
+
+
+GivenScale = Annotated[Scale, BeforeValidator(_some_scale, json_schema_input_type=Scale | None)]
+
+
 class Experiment(Settings):
     """An experiment file."""
 
@@ -207,7 +215,7 @@ class Experiment(Settings):
     """What communication is compared with."""
     simulation: Simulation = Simulation()
     """Durations of jobs for a simulated schedule."""
-    scales: Annotated[dict[Name, Scale | None], Field(min_length=1)] = {"default": None}
+    scales: Annotated[dict[Name, GivenScale], Field(min_length=1)] = {"default": Scale()}
     """Sizes of the experiment, such as one for a laptop and the paper's own."""
 
     def _faults(self) -> Iterator[str]:

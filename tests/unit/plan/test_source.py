@@ -18,7 +18,6 @@ from fedstage.plan.source import (
     called,
     chosen_modules,
     classes_of,
-    definitions,
     optional_modules,
     reachable,
     reached_by,
@@ -168,7 +167,7 @@ def reach(settings, stage, *more):
 
 def fingerprint(settings, stage, package, *more):
     classes = frozenset().union(*map(classes_of, (settings, *more)))
-    return stage_fingerprint(stage, *reach(settings, stage, *more), package, classes)
+    return stage_fingerprint(stage, *reach(settings, stage, *more), classes, package)
 
 
 def asked():
@@ -413,7 +412,7 @@ def test_what_a_trainers_settings_compute_reaches_its_own_recipes_only():
     member = "fedstage.settings.local_training:FedGkd.history"
     for local, expected in (("fedgkd", True), ("fedavg", False)):
         reached = reached_by(a_recipe(local=local), "segment")
-        assert (member in definitions(*reached[:3], classes=reached[3])) == expected
+        assert (member in reachable(*reached)[1]) == expected
 
 
 def with_data(**keys):
@@ -477,7 +476,7 @@ def test_a_module_is_reached_by_the_stages_of_settings_that_need_it_only():
     for module, having, lacking in MODULES:
         for pairs, expected in ((having, True), (lacking, False)):
             for stage, settings in pairs:
-                found = reachable(stage, *reach(settings, stage))
+                found, _ = reachable(stage, *reach(settings, stage))
                 assert (f"fedstage.{module}" in found) == expected, (module, stage)
 
 
@@ -500,7 +499,7 @@ print(json.dumps(loaded))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     optional = behind_optional()
     for stage, loaded in json.loads(done.stdout).items():
-        names, reached = set(loaded), reachable(stage)
+        names, (reached, _) = set(loaded), reachable(stage)
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= optional, stage
         assert reached <= names, stage
@@ -518,21 +517,21 @@ def behind_optional():
 
 def test_nothing_that_runs_stages_is_reachable():
     for (stage, about), (name, recipe) in product(STAGES.items(), RECIPES.items()):
-        rooms = {one.split(".")[1] for one in reachable(stage, *reach(recipe, stage))}
+        rooms = {one.split(".")[1] for one in reachable(stage, *reach(recipe, stage))[0]}
         assert not rooms & {"experiments", "execution", "errors", "settings"}, (stage, name)
         assert about.about_plan or "plan" not in rooms, (stage, name)
 
 
 def test_stages_reach_no_other_stage_except_those_that_they_call():
     for stage in STAGES:
-        others = {name for name in reachable(stage) if name.startswith("fedstage.stages.")}
+        others = {name for name in reachable(stage)[0] if name.startswith("fedstage.stages.")}
         # How stages read what they begin with stands in a module of its own.
         assert others - {"fedstage.stages.inputs"} == {f"fedstage.stages.{stage}"}
 
 
 def test_segments_reach_the_stages_that_they_call_for_a_recipe():
     def stages(name, stage):
-        reached = reachable(stage, *reach(RECIPES[name], stage))
+        reached, _ = reachable(stage, *reach(RECIPES[name], stage))
         found = {one.split(".")[2] for one in reached if one.startswith("fedstage.stages.")}
         return found - {"inputs"}
 
@@ -632,7 +631,7 @@ def test_a_stage_reaches_the_choices_that_its_code_depends_on():
         "aggregation": {model, trainer, average},
     }.items():
         chosen, calls = reach(recipe, stage)
-        found = chosen & reachable(stage, chosen, calls)
+        found = chosen & reachable(stage, chosen, calls)[0]
         assert found == {f"fedstage.{name}" for name in expected}, stage
 
 
@@ -774,7 +773,7 @@ def test_reachable_modules_of_small_packages(tmp_path):
     ]):  # fmt: skip
         stages = {"stages/__init__.py": "import fedstage.c", "stages/x.py": text, "c.py": ""}
         package = written(tmp_path / str(number) / "fedstage", stages | files)
-        found = reachable("x", frozenset(chosen), package=package)
+        found, _ = reachable("x", frozenset(chosen), package=package)
         assert found == {"fedstage.stages.x", *expected}, number
 
 

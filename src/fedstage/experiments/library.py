@@ -129,7 +129,8 @@ def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Exp
 def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
     """Refuse settings of cells that are neither in an experiment nor in one that extends it."""
     family = (experiment, *extending)
-    parts = [part for member in family for part in (member, *member.scales.values())]
+    scales = (scale for member in family for scale in member.scales.values())
+    parts: list[Experiment | Scale] = [*family, *scales]
     points: list[dict[str, Axis]] = [
         {axis: text}
         for part in parts

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fedstage.plan.data_files import partition
 from fedstage.plan.discriminators import client_discriminator
 from fedstage.plan.generated import client_generator
-from fedstage.plan.graph import File, Job, behind, listed
+from fedstage.plan.graph import File, Job, behind, files_in, listed
 from fedstage.plan.one_shot import feature_moments, one_shot_metrics_file
 from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import (
@@ -54,8 +54,7 @@ def exposed(files: Iterable[str]) -> Exposed | None:
 
 def _seen(job: Job) -> str | None:
     """Return the first file of a single client that a job reads, or the label counts of all."""
-    read = (file for files in job.inputs.values() for file in listed(files))
-    return next((file for file in read if isinstance(file, File) and _tells(file)), None)
+    return next(filter(_tells, files_in(job.inputs)), None)
 
 
 def _tells(file: File) -> bool:

@@ -12,7 +12,7 @@ because stages, jobs and restricted configurations are defined by one another.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from inspect import signature
@@ -248,8 +248,7 @@ class Job:
     @cached_property
     def before(self) -> tuple["Job", ...]:
         """The jobs whose files this one reads, each once."""
-        read = (file for files in self.inputs.values() for file in listed(files))
-        return tuple(dict.fromkeys(file.job for file in read if isinstance(file, File)))
+        return tuple(dict.fromkeys(file.job for file in files_in(self.inputs)))
 
     def __repr__(self) -> str:
         return f"<{self.stage.name} {self.folder} {self.place}>"
@@ -260,6 +259,12 @@ def listed(files: str | Sequence[str] | None) -> Sequence[str]:
     if files is None:
         return []
     return [files] if isinstance(files, str) else files
+
+
+def files_in(inputs: Mapping[str, str | Sequence[str] | None]) -> Iterator[File]:
+    """Yield the files of the graph among inputs."""
+    for files in inputs.values():
+        yield from (file for file in listed(files) if isinstance(file, File))
 
 
 def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
@@ -275,10 +280,7 @@ def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
         folder = stage.folder
         known = type(simple).model_fields
         own = known if folder.reads is None else folder.reads(simple)
-        read = (
-            file for files in vars(stage.inputs(simple, *place)).values() for file in listed(files)
-        )
-        jobs = (file.job for file in read if isinstance(file, File))
+        jobs = (file.job for file in files_in(vars(stage.inputs(simple, *place))))
         behind = {job.reached for job in jobs if type(job.config) is type(simple)}
         own = frozenset((*own, *stage.reads(simple, *place)))
         _REACH[key] = _united(own, frozenset(behind), frozenset(known))

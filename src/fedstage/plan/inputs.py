@@ -37,6 +37,12 @@ class StudentInputs(Inputs[P]):
     public: P
 
 
+class DistilledInputs(StudentInputs[P]):
+    """A model that learns from predictions on public samples."""
+
+    server_validation: P | None  # labelled images of the server, if students are scored on them
+
+
 class PartitionInputs(Inputs[P]):
     """The samples that are divided."""
 
@@ -159,25 +165,22 @@ class CachedLabelsInputs(Inputs[P]):
     before: P | None  # the labels after the round before
 
 
-class DistillationInputs(StudentInputs[P]):
+class DistillationInputs(DistilledInputs[P]):
     """What w*_{t,k} is distilled from: the logits of the teacher's members on public images."""
 
-    server_validation: P | None  # labelled images of the server, if students are scored on them
     logits: list[P]
     odds: P | None  # log odds [clients, n] on the public images, by which votes are weighted
 
 
-class LabelDistillationInputs(StudentInputs[P]):
+class LabelDistillationInputs(DistilledInputs[P]):
     """What w*_{t,k} is distilled from: labels that are kept of the public samples."""
 
-    server_validation: P | None
     labels: P
 
 
-class LiveDistillationInputs(StudentInputs[P]):
+class LiveDistillationInputs(DistilledInputs[P]):
     """What w*_{t,k} is distilled from: the teacher's members themselves."""
 
-    server_validation: P | None
     members: list[P]  # which compute logits of the images that the student sees, or feature maps
     logits: list[P]  # on the public images, unless they are computed
 
@@ -329,12 +332,11 @@ class ClosedFormModelInputs(Inputs[P]):
     start: P
 
 
-class DistilledModelInputs(StudentInputs[P]):
+class DistilledModelInputs(DistilledInputs[P]):
     """What a student of a one-shot ensemble learns from: its predictions, or labels alone."""
 
     aggregator: P | None
     logits: list[P]  # of the members, on the public images
-    server_validation: P | None  # the server's labelled images, if they stop the training
 
 
 class OneShotEvaluationInputs(ClientsInputs[P]):

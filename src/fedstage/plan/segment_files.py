@@ -2,14 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from itertools import chain, product
+from itertools import chain
 
 from fedstage.plan.graph import File, Job, listed
-from fedstage.plan.members import member_kinds, member_rounds
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.runs import Run
 from fedstage.plan.segments import Kept, Segment
-from fedstage.plan.training import STEPS, global_model, member_models, participants_table
+from fedstage.plan.training import (
+    STEPS,
+    global_model,
+    member_models,
+    member_places,
+    participants_table,
+)
 from fedstage.settings.config_file import Keep
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
@@ -117,6 +122,5 @@ def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
         if isinstance(length.evaluate, GlobalModel):
             yield global_model(recipe, round_, 0)
             continue
-        places = product(member_rounds(round_, length.evaluate), client_groups(recipe))
-        for (past, group), kind in product(places, member_kinds(length.evaluate)):
-            yield from member_models(recipe, past, group, kind)
+        for place in member_places(recipe, round_, length.evaluate):
+            yield from member_models(recipe, *place)

@@ -52,25 +52,26 @@ Classes = frozenset[tuple[str, str]]
 
 def chosen_modules(settings: Settings) -> frozenset[str]:
     """Return the optional modules that these settings need."""
-    return frozenset(_chosen(settings))
+    return frozenset(module for part in _parts(settings) for module in _needed_by(part))
 
 
-def _chosen(value: Any) -> Iterator[str]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _chosen(part)
-    if not isinstance(value, Settings):
-        return
-    if isinstance(value, Choice):
-        yield value.implemented_in
-    fields = type(value).model_fields
-    yield from (
-        f"fedstage.{module}"
-        for key, module in value.uses.items()
-        if getattr(value, key, fields[key].default) != fields[key].default
-    )
-    for key in fields:
-        yield from _chosen(getattr(value, key, None))
+def _needed_by(part: Settings) -> Iterator[str]:
+    """Yield the optional modules that settings need, apart from those of their parts."""
+    if isinstance(part, Choice):
+        yield part.implemented_in
+    fields = type(part).model_fields
+    for key, module in part.uses.items():
+        if getattr(part, key, fields[key].default) != fields[key].default:
+            yield f"fedstage.{module}"
+
+
+def _parts(value: Any) -> Iterator[Settings]:
+    """Yield settings and all settings in their fields."""
+    if isinstance(value, Settings):
+        yield value
+        value = tuple(getattr(value, key, None) for key in type(value).model_fields)
+    for part in value if isinstance(value, tuple) else ():
+        yield from _parts(part)
 
 
 @cache
@@ -163,12 +164,9 @@ def _teaches(settings: Settings) -> bool:
 @cache
 def classes_of(settings: Settings) -> Classes:
     """Return the classes of settings and of their parts, with their modules."""
-    found = {(kind.__module__, kind.__name__) for kind in type(settings).__mro__}
-    values = (getattr(settings, key, None) for key in type(settings).model_fields)
-    parts = (part for value in values for part in (value if isinstance(value, tuple) else [value]))
-    below = (classes_of(part) for part in parts if isinstance(part, Settings))
-    inside = {(module, name) for module, name in found if module in modules()}
-    return frozenset(inside).union(*below)
+    kinds = {kind for part in _parts(settings) for kind in type(part).__mro__}
+    named = ((kind.__module__, kind.__name__) for kind in kinds)
+    return frozenset((module, name) for module, name in named if module in modules())
 
 
 def read_again() -> None:

@@ -14,12 +14,13 @@ In its place, or in addition, the server's model may train on clients' features 
 take heads from one another (Fed-ET). `global_model` returns the file of w*_{t,k}.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 from fedstage.plan import data_files, discriminators
-from fedstage.plan.data_files import info, public_id
+from fedstage.plan.data_files import data_file, info, public_id
 from fedstage.plan.graph import File, Stage, listed, never, reach
 from fedstage.plan.inputs import (
     AdvertiseInputs,
@@ -117,7 +118,7 @@ def local_training(
     server = _received_server_model(recipe, base)
     history = _history(recipe, base, group)
     judged = history and recipe.local.judged
-    validation = data_files.data_file(recipe.data, "server_validation")
+    validation = data_file(recipe.data, "server_validation")
     by_server = server and receives_server_logits(recipe)
     return LocalTrainingInputs(
         **data_files.clients_samples(recipe),
@@ -400,16 +401,18 @@ def member_models(recipe: Recipe, round_: int, group: int, members: str) -> list
     return [file for option in options for file in listed(read[option])]
 
 
+def member_places(
+    recipe: Recipe, round_: int, ensemble: EnsembleTrainer | OneByOne
+) -> Iterator[tuple[int, int, str]]:
+    """Return the rounds, groups and kinds of an ensemble's members after `round_`."""
+    return product(member_rounds(round_, ensemble), client_groups(recipe), member_kinds(ensemble))
+
+
 def member_logits(
     recipe: Recipe, round_: int, ensemble: EnsembleTrainer | OneByOne, images: str
 ) -> list[File]:
     """Return the logits, on images of `samples_file`, of an ensemble's members after `round_`."""
-    return [
-        logits(recipe, past, group, kind, images)
-        for past in member_rounds(round_, ensemble)
-        for group in client_groups(recipe)
-        for kind in member_kinds(ensemble)
-    ]
+    return [logits(recipe, *place, images) for place in member_places(recipe, round_, ensemble)]
 
 
 def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
@@ -456,15 +459,14 @@ def received_logits(recipe: Recipe, round_: int) -> list[File]:
 
 
 def _of_student(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
-    """Return the files of `StudentInputs`."""
-    start = student_start(recipe, round_, group)
-    return {"info": info(recipe), "start": start, "public": public_file(recipe)}
-
-
-def _validation(recipe: Recipe) -> str | None:
-    """Return the server's labelled images, if students are scored on them."""
+    """Return the files of `DistilledInputs`."""
     scored = needs_validation(teaching_of(recipe).server)
-    return data_files.data_file(recipe.data, "server_validation") if scored else None
+    return {
+        "info": info(recipe),
+        "start": student_start(recipe, round_, group),
+        "public": public_file(recipe),
+        "server_validation": data_file(recipe.data, "server_validation") if scored else None,
+    }
 
 
 def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]:
@@ -490,7 +492,6 @@ def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[
     """Teach a group's model with an ensemble's logits."""
     return DistillationInputs(
         **_of_student(recipe, round_, group),
-        server_validation=_validation(recipe),
         logits=[*teacher_logits(recipe, round_)],
         odds=_only(discriminators.odds_files(recipe)),
     )
@@ -500,9 +501,7 @@ def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[
 def label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
     """Teach a model with labels that are kept."""
     (labels,) = chosen_labels(recipe, round_) or kept_labels(recipe, round_)
-    return LabelDistillationInputs(
-        **_of_student(recipe, round_, group), server_validation=_validation(recipe), labels=labels
-    )
+    return LabelDistillationInputs(**_of_student(recipe, round_, group), labels=labels)
 
 
 @_distilling()
@@ -510,7 +509,6 @@ def live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillati
     """Teach a group's model with members that see its images."""
     return LiveDistillationInputs(
         **_of_student(recipe, round_, group),
-        server_validation=_validation(recipe),
         members=teacher_models(recipe, round_),
         logits=[] if teaches_live(recipe) else [*teacher_logits(recipe, round_)],
     )
@@ -523,7 +521,6 @@ def judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDistil
     judged = (logits(recipe, round_, other, "clients", "server_validation") for other in groups)
     return JudgedDistillationInputs(
         **_of_student(recipe, round_, group),
-        server_validation=data_files.data_file(recipe.data, "server_validation"),
         logits=[*teacher_logits(recipe, round_)],
         judged=[*judged],
         updates=[*updates(recipe, round_, group)],
@@ -553,14 +550,8 @@ def student_start(recipe: Recipe, round_: int, group: int) -> str:
 
 def teacher_models(recipe: Recipe, round_: int) -> list[str]:
     """Return the models of the teacher's members."""
-    ensemble = teaching_of(recipe).ensemble
-    return [
-        path
-        for past in member_rounds(round_, ensemble)
-        for group in client_groups(recipe)
-        for kind in member_kinds(ensemble)
-        for path in member_models(recipe, past, group, kind)
-    ]
+    places = member_places(recipe, round_, teaching_of(recipe).ensemble)
+    return [path for place in places for path in member_models(recipe, *place)]
 
 
 def _last_generator(recipe: Recipe, last: int, group: int) -> File | None:
@@ -593,11 +584,6 @@ DISTILLATIONS = (
 )
 
 
-def distilled_model(recipe: Recipe, round_: int, group: int) -> File:
-    """Return w*_{t,k} of a student."""
-    return _teacher_of(recipe)(recipe, round_, group)
-
-
 @partial(
     _of_rounds,
     outputs={"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
@@ -608,7 +594,9 @@ def distilled_model(recipe: Recipe, round_: int, group: int) -> File:
 def selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
     """Select what the server's model learns from each public sample."""
     return SelectedLabelsInputs(
-        **_of_student(recipe, round_, group),
+        info=info(recipe),
+        start=student_start(recipe, round_, group),
+        public=public_file(recipe),
         logits=[*teacher_logits(recipe, round_)],
         before=_only(chosen_labels(recipe, round_ - 1)),
     )
@@ -637,7 +625,7 @@ def global_model(recipe: Recipe, round_: int, group: int) -> str:
         model = model_of(recipe, group)
         return data_files.initial_weights(recipe.data, model, recipe.seed, group)
     if is_distilled(recipe, round_, group):
-        return distilled_model(recipe, round_, group)
+        return _teacher_of(recipe)(recipe, round_, group)
     if takes_features(recipe, group):
         return feature_training(recipe, round_, group)
     if takes_head(recipe, group):

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan.graph import File, Job, listed
+from fedstage.plan.graph import File, Job, files_in
 from fedstage.plan.segment_files import outputs
 from fedstage.plan.segments import Kept, Segment
 from fedstage.plan.training import local_training
@@ -63,8 +63,7 @@ def _unread_after(jobs: list[Job], kept: set[File]) -> dict[Job, list[File]]:
     last: dict[File, Job] = {}
     for job in jobs:
         last |= dict.fromkeys(job.files.values(), job)
-        read = (file for files in job.inputs.values() for file in listed(files))
-        last |= {file: job for file in read if isinstance(file, File) and file in last}
+        last |= {file: job for file in files_in(job.inputs) if file in last}
     found: dict[Job, list[File]] = {}
     for file, job in last.items():
         if file not in kept:

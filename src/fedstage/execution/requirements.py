@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, fault_of
 from fedstage.execution.gpus import number_of
 from fedstage.settings.base import Settings
 from fedstage.settings.data_sets import DataSet
@@ -54,13 +54,11 @@ def check_data(data: DataSet, folder: Path | None) -> None:
     if folder is None or not folder.is_dir():
         fault = f"data folder {folder}: no such folder" if folder else "the data folder is not set"
         raise FedstageError(f"{where}: {fault}; set data_folder in config.yaml or FEDSTAGE_DATA")
-    try:
+    with fault_of(where):
         if hasattr(data, "folder"):
             folder_of(data, folder)
         for part in raw_files(data, folder):
             find_part(data, folder, part)
-    except FedstageError as error:
-        raise FedstageError(f"{where}: {error}") from None
 
 
 def missing_data(data_sets: Iterable[DataSet], folder: Path | None) -> str | None:

@@ -14,6 +14,7 @@ from fedstage.experiments.catalogue import (
     resolve_all,
     resolve_sound,
 )
+from fedstage.experiments.grid import short_name
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.links import folder_of
 from fedstage.plan.graph import Stage
@@ -143,12 +144,9 @@ def _composed(raw: Raw) -> str:
     server = raw.get("aggregation", {}).get("server_optimizer")
     optimiser = {} if server is None else {"server optimiser": server}
     parts = {part: raw[part] for part in _PARTS if raw.get(part) is not None}
-    return ", ".join(f"{part} {_name(one)}" for part, one in (like | parts | optimiser).items())
-
-
-def _name(choice: Any) -> str:
-    """Return the name of a choice in any of its forms."""
-    return str(choice.get("name", next(iter(choice)))) if isinstance(choice, dict) else str(choice)
+    return ", ".join(
+        f"{part} {short_name(one)}" for part, one in (like | parts | optimiser).items()
+    )
 
 
 def _experiments(config: Config, folder: Path) -> Listing:

@@ -65,15 +65,20 @@ def check_reach(sources: Sources, experiments: Mapping[str, Experiment]) -> None
         If there is such a setting; the message names it and the method whose setting wins.
     """
     for name, experiment in experiments.items():
-        for scale, base in bases(sources.read(name)):
-            _check(sources, name, experiment, base, scale)
+        for scale, method, settings in written(sources.read(name)):
+            if method is None:
+                _check(sources, name, experiment, settings, scale)
 
 
-def bases(own: Experiment) -> Iterator[tuple[str | None, Raw]]:
-    """Yield the base that an experiment's file has, and the base of each of its scales."""
-    yield None, own.base
-    for scale, change in own.scales.items():
-        yield scale, change.base
+def written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
+    """Yield the scale, the method and the settings of each part of an experiment's file.
+
+    The scale is None for settings of all scales, the method for settings of a base.
+    """
+    parts: list[tuple[str | None, Experiment | Scale]] = [(None, own), *own.scales.items()]
+    for scale, part in parts:
+        yield scale, None, part.base
+        yield from ((scale, method, settings) for method, settings in part.methods.items())
 
 
 def _check(

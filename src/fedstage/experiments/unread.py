@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
-from fedstage.experiments.reach import Laid, Sources, bases, laid_over
+from fedstage.experiments.reach import Laid, Sources, laid_over, written
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import Raw, in_full, merge
 from fedstage.settings.one_shot import OneShotRecipe
@@ -29,7 +29,7 @@ def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> 
     """
     for name, experiment in experiments.items():
         runs_at = cache(partial(_runs, sources, name, experiment))
-        for scale, method, settings in _written(sources.read(name)):
+        for scale, method, settings in written(sources.read(name)):
             suspects = [key for key in settings if key in _KINDS or key in _OF_STUDENTS]
             runs = runs_at(scale) if suspects else []
             own = [run for run in runs if method in (None, run.method, *run.like)]
@@ -38,17 +38,6 @@ def unread_settings(sources: Sources, experiments: Mapping[str, Experiment]) -> 
                     where = name if scale is None else f"{name}/{scale}"
                     place = "base" if method is None else f"methods.{method}"
                     yield f"{where}: {place}.{key}: no run reads it, as none {reason}"
-
-
-def _written(own: Experiment) -> Iterator[tuple[str | None, str | None, Raw]]:
-    """Yield the settings that a file has for all scales or for one, in the base or in a method."""
-    for scale, base in bases(own):
-        yield scale, None, base
-    for method, settings in own.methods.items():
-        yield None, method, settings
-    for scale, change in own.scales.items():
-        for method, settings in change.methods.items():
-            yield scale, method, settings
 
 
 def _kind(run: Laid) -> str:

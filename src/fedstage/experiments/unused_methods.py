@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fedstage.experiments.reach import Methods, Sources
+from fedstage.experiments.reach import Methods, Sources, written
 from fedstage.experiments.starts import LIKE
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.suggestions import suggest
@@ -22,18 +22,23 @@ def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> I
     """
     for name, experiment in experiments.items():
         used = _used(sources.library, experiment)
-        suspects = {key: at for key, at in _written(sources.read(name)) if key not in used}
+        own = ((method, scale) for scale, method, _ in written(sources.read(name)) if method)
+        suspects: dict[str, str | None] = {}
+        for method, scale in own:
+            if method not in used:
+                suspects.setdefault(method, scale)
         # All files are read to find heirs.
         heirs = sources.heirs(name) if suspects else None
         if heirs is None:
             continue
         used = used.union(*(_used(sources.library, heir) for heir in heirs.values()))
-        unused: dict[str, list[str]] = {}
-        for method, place in suspects.items():
+        unused: dict[str | None, list[str]] = {}
+        for method, scale in suspects.items():
             if method not in used:
-                unused.setdefault(place, []).append(method)
-        for place, methods in unused.items():
-            yield f"{name}{place}: {_told(methods, {*sources.library, *used})}"
+                unused.setdefault(scale, []).append(method)
+        for scale, methods in unused.items():
+            where = name if scale is None else f"{name}/{scale}"
+            yield f"{where}: {_told(methods, {*sources.library, *used})}"
 
 
 def _told(methods: Sequence[str], known: Collection[str]) -> str:
@@ -42,13 +47,6 @@ def _told(methods: Sequence[str], known: Collection[str]) -> str:
         return f"methods.{methods[0]}: no run uses it{_meant(methods[0], known)}"
     more = f" and {len(methods) - _FEW} more" if len(methods) > _FEW else ""
     return f"methods: no run uses {', '.join(methods[:_FEW])}{more}"
-
-
-def _written(own: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield the methods that a file has, each with its scale if it is only for one."""
-    for scale, change in own.scales.items():
-        yield from ((method, f"/{scale}") for method in change.methods)
-    yield from ((method, "") for method in own.methods)
 
 
 def _meant(method: str, known: Collection[str]) -> str:

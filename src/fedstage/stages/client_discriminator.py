@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.discriminators import train_discriminator
-from fedstage.errors import FedstageError
+from fedstage.errors import fault_of
 from fedstage.models.image_generator import new_image_generator
 from fedstage.models.loading import fill_model, state_of
 from fedstage.plan.inputs import ClientDiscriminatorInputs
@@ -33,7 +33,7 @@ def client_discriminator(
     how, shape = recipe.ensemble.generator, tuple(info["shape"])
     net = new_image_generator(shape, how.latent, how.width, torch_generator(0))
     fill_model(net, load_tensors(read.generator)[0], read.generator)
-    try:
+    with fault_of(f"client {client}"):
         judge, loss = train_discriminator(
             recipe.ensemble.discriminator,
             how,
@@ -44,6 +44,4 @@ def client_discriminator(
             client,
             recipe.numerics,
         )
-    except FedstageError as error:
-        raise FedstageError(f"client {client}: {error}") from None
     save_tensors(output, state_of(judge), {"client": client, "samples": len(images), "loss": loss})

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.one_shot.generators import of_clients
-from fedstage.errors import FedstageError
+from fedstage.errors import fault_of
 from fedstage.plan.inputs import ClientsInputs
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShotRecipe
@@ -31,10 +31,8 @@ def client_generator(
     assert isinstance(images, torch.Tensor), "checked by OneShotRecipe: samples are images"
     key = (recipe.seed, "client_generator", client)
     module = of_clients(recipe.generator)
-    try:
+    with fault_of(f"client {client}"):
         weights, loss = module.train(recipe.generator, images, labels, info, key, recipe.numerics)
-    except FedstageError as error:
-        raise FedstageError(f"client {client}: {error}") from None
     counts = torch.bincount(labels.cpu(), minlength=int(info["classes"]))
     tensors = {f"decoder.{name}": value for name, value in weights.items()}
     tensors["label_counts"] = counts.to(torch.int32)

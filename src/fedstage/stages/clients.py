@@ -29,12 +29,11 @@ def clients(*, runs: Path, csv: Path, markdown: Path) -> None:
     axes = for_people(experiment).axes
     shown = [(settings_for_people(settings, experiment), row) for settings, row in measured]
     source = (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: the main model after "
-        "the last round, for each client and for each class; mean ± standard deviation (n−1) over "
-        "seeds."
+        "the main model after the last round, for each client and for each class; mean ± standard "
+        "deviation (n−1) over seeds."
     )
     kinds = {row["of"] for _, row in measured}
     explained = [note for of, note in NOTES.items() if of in kinds and of != CLASS]
     text = " ".join([source, *explained])
     tables = [client_table(shown, axes, names), class_table(shown, axes, names)]
-    write_document(experiment.title, text, tables, markdown=markdown)
+    write_document(experiment, text, tables, markdown=markdown)

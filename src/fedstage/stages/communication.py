@@ -52,24 +52,20 @@ def communication(
     ]
     if isinstance(reach, dict):
         reach = settings_for_people(reach, experiment)
-    source = " ".join(
-        [
-            f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what the mean "
-            "client sends and receives until training ends, from the files and tables that "
-            "travelled.",
-            *experiment.communication_notes,
-        ]
+    source = (
+        "what the mean client sends and receives until training ends, from the files and tables "
+        "that travelled."
     )
+    source = " ".join([source, *experiment.communication_notes])
     tables = [shown_traffic(labelled, people.axes, metric, experiment.memory, reach)]
     if is_fixed(reach):
         notes = _notes(explain_goal(reach, metric), experiment.params)
         tables.insert(0, goal_table(labelled, people.rows, people.columns, notes))
-    title = experiment.title
-    write_document(title, source, tables, markdown=markdown, html=html)
+    write_document(experiment, source, tables, markdown=markdown, html=html)
     what, bands = (labelled, people.rows, people.columns), experiment.bands
     drawn = draw_communication(*what, metric, looks_of_runs(experiment), bands)
     caption = describe_communication(*what, bands)
-    save_figure(drawn, figure, f"{title}. {caption}")
+    save_figure(drawn, figure, f"{experiment.title}. {caption}")
 
 
 def _notes(until: str, published: str | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.errors import FedstageError
+from fedstage.errors import fault_of
 from fedstage.results.figures.comparison import describe_comparison, draw_comparison
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
@@ -20,11 +20,9 @@ def comparison(*, runs: Path, scores: Path | None = None, figure: list[Path]) ->
     table = summarise(frame, experiment.axes, experiment.metric)
     people = for_people(experiment)
     shown = frame_for_people(table, experiment)
-    try:
+    with fault_of(experiment.title):
         looks = looks_of_runs(experiment)
         drawn = draw_comparison(shown, people.rows, people.columns, looks)
-    except FedstageError as error:
-        raise FedstageError(f"{experiment.title}: {error}") from None
     caption = [
         f"{experiment.title}: measured beside {experiment.published}.",  # prose: ok
         describe_comparison(shown),

@@ -59,15 +59,14 @@ def costs(
     rows = [run.settings | costs for run, costs in pairs]
     write_exact(rows, (*COLUMNS, *PRIVATE), csv=csv, parquet=parquet)
     labelled = [settings_for_people(run.settings, experiment) | costs for run, costs in pairs]
-    axes, title = (people.rows, people.columns), experiment.title
+    axes = (people.rows, people.columns)
     source = (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what each method "
-        "reaches on test samples, and what it costs until training ends. Seconds are those that "
-        "the jobs recorded; jobs that run at the same time slow one another down."
+        "what each method reaches on test samples, and what it costs until training ends. Seconds "
+        "are those that the jobs recorded; jobs that run at the same time slow one another down."
     )
     table = shown_costs(labelled, *axes, metric)
-    write_document(title, source, [table], markdown=markdown, html=html)
-    caption = f"{title}. {describe_costs(labelled, *axes, experiment.bands)}"
+    write_document(experiment, source, [table], markdown=markdown, html=html)
+    caption = f"{experiment.title}. {describe_costs(labelled, *axes, experiment.bands)}"
     looks = looks_of_runs(experiment)
     save_figure(draw_costs(labelled, *axes, metric, looks, experiment.bands), figure, caption)
 

@@ -34,10 +34,10 @@ def forgetting(*, traces: Path, markdown: Path, csv: Path) -> None:
     """Write a row for each client and file, or pattern of files."""
     known = validate(Traces, load_json(traces), str(traces))
     source = (
-        f"Experiment `{known.experiment}` at scale `{known.scale}`: what other files of this "
-        "configuration still contain of the clients that its aggregators have forgotten."
+        "what other files of this configuration still contain of the clients that its aggregators "
+        "have forgotten."
     )
     lines = [[str(trace.client), trace.contains, f"`{trace.files}`"] for trace in known.traces]
     table = TextTable(["Client", "Contains", "Files"], lines, 3, [], compact=3)
-    write_document(known.title, source, [table], markdown=markdown)
+    write_document(known, source, [table], markdown=markdown)
     write_csv(csv, [trace.model_dump() for trace in known.traces])

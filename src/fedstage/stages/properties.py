@@ -52,12 +52,9 @@ def properties(*, runs: Path, markdown: Path, csv: Path) -> None:
         keys = list(place_for_people(place, experiment).values())
         lines.append((keys, dict.fromkeys((column.name for column in _COLUMNS), found)))
         numbers.append(place | _numbers(run, found))
-    source = (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: computed from what "
-        "the jobs of a round read, without training."
-    )
+    source = "computed from what the jobs of a round read, without training."
     table = text_table(for_people(experiment).axes, lines, _COLUMNS)
-    write_document(experiment.title, source, [table], markdown=markdown)
+    write_document(experiment, source, [table], markdown=markdown)
     write_csv(csv, numbers)
 
 

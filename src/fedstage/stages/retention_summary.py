@@ -65,13 +65,9 @@ def retention_summary(
     tables = [shown_retention(labelled, people.axes)]
     if overlaps:
         tables.append(shown_overlaps(overlaps, axes, experiment.labels))
-    source = (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: what the main model "
-        "forgets of the participants before, from round to round."
-    )
-    title = experiment.title
-    write_document(title, source, tables, markdown=markdown, html=html)
-    drawn = (labelled, people.rows, people.columns)
+    source = "what the main model forgets of the participants before, from round to round."
+    write_document(experiment, source, tables, markdown=markdown, html=html)
+    title, drawn = experiment.title, (labelled, people.rows, people.columns)
     looks, bands = looks_of_runs(experiment), experiment.bands
     caption = f"{title}. {describe_curves(labelled, bands)}"
     save_figure(draw_curves(*drawn, looks, bands), curves, caption)

@@ -48,11 +48,8 @@ def round_times(*, runs: Path, markdown: Path, csv: Path, parquet: Path, by_run:
             {**run.settings, **as_numbers(seconds_by_column([own]))}
             for run, own in zip(same, times, strict=True)
         ]
-    source = (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: seconds of computing "
-        f"that the jobs recorded, on {'; '.join(machines)}."
-    )
+    source = f"seconds of computing that the jobs recorded, on {'; '.join(machines)}."
     table = text_table(for_people(experiment).axes, lines, SHOWN)
-    write_document(experiment.title, source, [table], markdown=markdown)
+    write_document(experiment, source, [table], markdown=markdown)
     write_exact(numbers, COLUMNS, csv=csv, parquet=parquet)
     write_exact(measured, COLUMNS, parquet=by_run)

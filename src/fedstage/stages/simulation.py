@@ -67,7 +67,7 @@ def simulation(*, runs: Path, markdown: Path, csv: Path, jobs: Path, figure: lis
         lines.append((keys, known(measures, COLUMNS)))
         numbers.append(values | averaged(measures, COLUMNS, mean))
     table = text_table(for_people(experiment).axes, lines, COLUMNS)
-    write_document(experiment.title, describe(experiment), [table], markdown=markdown)
+    write_document(experiment, describe(experiment), [table], markdown=markdown)
     write_csv(csv, numbers)
     rows = [
         row for place, same in schedules.items() for row in _rows(join_labels(axes, place), same)

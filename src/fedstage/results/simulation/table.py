@@ -34,10 +34,9 @@ def describe(experiment: ExperimentRuns) -> str:
             f"about {settings.availability.interval:g} s"
         )
     text = (
-        f"Experiment `{experiment.experiment}` at scale `{experiment.scale}`: simulated, without "
-        f"training. Seconds of a job: {seconds} (logits: for each member). Workers of the server: "
-        f"{settings.servers}. Clients: {clients}; deviation of their slowness: "
-        f"{settings.clients_differ:g}."
+        f"simulated, without training. Seconds of a job: {seconds} (logits: for each member). "
+        f"Workers of the server: {settings.servers}. Clients: {clients}; deviation of their "
+        f"slowness: {settings.clients_differ:g}."
     )
     if settings.rounds_ahead is None:
         return text

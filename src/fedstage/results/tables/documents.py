@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from fedstage.results.tables import html as html_writer
 from fedstage.results.tables import markdown as markdown_writer
@@ -9,15 +10,33 @@ from fedstage.results.tables.columns import TextTable
 from fedstage.storage.files import save_text
 
 
+class Described(Protocol):
+    """An experiment at a scale."""
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment."""
+
+    @property
+    def scale(self) -> str:
+        """The name of the scale."""
+
+    @property
+    def title(self) -> str:
+        """The title of its results."""
+
+
 def write_document(
-    title: str,
-    source: str,
+    described: Described,
+    about: str,
     tables: Sequence[TextTable],
     *,
     markdown: Path,
     html: Path | None = None,
 ) -> None:
-    """Write tables and their notes; `source` is a sentence about the numbers in them."""
+    """Write tables and their notes; `about` continues a sentence about the experiment's numbers."""
+    title = described.title
+    source = f"Experiment `{described.experiment}` at scale `{described.scale}`: {about}"
     parts = [markdown_writer.paragraph(source)]
     for table in tables:
         parts += [_grid(table), markdown_writer.items(table.notes)]

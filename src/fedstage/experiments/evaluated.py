@@ -1,6 +1,7 @@
 """Checks of how a run is scored: its samples must exist, and its models must be trained."""
 
 from fedstage.errors import FedstageError
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.staleness import is_idle
 from fedstage.settings.base import alternatives
@@ -8,15 +9,12 @@ from fedstage.settings.data import Data
 from fedstage.settings.ensembles import GlobalModel, SplitModel
 from fedstage.settings.exchange import exchanges_features, students, weights_travel
 from fedstage.settings.groups import client_groups
-from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import client_privacy
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 
-def check_evaluated(
-    where: str, recipe: Recipe | LocalRecipe | OneShotRecipe, length: RunLength
-) -> None:
+def check_evaluated(where: str, recipe: AnyRecipe, length: RunLength) -> None:
     """Refuse samples that the data lacks, clients without a model, and untrained models."""
     if length.role == "validation" and not recipe.validation:
         raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
@@ -34,9 +32,7 @@ def check_evaluated(
         _check_present(where, recipe, length)
 
 
-def _check_client(
-    where: str, recipe: Recipe | LocalRecipe | OneShotRecipe, length: RunLength
-) -> None:
+def _check_client(where: str, recipe: AnyRecipe, length: RunLength) -> None:
     """Refuse to score a client that has no own model."""
     if length.evaluate_client is None:
         return

@@ -5,10 +5,10 @@ from functools import cache
 
 from fedstage.errors import FedstageError
 from fedstage.models.size import FLOAT, state_size
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.settings.data import Data
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: The most numbers that a model may have: 40 GB.
 MOST = 10**10
@@ -16,7 +16,7 @@ MOST = 10**10
 _LEAST = {"images": (1, 32, 32), "features": (1,), "bags": (1,), "tokens": (1,)}
 
 
-def check_sizes(where: str, recipe: Recipe | LocalRecipe | OneShotRecipe) -> None:
+def check_sizes(where: str, recipe: AnyRecipe) -> None:
     """Refuse models of more than `MOST` numbers.
 
     Raises
@@ -33,7 +33,7 @@ def check_sizes(where: str, recipe: Recipe | LocalRecipe | OneShotRecipe) -> Non
             )
 
 
-def _models(recipe: Recipe | LocalRecipe | OneShotRecipe) -> Iterator[tuple[str, Model]]:
+def _models(recipe: AnyRecipe) -> Iterator[tuple[str, Model]]:
     yield "model", recipe.model
     yield from (("architectures", model) for model in recipe.architectures)
     if isinstance(recipe, OneShotRecipe) and recipe.student is not None:

@@ -15,6 +15,7 @@ from fedstage.experiments.presented import check_labels, check_results
 from fedstage.experiments.secure import check_secure
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.experiments.unknown_keys import check_keys
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
@@ -25,7 +26,7 @@ from fedstage.settings.figures import Style
 from fedstage.settings.known import check_channels
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
-from fedstage.settings.recipes import LocalRecipe, Recipe, re_estimates
+from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
@@ -258,7 +259,7 @@ def _candidates(
     return tuple(tried)
 
 
-def _recipe(where: str, settings: Raw, length: RunLength) -> Recipe | LocalRecipe | OneShotRecipe:
+def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:
     """Return the recipe that a run trains, from the settings that its kind of recipe has."""
     if length.training == "one_shot":
         if length.rounds != 1:

@@ -1,16 +1,14 @@
 """Check that secure aggregation is used only where the server needs just sums of updates."""
 
 from fedstage.errors import FedstageError
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.exposure import exposed, predicting
 from fedstage.settings.merging import Raw
-from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.runs import RunLength
 
 
-def check_secure(
-    where: str, settings: Raw, recipe: Recipe | LocalRecipe | OneShotRecipe, length: RunLength
-) -> None:
+def check_secure(where: str, settings: Raw, recipe: AnyRecipe, length: RunLength) -> None:
     """Refuse secure aggregation where a stage of the server reads what a single client sends."""
     if not (settings.get("aggregation") or {}).get("secure") or isinstance(recipe, LocalRecipe):
         return

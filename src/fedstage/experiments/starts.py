@@ -12,6 +12,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan import one_shot, unfederated
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.one_shot_sharing import client_model, trained_on
 from fedstage.plan.runs import Run
 from fedstage.plan.training import global_model
@@ -37,7 +38,7 @@ def named_start(where: str, start: Any) -> tuple[str, Raw]:
     return changes["method"], {key: value for key, value in changes.items() if key != "method"}
 
 
-def ended_in(where: str, recipe: Recipe | LocalRecipe | OneShotRecipe, rounds: int) -> str:
+def ended_in(where: str, recipe: AnyRecipe, rounds: int) -> str:
     """Return the final model of a recipe: the main model after its last round, or a student.
 
     Raises
@@ -60,11 +61,7 @@ def ended_in(where: str, recipe: Recipe | LocalRecipe | OneShotRecipe, rounds: i
     )
 
 
-def check_start(
-    where: str,
-    recipe: Recipe | LocalRecipe | OneShotRecipe,
-    before: Recipe | LocalRecipe | OneShotRecipe,
-) -> None:
+def check_start(where: str, recipe: AnyRecipe, before: AnyRecipe) -> None:
     """Refuse a recipe that cannot start from another.
 
     Raises
@@ -120,7 +117,7 @@ def check_parts(where: str, parts: Sequence[Run], methods: Mapping[str, Raw]) ->
             )
 
 
-def _architectures(recipe: Recipe | LocalRecipe | OneShotRecipe) -> tuple[Model, ...]:
+def _architectures(recipe: AnyRecipe) -> tuple[Model, ...]:
     """Return the architectures of all models that are trained from the start."""
     if isinstance(recipe, Recipe):
         return models_of(recipe) if recipe.start_of == "all" else (recipe.model,)

@@ -10,6 +10,7 @@ from fedstage.experiments.catalogue import Catalogue, find
 from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.unlearning import forgets, traces_of
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.folders import folders_of
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
@@ -18,8 +19,7 @@ from fedstage.plan.training import client_states
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.groups import client_groups
 from fedstage.settings.merging import Raw
-from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest
 
 #: The results with figures that reports show, and their stages.
@@ -129,7 +129,7 @@ def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
     return any(mark in text for mark in marks)
 
 
-def _shared(recipe: Recipe | LocalRecipe | OneShotRecipe) -> Recipe | LocalRecipe | OneShotRecipe:
+def _shared(recipe: AnyRecipe) -> AnyRecipe:
     """Return the recipe whose rounds other runs may share."""
     return owners(recipe)[1] if isinstance(recipe, Recipe) else recipe
 

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.settings.figures import Style
-from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Role
 
@@ -19,7 +18,7 @@ class Run:
     """
 
     axes: dict[str, Axis]  # of the grid, and always `method` and `seed`
-    recipe: Recipe | LocalRecipe | OneShotRecipe
+    recipe: AnyRecipe
     length: RunLength
     candidates: tuple["Run", ...] = ()
     compared: tuple["Run", ...] = ()

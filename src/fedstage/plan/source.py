@@ -172,7 +172,15 @@ def classes_of(settings: Settings) -> Classes:
 def read_again() -> None:
     """Read the files again for the next fingerprints."""
     forget()
-    for remembered in (source_of, stage_fingerprint, _reached, _declaring, source, modules):
+    for remembered in (
+        source_of,
+        stage_fingerprint,
+        _reached,
+        _declaring,
+        imports,
+        source,
+        modules,
+    ):
         remembered.cache_clear()
 
 

@@ -2,13 +2,14 @@
 
 import ast
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from fedstage.errors import FedstageError
 from fedstage.plan.remembered import key_of, recall, remember
@@ -31,7 +32,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Source:
-    """A module: its code as a whole, what it imports, and its definitions.
+    """A module: its code as a whole, what its imports name, and its definitions.
 
     Definitions are functions, classes and values by their names, and members of classes by
     ``Class.member``. `imported` maps names in the module to the full names that they stand for in
@@ -39,9 +40,12 @@ class Source:
     """
 
     code: Code
-    imports: frozenset[str]
+    named: frozenset[str]  # modules of the package or others, and names in them, that it imports
     imported: Mapping[str, str]
     definitions: Mapping[str, Code]
+
+
+_SOURCE = TypeAdapter(Source)
 
 
 def module_digest(module: str, package: Path = PACKAGE) -> str:
@@ -49,12 +53,15 @@ def module_digest(module: str, package: Path = PACKAGE) -> str:
     return source(module, package).code.digest
 
 
+@cache
 def imports(module: str, package: Path = PACKAGE) -> frozenset[str]:
     """Return the modules of the package that a module imports, at its top or inside functions.
 
     Importing a module also imports its packages, whose ``__init__`` runs.
     """
-    return source(module, package).imports
+    known = modules(package).keys()
+    inside = source(module, package).named & known
+    return inside | (parents(inside) & known)
 
 
 @cache
@@ -76,23 +83,11 @@ def source(module: str, package: Path = PACKAGE) -> Source:
     content = path.read_bytes()
     key = key_of(module, content, _this_file())
     lines = recall(key)
-    if not lines:
-        lines = [json.dumps(_found_out(module, path, content))]
-        remember(key, lines)
-    code, named, imported, definitions = json.loads(lines[0])
-    known = modules(package).keys()
-    inside = set(named) & known
-    return Source(
-        _as_code(code),
-        frozenset(inside | (parents(inside) & known)),
-        imported,
-        {name: _as_code(part) for name, part in definitions.items()},
-    )
-
-
-def _as_code(fields: tuple[str, list[str], list[str]]) -> Code:
-    digest, names, attributes = fields
-    return Code(digest, frozenset(names), frozenset(attributes))
+    if lines:
+        return _SOURCE.validate_json(lines[0])
+    found = _found_out(module, path, content)
+    remember(key, [_SOURCE.dump_json(found).decode()])
+    return found
 
 
 @cache
@@ -100,20 +95,20 @@ def _this_file() -> bytes:
     return Path(__file__).read_bytes()
 
 
-def _found_out(module: str, path: Path, content: bytes) -> tuple[Any, ...]:
-    """Return the code of a module, the names that it may import, and its definitions."""
+def _found_out(module: str, path: Path, content: bytes) -> Source:
+    """Return what there is to know about a module."""
     tree = ast.parse(content, str(path))
     home = module if path.name == "__init__.py" else module.rpartition(".")[0]
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    named = {name for node in statements for name in _imported(node, home)}
+    named = frozenset(name for node in statements for name in _imported(node, home))
     imported = {key: name for node in statements for key, name in _local_names(node, home)}
     own = {name: f"{module}.{name}" for name, _ in _definitions(tree) if "." not in name}
     known = imported | own
     definitions = {name: _code(node, known) for name, node in _definitions(tree)}
-    return _code(tree, known), sorted(named), imported, definitions
+    return Source(_code(tree, known), named, imported, definitions)
 
 
-def _code(node: Any, known: Mapping[str, str]) -> tuple[str, list[str], list[str]]:
+def _code(node: Any, known: Mapping[str, str]) -> Code:
     """Return the digest of a tree, the known names that it uses, and attributes."""
     names, attributes = set(), set()
     for part in _behaviour(node):
@@ -124,7 +119,7 @@ def _code(node: Any, known: Mapping[str, str]) -> tuple[str, list[str], list[str
         elif isinstance(part, ast.Name) and part.id in known:
             names.add(known[part.id])
     digest = hashlib.sha256(_text(node).encode()).hexdigest()
-    return digest, sorted(names), sorted(attributes)
+    return Code(digest, frozenset(names), frozenset(attributes))
 
 
 def _behaviour(node: Any) -> Iterator[ast.AST]:

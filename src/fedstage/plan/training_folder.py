@@ -22,24 +22,20 @@ from fedstage.settings.server import Server
 @cache
 def training_name(recipe: Recipe) -> str:
     """Return the readable beginning of the name of a folder of rounds."""
-    method: str = recipe.local.name
-    if keeps_statistics(recipe):
-        method += "-local_bn"
-    if recipe.compression.name != "none":
-        method += f"-{recipe.compression.name}" + ("" if keeps_changes(recipe) else "_memoryless")
-    if recipe.aggregation.rule.name != "average":
-        method += f"-{recipe.aggregation.rule.name}"
-    if recipe.privacy is not None:
-        method += "-private"
-    if optimises(recipe):
-        method += f"-{recipe.aggregation.server_optimizer.name}"
-    if recipe.global_models > 1:
-        method += f"-K{recipe.global_models}"
-    if recipe.head_sharing:
-        method += "-heads"
-    if recipe.global_trainer is not None:
-        method += f"-{recipe.global_trainer.name}"
-        method += f"-{recipe.generator.name}" if recipe.generator else ""
+    aggregation, trainer = recipe.aggregation, recipe.global_trainer
+    memory = "" if keeps_changes(recipe) else "_memoryless"
+    parts = (
+        (recipe.local.name, True),
+        ("local_bn", keeps_statistics(recipe)),
+        (f"{recipe.compression.name}{memory}", recipe.compression.name != "none"),
+        (aggregation.rule.name, aggregation.rule.name != "average"),
+        ("private", recipe.privacy is not None),
+        (aggregation.server_optimizer.name, optimises(recipe)),
+        (f"K{recipe.global_models}", recipe.global_models > 1),
+        ("heads", recipe.head_sharing),
+    )
+    taught = [part.name for part in (trainer, recipe.generator) if trainer and part]
+    method = "-".join([*(name for name, used in parts if used), *taught])
     return f"{common_name(recipe)}-{method}-seed{recipe.seed}"
 
 

@@ -184,17 +184,6 @@ def members_logits(recipe: OneShotRecipe, images: str) -> list[File]:
     return [client_logits(precise, f"client_{client}", images) for client in members(recipe)]
 
 
-def scored_models(recipe: LocalRecipe) -> dict[str, list[File]]:
-    """Return the models that can be scored together, with the recipe's quantisation.
-
-    The keys are ``pooled`` or ``core``, or ``each_client`` (the mean over all), ``client_0`` and
-    so on.
-    """
-    models = models_in_precision(recipe)
-    every = {} if trained_on(recipe) else {"each_client": models}
-    return every | {who: [model] for who, model in zip(_names(recipe), models, strict=True)}
-
-
 #: The scores are entered under the round that they are compared with.
 @partial(
     Stage,
@@ -204,13 +193,18 @@ def scored_models(recipe: LocalRecipe) -> dict[str, list[File]]:
 def local_evaluation(
     recipe: LocalRecipe, who: str, role: str, rounds: int
 ) -> LocalEvaluationInputs[str]:
-    """Score models that were trained without federation."""
-    models = scored_models(recipe)
-    if who not in models:
-        raise FedstageError(f"scores of {who}: no such models; use one of {', '.join(models)}")
+    """Score models that were trained without federation, with their quantisation.
+
+    These are ``pooled`` or ``core``, a client such as ``client_0``, or the mean of ``each_client``.
+    """
+    names = _names(recipe)
+    every = {} if trained_on(recipe) else {"each_client": names}
+    scored = every | {name: [name] for name in names}
+    if who not in scored:
+        raise FedstageError(f"scores of {who}: no such models; use one of {', '.join(scored)}")
     return LocalEvaluationInputs(
         recipe=recipe_file(local_folder(recipe)),
-        models=[*models[who]],
+        models=[_used(recipe, name) for name in scored[who]],
         **clients_samples(recipe, role),
         histogram=label_histogram(recipe),
     )

@@ -4,7 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from fedstage.plan import data_files, training
+from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import behind
 from fedstage.plan.training import global_model
@@ -49,11 +49,7 @@ def make_all(*files):
             continue
         if settings := job.inputs.get("recipe"):
             call("recipe", {"settings": as_json(canonical(job.config)), "output": settings})
-        if job.stage is training.local_training:
-            whose = {"participants": [job.at["participant"]]}
-            call(job.stage.name, job.inputs | job.at | whose | job.files, job.config)
-        else:
-            run_job(job)
+        run_job(job)
 
 
 def make_data(recipe):

@@ -28,11 +28,9 @@ def shown_tables(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
 def shown_runs(catalogue: Catalogue, wanted: Collection[str]) -> list[Run]:
     """Return the runs that are trained for a call; `wanted` is as in `shown_tables`."""
     targets = _targets(catalogue)
-    runs: dict[tuple[str, int], Run] = {}
-    for name in _wanted(catalogue, wanted):
-        found = trained_runs(catalogue, name) if name in targets else _runs(catalogue, name)
-        runs |= {(name, number): run for number, run in enumerate(found)}
-    return list(runs.values())
+    names = _wanted(catalogue, wanted)
+    found = ((trained_runs if name in targets else _runs)(catalogue, name) for name in names)
+    return list(chain.from_iterable(found))
 
 
 def _wanted(catalogue: Catalogue, names: Iterable[str]) -> list[str]:

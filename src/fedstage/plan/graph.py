@@ -326,13 +326,14 @@ def find_job(stages: Iterable[Stage], config: Any, path: str) -> Job | None:
         for output, name in stage.outputs.items():
             pattern = re.sub(r"\\{(\w+)[^}]*\\}", r"(?P<\1>.+)", re.escape(f"{folder}/{name}"))
             if found := re.fullmatch(pattern, path):
-                place = (_value(found[key]) for key in stage.place)
+                place = (place_value(found[key]) for key in stage.place)
                 job = stage.job(config, *place)
                 return job if job.files.get(output) == path else None
     return None
 
 
-def _value(text: str) -> int | str:
+def place_value(text: str) -> int | str:
+    """Return a value of a place from its text in a path."""
     return int(text) if text.isdecimal() else text
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from fedstage.plan.graph import Command, Stage, always
+from fedstage.plan.graph import Command, Stage, always, place_value
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import RECIPES
@@ -59,7 +59,7 @@ class Rule:
         values = dict(wildcards.items()) | (
             {"participant": self.participants[0]} if self.participants else {}
         )
-        return tuple(_number(values[name]) for name in self.stage.place)
+        return tuple(place_value(str(values[name])) for name in self.stage.place)
 
     def folder(self, wildcards: Any) -> str:
         """Return the folder of a job's files, by its wildcards."""
@@ -183,7 +183,3 @@ def _pattern(stage: Stage, output: str) -> str:
     """Return the path of an output with Snakemake's wildcards."""
     name = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", stage.outputs[output])
     return f"{RESULTS}/{stage.folder.name}/{stage.folder.pattern}/{name}"
-
-
-def _number(text: str | int) -> str | int:
-    return int(text) if isinstance(text, str) and text.isdecimal() else text

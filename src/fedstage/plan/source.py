@@ -56,7 +56,7 @@ def chosen_modules(settings: Settings) -> frozenset[str]:
 
 
 def _needed_by(part: Settings) -> Iterator[str]:
-    """Yield the optional modules that settings need, apart from those of their parts."""
+    """Yield the optional modules that settings need by themselves, without their parts."""
     if isinstance(part, Choice):
         yield part.implemented_in
     fields = type(part).model_fields

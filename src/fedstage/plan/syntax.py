@@ -18,6 +18,7 @@ from fedstage.settings.registry import PLUGINS
 #: The folder of the package; tests read changed copies.
 PACKAGE = Path(__file__).parent.parent
 
+_ONLY_FOR_TYPES = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -57,11 +58,12 @@ def module_digest(module: str, package: Path = PACKAGE) -> str:
 def imports(module: str, package: Path = PACKAGE) -> frozenset[str]:
     """Return the modules of the package that a module imports, at its top or inside functions.
 
-    Importing a module also imports its packages, whose ``__init__`` runs.
+    Importing a module also imports its packages, whose ``__init__`` runs. Imports under ``if
+    TYPE_CHECKING`` do not count.
     """
     known = modules(package).keys()
     inside = source(module, package).named & known
-    return inside | (parents(inside) & known)
+    return frozenset(inside | (parents(inside) & known))
 
 
 @cache
@@ -99,7 +101,7 @@ def _found_out(module: str, path: Path, content: bytes) -> Source:
     """Return what there is to know about a module."""
     tree = ast.parse(content, str(path))
     home = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    statements = list(_import_statements(tree))
     named = frozenset(name for node in statements for name in _imported(node, home))
     imported = {key: name for node in statements for key, name in _local_names(node, home)}
     own = {name: f"{module}.{name}" for name, _ in _definitions(tree) if "." not in name}
@@ -200,6 +202,18 @@ def _field(node: ast.AST, name: str) -> Any:
         case [ast.Expr(ast.Constant(str())), *code]:
             return code
     return value
+
+
+def _import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield the imports below a node that are executed at run time."""
+    children: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.If) and ast.unparse(node.test) in _ONLY_FOR_TYPES:
+        children = node.orelse
+    for child in children:
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _import_statements(child)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[str]:

@@ -101,12 +101,22 @@ def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | N
     return function(**arguments)
 
 
-def run_job(job: Job) -> Seconds:
-    """Run one job of the graph; return its seconds by its main file."""
-    begun, folder = perf_counter(), job.stage.folder
-    taken = {} if folder.recipe else {folder.setting or "settings": as_json(job.settings)}
-    call(job.stage.name, job.inputs | job.at | taken | job.files, job.config)
-    return {next(iter(job.files.values())): perf_counter() - begun}
+def run_job(job: Job, *others: Job) -> Seconds:
+    """Run a job of the graph, and participants that train from the same files with it.
+
+    Returns the seconds of each, by its main file.
+    """
+    begun, stage, taken = perf_counter(), job.stage, job.inputs | job.at
+    if not stage.folder.recipe:
+        taken[stage.folder.setting or "settings"] = as_json(job.settings)
+    if stage.several:
+        together = (job, *others)
+        taken["participants"] = [one.at["participant"] for one in together]
+        taken |= {name: [one.files[name] for one in together] for name in job.files}
+    else:
+        taken |= job.files
+    seconds = call(stage.name, taken, job.config)
+    return seconds or {next(iter(job.files.values())): perf_counter() - begun}
 
 
 def _value(option: Option, value: Any) -> Any:

@@ -10,7 +10,7 @@ from fedstage.plan.segment_files import outputs
 from fedstage.plan.segments import Kept, Segment
 from fedstage.plan.training import local_training
 from fedstage.settings.recipes import Recipe
-from fedstage.stages import Seconds, call, run_job
+from fedstage.stages import Seconds, run_job
 
 
 def segment(
@@ -51,7 +51,7 @@ def segment(
     unread = _unread_after(jobs, set(outputs(jobs, kept)))
     seconds = Seconds()
     for together in _merged(jobs):
-        seconds |= _run(together)
+        seconds |= run_job(*together)
         for job in together:
             for file in unread.get(job, ()):
                 Path(file).unlink()
@@ -80,13 +80,3 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
 
     for _, some in groupby(jobs, key=alike):
         yield list(some)
-
-
-def _run(jobs: list[Job]) -> Seconds:
-    """Run one job, or participants that train together."""
-    job = jobs[0]
-    if job.stage is not local_training:
-        return run_job(job)
-    together = {"participants": [job.at["participant"] for job in jobs]}
-    made = {"outputs": [job.files["outputs"] for job in jobs]}
-    return call(job.stage.name, job.inputs | job.at | together | made, job.config) or Seconds()

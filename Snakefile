@@ -67,17 +67,22 @@ for target in filterfalse(workflow.is_rule, NAMED):
 
 
 onstart:
-    note_process()
+    # Calls that find the folder locked see until the end that this process works here.
+    for log in workflow.logger_manager.get_logfile():
+        atexit.register(note_run(Path(log).absolute()).unlink, missing_ok=True)
     lift_rate_limit(workflow.scheduler)
     stop_in_a_thread(workflow.scheduler)
     stop_at_bad_data(workflow.scheduler)
-    stop_without_data()
-    show_size()
+    if line := missing():
+        sys.exit(f"fedstage: {line}")
+    # What is printed at the end is up to `session.smk`.
+    text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
+    logger.info(text, extra={"explains_failures": True})
 
 
 onsuccess:
-    link_by_method()
-    show_tables()
+    explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())
+    atexit.register(print, *tables(), sep="\n", end="", file=sys.stderr)
 
 
 onerror:

@@ -122,7 +122,7 @@ def params_of(stage, job):
     """Return the params of a stage's rule, given a function from wildcards to its job."""
     params = {
         "source": lambda w: fingerprint_of(job(w)),
-        "sources": lambda w, output: sources(chain(*map(listed, job(w).inputs.values()))),
+        "sources": lambda w, input, output: sources(input),
     }
     if not stage.folder.recipe:
         params["settings"] = lambda w: settings_of(job(w))
@@ -237,12 +237,6 @@ def claims_of(wildcards):
     if not claims_on(CATALOGUE, wildcards.experiment):
         return []
     return "results/descriptions/{experiment}/{scale}.claims.json".format(**wildcards)
-
-
-def compared_by(choice):
-    """Return the metrics that a choice reads."""
-    one = found("choices", choice)
-    return [metrics_of(run) for run in (*one.compared, *one.candidates)]
 
 
 def files_of_target(target):

@@ -46,7 +46,7 @@ rule choice:
         "results/logs/choice/{choice}.log",
     params:
         source=stage_fingerprint("choice"),
-        sources=lambda w, output: sources(compared_by(w.choice)),
+        sources=lambda w, input, output: sources(input),
         values=lambda w: as_json([one.axes for one in found("choices", w.choice).candidates]),
     message:
         "choice {wildcards.choice}"

@@ -89,12 +89,6 @@ def outputs_of(stage):
         yield option, [first, *others]
 
 
-def read_by(stage, wildcards):
-    """Return the files that a stage of results reads, apart from the description of its runs."""
-    for files in READS.get(stage.name, {}).values():
-        yield from listed(files(wildcards) if callable(files) else files.format(**wildcards))
-
-
 def make_result_rule(stage):
     """Declare the rule of a stage of results."""
     what = "traces" if "traces" in stage.options else "runs"
@@ -111,7 +105,7 @@ def make_result_rule(stage):
             f"results/logs/{stage.name}/{AT}.log",
         params:
             source=stage_fingerprint(stage.name),
-            sources=lambda w, output: sources(read_by(stage, w)),
+            sources=lambda w, input, output: sources(input),
         message:
             f"{stage.name} of {{wildcards.experiment}}, scale {{wildcards.scale}}"
         shell:

@@ -35,7 +35,7 @@ def make_segment_rule(segment):
             gpu=lambda w: gpus_of(config_of(w)),
         params:
             source=lambda w: job(w).source,
-            sources=lambda w, output: sources(job(w).reads + job(w).waits_for),
+            sources=lambda w, input, output: sources(input),
         message:
             f"{segment.first.about} ({{wildcards.recipe}})"
         shell:

@@ -60,28 +60,10 @@ def missing():
     return missing_data(data_sets, place and FOLDER / place)
 
 
-def note_process():
-    """Note until the end that this process works here, for calls that find the folder locked."""
-    for log in workflow.logger_manager.get_logfile():
-        atexit.register(note_run(Path(log).absolute()).unlink, missing_ok=True)
-
-
-def stop_without_data():
-    """End the call before the first job if data is missing."""
-    if line := missing():
-        sys.exit(f"fedstage: {line}")
-
-
 def tell_missing_data():
     """Print what would stop a run that was only planned: experiments are planned without data."""
     if workflow.scheduler and workflow.dryrun and (line := missing()):
         print(f"fedstage: would stop before the first job: {line}", file=sys.stderr)
-
-
-def show_size():
-    """Print what the targets take on disk; what is printed at the end is up to this file."""
-    text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
-    logger.info(text, extra={"explains_failures": True})
 
 
 def tell_faults():
@@ -95,11 +77,6 @@ def tell_faults():
         atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
 
 
-def show_tables():
-    """Print the targets' tables, at the end."""
-    atexit.register(print, *tables(), sep="\n", end="", file=sys.stderr)
-
-
 def show_finished():
     """Print the tables of a call that has nothing to do, after which Snakemake calls no function."""
     if workflow.scheduler and not workflow.dryrun and not len(workflow.dag):
@@ -110,11 +87,6 @@ def tables():
     """Return the targets' tables that there are, each below its path."""
     paths = [path for path in shown_tables(CATALOGUE, wanted()) if (FOLDER / path).exists()]
     return [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in paths]
-
-
-def link_by_method():
-    """Make the links to the targets' runs, by method and seed, at the end of a run."""
-    explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())
 
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job

@@ -119,12 +119,6 @@ def public_id(recipe: OneShotRecipe) -> str:
     return data_files.public_id(recipe)
 
 
-def _public(recipe: OneShotRecipe) -> str:
-    if isinstance(recipe.public, Generated):
-        return generated_images(recipe)
-    return data_files.samples_file(recipe, public_id(recipe))
-
-
 @partial(
     Stage,
     folder=STUDENTS,
@@ -143,7 +137,7 @@ def distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
         aggregator=aggregator(recipe) if taught else None,
         logits=[*unfederated.members_logits(recipe, public)] if taught else [],
         start=student_start(recipe),
-        public=_public(recipe),
+        public=data_files.samples_file(recipe, public),
         server_validation=validation if judged else None,
     )
 

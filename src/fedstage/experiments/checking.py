@@ -1,5 +1,6 @@
 """``fedstage check``: whether the configuration and all experiments are valid."""
 
+import sys
 from pathlib import Path
 
 from fedstage.errors import FedstageError
@@ -8,7 +9,6 @@ from fedstage.experiments.library import experiment_names, faults_of
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
-
 
 def check(config: Path, workflow: Path) -> str:
     """Return how many experiments and runs there are, after resolving all of them.
@@ -25,6 +25,7 @@ def check(config: Path, workflow: Path) -> str:
     """
     checked = validate(Config, load_yaml(config), str(config))
     names = experiment_names(checked, workflow)
+    print(f"resolving {len(names)} experiments, which takes some seconds", file=sys.stderr)
     try:
         runs = resolve_all(checked, workflow).runs
     except FedstageError:

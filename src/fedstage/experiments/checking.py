@@ -10,6 +10,7 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
+
 def check(config: Path, workflow: Path) -> str:
     """Return how many experiments and runs there are, after resolving all of them.
 

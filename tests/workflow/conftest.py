@@ -242,9 +242,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Project:
-    """A working folder."""
+    """A working folder, and the Snakefile that it is worked in with."""
 
     path: Path
+    snakefile: Path = REPOSITORY / "Snakefile"
 
     def configure(self, **changes):
         (self.path / "config.yaml").write_text(yaml.safe_dump(tiny_config(**changes)))
@@ -252,7 +253,7 @@ class Project:
 
     def command(self, *arguments, cores=2):
         return [
-            sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile"),
+            sys.executable, "-m", "snakemake", "--snakefile", str(self.snakefile),
             "--directory", str(self.path), "--cores", str(cores), *arguments,
         ]  # fmt: skip
 
@@ -349,6 +350,24 @@ def copy(finished, tmp_path):
 def new_project(tmp_path_factory):
     """A function that makes an empty working folder, for runs that several tests look at."""
     return lambda: Project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="session")
+def alone(tmp_path_factory):
+    """The workflow's Snakefile beside one experiment of a file: all take half a minute to resolve.
+
+    For what looks at every experiment: clients that are forgotten, folders of no known settings.
+    """
+    folder = tmp_path_factory.mktemp("alone")
+    shutil.copy(REPOSITORY / "Snakefile", folder)
+    for name in ("experiments", "papers"):
+        (folder / "workflow" / name).mkdir(parents=True)
+    for name in ("bin", "methods.yaml", "profiles", "report", "rules", "schemas"):
+        (folder / "workflow" / name).symlink_to(REPOSITORY / "workflow" / name)
+    shutil.copy(
+        REPOSITORY / "workflow/experiments/stale_clients.yaml", folder / "workflow/experiments"
+    )
+    return folder / "Snakefile"
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import gzip
 import json
 import shutil
 import zipfile
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +33,9 @@ def write_patients(folder):
 
 
 @pytest.fixture(scope="module")
-def forgotten(new_project):
+def forgotten(new_project, alone):
     """A run in which an aggregator forgets the second centre, beside others that have it."""
-    project = new_project()
+    project = replace(new_project(), snakefile=alone)
     write_patients(project.path / "data/patients")
     table = {"folder": "patients", "label": "outcome", "client_column": "centre"}
     base = {
@@ -78,7 +78,7 @@ def made(forgotten, tmp_path, monkeypatch):
     """A copy of the run, in which commands are given."""
     shutil.copytree(forgotten.path, tmp_path / "copy", symlinks=True)
     monkeypatch.chdir(tmp_path / "copy")
-    return type(forgotten)(tmp_path / "copy")
+    return replace(forgotten, path=tmp_path / "copy")
 
 
 def digests(project):
@@ -91,22 +91,14 @@ def report_of(project):
     return json.loads(path.read_text())
 
 
-def forget_beside(workflow, *options):
-    return main(["forget", "patients", "--workflow", str(workflow), *options])
-
-
 @pytest.fixture(scope="module")
-def forget(tmp_path_factory):
-    """The command beside no experiment but the configuration's own: others take it long."""
-    workflow = tmp_path_factory.mktemp("workflow")
-    for name in ("experiments", "papers"):
-        (workflow / name).mkdir()
-    shutil.copy(WORKFLOW / "methods.yaml", workflow)
-    return partial(forget_beside, workflow)
+def forget(alone):
+    """The command, of which a test gives the options."""
+    workflow = str(alone.with_name("workflow"))
+    return lambda *options: main(["forget", "patients", "--workflow", workflow, *options])
 
 
-def test_nothing_of_the_client_is_left_and_all_else_stays(made, capsys):
-    forget = partial(forget_beside, WORKFLOW)
+def test_nothing_of_the_client_is_left_and_all_else_stays(made, forget, capsys):
     before = digests(made)
     assert forget() == 0
     listed = capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,9 @@ def test_a_job_on_another_machine_finds_its_recipe(copy):
     assert update.read_bytes() == before
 
 
-def test_an_unknown_line_is_told_in_one_line(project):
+def test_an_unknown_line_is_told_in_one_line(project, alone):
     target = "results/training/no-such-recipe/round_0001/group_0/aggregated.safetensors"
-    run = project.call("--dry-run", target)
+    run = replace(project, snakefile=alone).call("--dry-run", target)
     assert run.code != 0
     folder = "results/training/no-such-recipe"
     assert f"{folder}: no experiment of this configuration has this folder" in run.output

@@ -1,6 +1,7 @@
 """One-shot federated learning: what its methods share, counted in jobs, and a real run."""
 
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
@@ -81,9 +82,9 @@ EVERYTHING = (
 
 
 @pytest.fixture(scope="module")
-def made(new_project):
+def made(new_project, alone):
     """A finished run of all rules, and of what they are compared with."""
-    project = write(new_project(), EVERYTHING)
+    project = write(replace(new_project(), snakefile=alone), EVERYTHING)
     project.make()
     return project
 
@@ -94,7 +95,7 @@ def again(made, tmp_path):
 
     def plan(rows, **changes):
         shutil.copytree(made.path, tmp_path / "copy", symlinks=True)
-        copy = write(type(made)(tmp_path / "copy"), rows, **changes)
+        copy = write(replace(made, path=tmp_path / "copy"), rows, **changes)
         return copy.plan()
 
     return plan

@@ -8,6 +8,7 @@ while the stage runs.
 import shlex
 import sys
 import threading
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -211,8 +212,8 @@ def alike(job, settings):
     return job["stage"], settings, repr(sorted(options.items())), repr(sorted(inputs.items()))
 
 
-def test_what_runs_in_a_job_is_in_its_fingerprint(project, monkeypatch):
-    write(project).make()
+def test_what_runs_in_a_job_is_in_its_fingerprint(project, alone, monkeypatch):
+    write(replace(project, snakefile=alone)).make()
     monkeypatch.chdir(project.path)
     traced_stages, missing, seen = set(), {}, set()
     for record in sorted(Path("results/logs").rglob(f"*{SUFFIX}")):

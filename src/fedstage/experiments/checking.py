@@ -1,5 +1,6 @@
 """``fedstage check``: whether the configuration and all experiments are valid."""
 
+import sys
 from pathlib import Path
 
 from fedstage.errors import FedstageError
@@ -25,6 +26,7 @@ def check(config: Path, workflow: Path) -> str:
     """
     checked = validate(Config, load_yaml(config), str(config))
     names = experiment_names(checked, workflow)
+    print(f"resolving {len(names)} experiments, which takes some seconds", file=sys.stderr)
     try:
         runs = resolve_all(checked, workflow).runs
     except FedstageError:

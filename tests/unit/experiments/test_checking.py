@@ -43,8 +43,9 @@ def test_shipped_experiments_are_valid(capsys, monkeypatch):
     assert capsys.readouterr().out.endswith(" runs: valid\n")
 
 
-def test_runs_are_counted(project):
+def test_runs_are_counted(project, capsys):
     assert check(*project(one={}, two={})) == "2 experiments, 4 runs: valid"
+    assert capsys.readouterr().err.startswith("resolving 2 experiments")
 
 
 def test_every_fault_is_told(project):

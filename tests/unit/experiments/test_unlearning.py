@@ -83,6 +83,15 @@ def test_only_experiments_that_forget_have_traces(catalogue):
     assert traces_of(catalogue, "others", "default") == []
 
 
+def test_experiments_that_no_target_names_are_looked_at_too(tmp_path):
+    (tmp_path / "methods.yaml").write_text(yaml.safe_dump({"fedavg": {"local": "fedavg"}}))
+    experiments = {"a": experiment(["without_2"]), "others": experiment(["fens", "fedavg"])}
+    config = {"targets": ["a"], "experiments": experiments}
+    named = load_catalogue(config, tmp_path, "")
+    assert named.experiments.keys() == {"a"}
+    assert "results/tables/others/default.*" in found(named)["numbers of runs with it"]
+
+
 def test_models_and_logits_of_the_client_are_listed_on_both_parts_of_its_samples(catalogue):
     locals_ = [local_recipe(recipe_of(catalogue, "others", name)) for name in ("fens", "whole")]
     traces = found(catalogue)

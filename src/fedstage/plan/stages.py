@@ -1,6 +1,8 @@
 """All stages: of the graph, of segments, which run several of them in one job, and of results."""
 
+from collections.abc import Iterator
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from fedstage.plan import data_files, discriminators, generated, one_shot, scores, unfederated
@@ -10,31 +12,22 @@ from fedstage.plan.results import FOLDERS, figure_files, files_at, result_file
 from fedstage.plan.training import local_training, logits
 from fedstage.settings.recipes import Recipe
 
+
+def _declared(module: ModuleType) -> Iterator[Stage]:
+    """Yield the stages that a module declares, in its order."""
+    stages = (value for value in vars(module).values() if isinstance(value, Stage))
+    return (stage for stage in stages if stage.inputs.__module__ == module.__name__)
+
+
 #: The stages whose files depend on a configuration, in the order of the graph.
 GRAPH: tuple[Stage, ...] = (
-    data_files.dataset,
-    data_files.partition,
-    data_files.core,
-    data_files.participation,
-    data_files.initial_model,
+    *_declared(data_files),
     *OF_ROUNDS,
-    discriminators.public_generator,
-    discriminators.client_discriminator,
-    discriminators.client_odds,
-    scores.evaluation,
-    scores.retention,
-    scores.client_accuracy,
-    unfederated.local_model,
-    unfederated.quantised_model,
-    unfederated.client_logits,
-    unfederated.local_evaluation,
-    one_shot.aggregator,
-    one_shot.feature_moments,
-    one_shot.closed_form_model,
-    generated.client_generator,
-    generated.generated,
-    generated.synthesised,
-    one_shot.distilled_model,
+    *_declared(discriminators),
+    *_declared(scores),
+    *_declared(unfederated),
+    *_declared(generated),
+    *_declared(one_shot),
     *one_shot.EVALUATIONS.values(),
 )
 

@@ -450,8 +450,9 @@ def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():
         ]
         assert files[1] == files[0].replace("/metrics/fp32/", f"/metrics/{precision}/")
     models = unfederated.models_in_precision(quantised)
-    scored = unfederated.scored_models(quantised)
-    assert (scored["each_client"], scored["client_3"]) == (models, [models[3]])
+    for client, expected in ((None, models), (3, [models[3]])):
+        scores = unfederated.local_metrics_file(quantised, "test", 1, client)
+        assert scores.job.inputs["models"] == expected
     assert alone(federated, 1, pooled=True, own=rough) == alone(federated, 1, pooled=True)
 
 

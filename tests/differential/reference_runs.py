@@ -106,9 +106,11 @@ UNKNOWN = {
         "like": "fedov", "unknown": TERMS | {"attack": ATTACK}, "client": {"epochs": 1},
     },
 }  # fmt: skip
-#: Images are large for eight layers without norms: small steps, few of them.
+#: Images are large for eight layers without norms: small steps, few of them. The reference compares
+#: each pair of images by itself: few images.
 PROTOTYPES = {
     "fafi": {
+        "data": {"digits": {"test": 500, "held_out": 900}},
         "model": {"resnet8": {"norm": "none"}},
         "prototypes": {"near": 0.5, "apart": 0.7, "alike": 0.3, "temperature": 0.5},
         "client": {"epochs": 3, "learning_rate": 0.02},

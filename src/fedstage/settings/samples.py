@@ -19,7 +19,7 @@ def check_public(
     core: Core | None,
     generator: Generator | RoundGenerator | None = None,
 ) -> Iterator[str]:
-    """Yield the faults of a public set without samples, with other samples, or changed without effect."""
+    """Yield the faults of a public set with no or other samples, or changed without effect."""
     if public.name == "generated" and generator is None:
         yield (
             "generator = null: public = generated needs one that students learn from: fedftg in "

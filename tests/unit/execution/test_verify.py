@@ -71,8 +71,8 @@ def test_all_is_well(summary, capsys):
     summary.pop()
     assert main(["verify"]) == 0
     assert capsys.readouterr().out == (
-        "1 file matches its record and inputs; 1 more is out of date and not compared: the next run "
-        "makes it again\n"
+        "1 file matches its record and inputs; 1 more is out of date and not compared: the next "
+        "run makes it again\n"
     )
 
 

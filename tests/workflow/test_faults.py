@@ -136,7 +136,7 @@ def test_bad_data_is_told_before_any_training(project):
         ),
         (
             "results/tables/tiny/defalt.md",
-            "fedstage: tiny/defalt: no such experiment and scale; did you mean 'tiny/default'?",
+            "fedstage: tiny/defalt: no such scale; use one of tiny/default",
         ),
         (
             "results/tabels/tiny/default.md",

@@ -13,7 +13,7 @@ from fedstage.execution.runs import note_run
 from fedstage.experiments.counted_twice import counted_twice
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked
-from fedstage.experiments.shown import shown_runs, shown_tables
+from fedstage.experiments.shown import shown_reports, shown_runs, shown_tables
 from fedstage.experiments.targets import explain_unknown
 from fedstage.experiments.unread import unread_settings
 from fedstage.experiments.unused_methods import unused_methods
@@ -84,9 +84,11 @@ def show_finished():
 
 
 def tables():
-    """Return the targets' tables that there are, each below its path."""
+    """Return the targets' tables that there are, each below its path, and the paths of reports."""
     paths = [path for path in shown_tables(CATALOGUE, wanted()) if (FOLDER / path).exists()]
-    return [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in paths]
+    reports = [path for path in shown_reports(CATALOGUE, wanted()) if (FOLDER / path).exists()]
+    shown = [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in paths]
+    return shown + [f"\nWith figures: {path}\n" for path in reports]
 
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job

@@ -147,6 +147,21 @@ def _refuse_other_encodings(path: Path) -> None:
                 ) from None
 
 
+def _refuse_ragged_rows(path: Path) -> None:
+    """Raise FedstageError with the first row that has not as many fields as the header, if any."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file)
+        wanted = len(next(rows, []))
+        for number, row in enumerate(rows, 2):
+            if row and len(row) != wanted:
+                raise FedstageError(
+                    f"{path}: row {number}: has {len(row)} fields, and the header has {wanted}: "
+                    f"{','.join(row)[:60]}"
+                )
+
+
 def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -> pa.Table:
     convert = pc.ConvertOptions(
         null_values=list(_MISSING),
@@ -160,6 +175,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -
         table = pc.read_csv(path, convert_options=convert, parse_options=parse)
     except (pa.ArrowException, OSError) as error:
         _refuse_other_encodings(path)
+        _refuse_ragged_rows(path)
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
     if any(pa.types.is_binary(kind) for kind in table.schema.types):  # as Arrow takes them

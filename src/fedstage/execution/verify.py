@@ -31,6 +31,8 @@ _POOL = re.compile(r"(?P<place>.+?)(-job\w+)?-(?P<process>\d+)\.sock(\.lock|\.lo
 def list_faults(arguments: Sequence[str]) -> str:
     """Return a message that all files are right, after removing what killed processes have left.
 
+    Of files that the next run makes again, only the content is checked, and their number returned.
+
     `arguments` are as in `fedstage.execution.missing.summary`.
 
     Raises
@@ -55,7 +57,24 @@ def list_faults(arguments: Sequence[str]) -> str:
     cures += [_cure_of_raw(len(raw), arguments)] if raw else []
     if cures:
         raise FedstageError("; ".join(cures))
-    return f"{len(there)} files match their records and inputs"
+    return _verdict(len(there), sum(name not in done for name in there))
+
+
+def _verdict(there: int, stale: int) -> str:
+    """Return how many files are right, and how many could not be compared."""
+    right = there - stale
+    matching = (
+        "1 file matches its record and inputs"
+        if right == 1
+        else f"{right} files match their records and inputs"
+    )
+    if not stale:
+        return matching
+    are, them = ("is", "it") if stale == 1 else ("are", "them")
+    return (
+        f"{matching}; {stale} more {are} out of date and not compared: the next run makes {them} "
+        "again"
+    )
 
 
 def _accepts_other_source(root: Path) -> bool:

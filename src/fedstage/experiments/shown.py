@@ -21,8 +21,18 @@ def shown_tables(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
         The files, rules and experiments on the command line; by default, and with the rule `all`,
         the targets of the configuration.
     """
+    return [path for path in _shown(catalogue, wanted) if path.endswith(".md")]
+
+
+def shown_reports(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
+    """Return the reports (HTML) that a call asks for; `wanted` is as in `shown_tables`."""
+    return [path for path in _shown(catalogue, wanted) if path.startswith("results/report/")]
+
+
+def _shown(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
+    """Return the results that a call asks for, each once."""
     files = chain.from_iterable(_results(catalogue, name) for name in _wanted(catalogue, wanted))
-    return list(dict.fromkeys(path for path in files if path.endswith(".md")))
+    return list(dict.fromkeys(files))
 
 
 def shown_runs(catalogue: Catalogue, wanted: Collection[str]) -> list[Run]:

@@ -77,10 +77,14 @@ def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:
         if name not in catalogue.experiments or word.count("/") > 1:
             continue
         if (name, scale) not in catalogue.runs:
-            scales = [f"{name}/{known}" for known in catalogue.experiments[name].scales]
-            raise FedstageError(f"{word}: no such scale; use one of {', '.join(scales)}")
+            raise FedstageError(_no_such_scale(catalogue, name, scale))
         found.append(word)
     return found
+
+
+def _no_such_scale(catalogue: Catalogue, experiment: str, scale: str) -> str:
+    scales = [f"{experiment}/{known}" for known in catalogue.experiments[experiment].scales]
+    return f"{experiment}/{scale}: no such scale; use one of {', '.join(scales)}"
 
 
 def explain_unknown(
@@ -183,9 +187,11 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         If there is no such experiment and scale, or it has no claims, or forgets no client.
     """
     if (experiment, scale) not in catalogue.runs:
+        if experiment in catalogue.experiments:
+            raise FedstageError(_no_such_scale(catalogue, experiment, scale))
         known = {"/".join(key) for key in catalogue.runs}
         names = experiment_names(catalogue.config, catalogue.folder)
-        # An experiment that is read has no such scale; others are not read for a misspelled name.
+        # Others are not read for a misspelled name.
         known |= {f"{name}/{scale}" for name in names if name not in catalogue.experiments}
         raise FedstageError(
             f"{experiment}/{scale}: no such experiment and scale"

@@ -9,7 +9,7 @@ from fedstage.settings.models import Lower, Model, OfTexts, Upper, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.public import Public
+from fedstage.settings.public import CoreSamples, Generated, Public
 from fedstage.settings.server import Server
 
 
@@ -19,7 +19,7 @@ def check_public(
     core: Core | None,
     generator: Generator | RoundGenerator | None = None,
 ) -> Iterator[str]:
-    """Yield the faults of a public set that has no samples, or whose changes have no effect."""
+    """Yield the faults of a public set with no or other samples, or changed without effect."""
     if public.name == "generated" and generator is None:
         yield (
             "generator = null: public = generated needs one that students learn from: fedftg in "
@@ -31,6 +31,11 @@ def check_public(
         if not data.holds_out:
             yield "data.held_out = 0: public = held_out needs at least 1 sample"
         return
+    if not isinstance(public, CoreSamples | Generated) and data.samples != public.samples:
+        yield (
+            f"public = {public.name}: has {public.samples}, and the samples of data = {data.name} "
+            f"are {data.samples}: use held_out"
+        )
     for key, images in (("data", data), ("public", public)):
         if isinstance(images, ImageSet) and images.held_out_augmentation != "none":
             yield (

@@ -184,12 +184,18 @@ def _allowed(settings: Any, fault: Any) -> str:
         return _A_VALID_LIST.sub("a list", message) + _as_list(fault["input"])
     if fault["type"] in _PLAIN:
         message = _A_NUMBER.sub(rf"\g<0>{bounds_at(settings, fault['loc'])}", message, count=1)
-    return _MESSAGES.get(fault["type"], message) + _of_text(fault)
+    return _MESSAGES.get(fault["type"], message) + _of_text(fault) + _keys_of(settings, fault)
 
 
 def _as_list(value: Any) -> str:
     """Return what a single value looks like as a list, or nothing for a mapping."""
     return f", such as [{value}]" if isinstance(value, str | int | float) else ""
+
+
+def _keys_of(settings: Any, fault: Any) -> str:
+    """Return the keys of the mapping that a value should be, or nothing."""
+    known = keys_at(settings, fault["loc"]) if fault["type"] == "model_type" else []
+    return f", such as {{{known[0]}: ...}}; its keys are {', '.join(known)}" if known else ""
 
 
 def _of_text(fault: Any) -> str:

@@ -163,7 +163,12 @@ BAD = {
     # tables as files
     "an empty file": table("train.csv: not a CSV file with a header", train=""),
     "a header without rows": table("train.csv: has no rows", train=csv([])),
-    "a row that is too long": table("not a CSV file", train=csv() + "1,2,a,Bern,9\n"),
+    "a row that is too long": table(
+        "row 6: has 5 fields, and the header has 4: 1,2,a,Bern,9", train=csv() + "1,2,a,Bern,9\n"
+    ),
+    "a row that is too short": table(
+        "row 6: has 2 fields, and the header has 4: 1,2", train=csv() + "1,2\n"
+    ),
     "a file that is binary": table("train.csv: not a CSV file", train=b"\xff\xfe\x00\x01" * 9),
     "a header in Latin-1": table(
         "train.csv: not a CSV file in UTF-8 (line 1: byte 0xe4); save it as UTF-8",

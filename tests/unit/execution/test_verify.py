@@ -70,7 +70,16 @@ def test_what_is_wrong_is_printed_with_the_command_that_makes_it_again(summary, 
 def test_all_is_well(summary, capsys):
     summary.pop()
     assert main(["verify"]) == 0
-    assert capsys.readouterr().out.startswith("2 files match their records")
+    assert capsys.readouterr().out == (
+        "1 file matches its record and inputs; 1 more is out of date and not compared: the next "
+        "run makes it again\n"
+    )
+
+
+def test_nothing_is_said_of_files_out_of_date_where_there_are_none(summary, capsys):
+    summary[1:] = [summary[0].replace("a.json", "b.json")]
+    assert main(["verify"]) == 0
+    assert capsys.readouterr().out == "2 files match their records and inputs\n"
 
 
 @pytest.fixture

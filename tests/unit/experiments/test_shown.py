@@ -4,7 +4,7 @@ import pytest
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.disk_space import describe_size
-from fedstage.experiments.shown import shown_runs, shown_tables
+from fedstage.experiments.shown import shown_reports, shown_runs, shown_tables
 from fedstage.plan.training_folder import training_id
 from fedstage.storage.yaml_files import load_yaml
 
@@ -38,6 +38,11 @@ def test_the_table_that_is_wanted_is_shown_and_not_the_configured_one(known, kin
 def test_an_experiment_by_its_name_shows_all_of_its_tables(known):
     assert shown_tables(known, ["quickstart"]) == [QUICKSTART]
     assert f"{TABLE5}.md" in shown_tables(known, ["fedsdd_table5/smoke"])
+
+
+def test_the_report_of_an_experiment_is_shown_by_its_path(known):
+    assert shown_reports(known, ["all"]) == ["results/report/quickstart/default.html"]
+    assert shown_reports(known, ["fedsdd_table5/smoke"]) == []
 
 
 def test_a_figure_or_a_model_shows_no_table(known):

@@ -348,6 +348,16 @@ def test_distillation_needs_public_data():
     assert recipe(data=nothing)
 
 
+@pytest.mark.parametrize(
+    ("data", "model"),
+    [({"table": {"folder": "mine", "label": "y"}}, "mlp"), ({"ag_news": {}}, "embedding_bag")],
+    ids=["table", "texts"],
+)
+def test_public_samples_are_of_the_kind_of_the_clients(data, model):
+    told = "public = svhn: has images, and the samples of data = "
+    assert told in refusal(**DISTILLED, data=data, model=model, public="svhn")
+
+
 def test_a_division_says_whether_anything_is_public():
     divided = {"cifar10": {"division": [7, 1, 2]}}
     nothing = {"cifar10": {"division": [7, 0, 2]}}

@@ -655,6 +655,7 @@ def test_what_has_no_record_is_an_error(jobs, capsys):
     for path, message in [
         ("results/training/x/round_0001/group_0/a.safetensors", "no such file, and no record"),
         ("results/no.txt", "no such file, and no record"),
+        ("results/logs", "is a folder; name a file in it"),
         ("config.yaml", "must be a file below a folder results that has logs"),
         *((path, "no record below results/logs") for path in others),
         (DISTILLED, "no record below results/logs of a job that made it: the logs were deleted"),

@@ -66,7 +66,7 @@ def claim_rows(judgements: Iterable[Judgement], metric: str) -> list[dict[str, A
 def lines_of(judgement: Judgement) -> Iterator[Line]:
     """Yield the comparisons of a claim: first the ones behind its verdict, then its cells."""
     claim = judgement.claim
-    single = not claim.primary and claim.quantifier == "all"
+    single = not judgement.cells and (claim.primary or claim.quantifier == "all")
     for i, effect in enumerate(judgement.effects):
         yield "primary" if claim.primary else "exploratory", effect, i if single else None
     for i, cell in enumerate(judgement.cells):

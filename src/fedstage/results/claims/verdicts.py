@@ -100,7 +100,7 @@ def judge(
     measured = [pair for pair in pairs if by_seed(claim, [pair])]
     groups = [measured or pairs] if averaged and pairs else [[pair] for pair in pairs]
     effects = [effect_of(claim, group, pairs, show, looks) for group in groups]
-    behind = pairs if claim.primary else []
+    behind = pairs if claim.primary and len(pairs) > 1 else []  # one cell is its own mean
     tested = [effect_of(claim, [pair], pairs, show, looks) for pair in behind]
     known = [effect.published_holds for effect in effects if effect.published_holds is not None]
     made = [effect for effect in effects if effect.measured.n]

@@ -11,6 +11,7 @@ from fedstage.results.claims.effects import (
     UNDECIDED,
 )
 from fedstage.results.claims.families import correct
+from fedstage.results.claims.table import lines_of
 from fedstage.results.claims.verdicts import HOLDS_SO_FAR, judge
 from fedstage.settings.claims import Claim, Family
 
@@ -117,6 +118,14 @@ def test_the_test_of_nothing_is_corrected_too():
 
 
 # --- primary claims -------------------------------------------------------------------------------
+
+
+def test_a_primary_claim_of_one_cell_is_one_line():
+    (one,) = correct([judged(primary(), CLEARLY)])
+    assert [(kind, place) for kind, _, place in lines_of(one)] == [("primary", 0)]
+    (two,) = correct([judged(primary(), CLEARLY, CLEARLY)])
+    lines = [(kind, place) for kind, _, place in lines_of(two)]
+    assert lines == [("primary", None), ("cell", 0), ("cell", 1)]
 
 
 def test_a_primary_claim_is_judged_on_its_mean_and_its_cells_behind_it():

@@ -6,35 +6,19 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import (
-    Members,
-    in_order,
-    read_members,
-    stack,
-    teacher_logits,
-)
+from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught
+from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
-from fedstage.algorithm.global_trainers.transfers import targets_of
 from fedstage.data.bags import Samples
 from fedstage.settings.exchange import caches_labels
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import EnsembleTeaching, teaching_of
+from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import forward
-
-
-def targets_from(teaching: EnsembleTeaching, members: Sequence[Members]) -> torch.Tensor:
-    """Return the targets of each public sample, [n, ...].
-
-    From members' logits follow the ensemble's average, and from this the transfer's own targets.
-    """
-    ordered = in_order(members)
-    teacher = teacher_logits(teaching.ensemble, ordered)
-    return targets_of(teaching, teacher, stack(ordered).float())
 
 
 def lesson(

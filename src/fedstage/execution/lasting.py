@@ -8,13 +8,12 @@ import pyarrow as pa
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
-from fedstage.experiments.descriptions import claims_on
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.targets import describe, results_of
 from fedstage.plan.results import RESULTS, files_at
 from fedstage.plan.runs import split_target
 from fedstage.plan.source import stage_fingerprint
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import STAGES, files_of_result
 from fedstage.results.claims.library import MEASURES
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.exact import write_csv
@@ -30,13 +29,8 @@ from fedstage.storage.identity import making
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.yaml_files import load_yaml
 
-#: The stages that need only scores, each with a result that is made of it.
-_OF_SCORES = {
-    "tables": "tables/{}.md",
-    "figures": "figures/{}_accuracy.png",
-    "comparison": "figures/{}_published.png",
-    "sweep": "figures/{}_over.png",
-}
+#: The stages that need only scores.
+_OF_SCORES = ("tables", "figures", "comparison", "sweep")
 #: The options that need partitions as well.
 _OF_PARTITIONS = ("partition", "samples")
 
@@ -93,20 +87,17 @@ def present(
     absent = len(description["runs"])
     description["runs"] = with_scores(description, merged)
     absent -= len(description["runs"])
-    at, wanted = f"{experiment}/{scale}", results_of(catalogue, target)
+    at, wanted = f"{experiment}/{scale}", set(results_of(catalogue, target))
     with TemporaryDirectory() as folder:
-        runs, listed = (
-            Path(folder, "runs.json"),
-            Path(_made("run_scores", at, output)["scores"]),
-        )
+        runs, listed = Path(folder, "runs.json"), Path(_made("run_scores", at, output)["scores"])
         save_json(runs, description)
         write_csv(listed, _in_order(description, merged), merged.columns)
         read: Raw = {"runs": runs, "scores": listed}
-        for stage, result in _OF_SCORES.items():
-            if f"{RESULTS}/{result.format(at)}" in wanted:
+        for stage in _OF_SCORES:
+            if wanted.issuperset(files_of_result(stage, experiment, scale)):
                 _run(stage, read | _made(stage, at, output))
         lacking = []
-        if claims_on(catalogue, experiment) and f"{RESULTS}/claims/{at}.md" in wanted:
+        if wanted.issuperset(files_of_result("claims", experiment, scale)):
             lacking = _judge(catalogue, at, read, measurements, output, Path(folder))
     notes = [f"{absent} runs of {target} have no scores"] * bool(absent)
     return "\n".join([f"{len(description['runs'])} runs are in {output}", *notes, *lacking])

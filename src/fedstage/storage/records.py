@@ -61,11 +61,11 @@ def find_artefact(path: Path) -> Artefact:
         If there is no such record.
     """
     root, name = _split(path)
+    if (root / name).is_dir():
+        raise FedstageError(f"{path}: is a folder; name a file in it")
     candidates, damaged = readable(record_files(root, Path(name).parts[:3][-1]))
     found = [(record, job) for record, job in candidates.items() if _makes(root, job, name)]
     if not found:
-        if (root / name).is_dir():
-            raise FedstageError(f"{path}: is a folder; name a file in it")
         what = "no record" if (root / name).is_file() else "no such file, and no record"
         cause = "the logs were deleted (fedstage prune does so), or no stage made the file"
         raise FedstageError(

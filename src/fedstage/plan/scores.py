@@ -13,12 +13,12 @@ from fedstage.plan.training_folder import FOLDER, teaching
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 
+#: A stage that measures a run.
+_measured = partial(Stage, folder=FOLDER, below="metrics/", reads=teaching)
+
 
 @partial(
-    Stage,
-    folder=FOLDER,
-    outputs={"output": "metrics/{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"},
-    reads=teaching,
+    _measured, outputs={"output": "{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"}
 )
 def evaluation(
     recipe: Recipe, evaluated: str, role: str, rounds: int, every: int
@@ -45,14 +45,12 @@ def _participants(recipe: Recipe, rounds: list[int]) -> list[File]:
 
 
 @partial(
-    Stage,
-    folder=FOLDER,
+    _measured,
     outputs={
-        "output": "metrics/retention/rounds_{rounds:04d}.parquet",
-        "right": "metrics/retention/rounds_{rounds:04d}.safetensors",
+        "output": "retention/rounds_{rounds:04d}.parquet",
+        "right": "retention/rounds_{rounds:04d}.safetensors",
     },
     takes=(),
-    reads=teaching,
 )
 def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     """Measure what a run's main model forgets from round to round."""
@@ -64,13 +62,7 @@ def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     )
 
 
-@partial(
-    Stage,
-    folder=FOLDER,
-    outputs={"output": "metrics/clients/rounds_{rounds:04d}.parquet"},
-    takes=(),
-    reads=teaching,
-)
+@partial(_measured, outputs={"output": "clients/rounds_{rounds:04d}.parquet"}, takes=())
 def client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
     """Score a run's main model for each client and each class."""
     return ClientAccuracyInputs(

@@ -11,7 +11,8 @@ from fedstage.plan.data_files import partition
 from fedstage.plan.discriminators import client_discriminator
 from fedstage.plan.generated import client_generator
 from fedstage.plan.graph import File, Job, behind, files_in, listed
-from fedstage.plan.one_shot import feature_moments, one_shot_metrics_file
+from fedstage.plan.one_shot import feature_moments
+from fedstage.plan.scores import metrics_file
 from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import (
     SECURE,
@@ -68,7 +69,7 @@ def predicting(recipe: Recipe | OneShotRecipe, length: RunLength) -> list[str]:
     Rounds count up to the second distilled one, since the jobs behind later rounds are alike.
     """
     if isinstance(recipe, OneShotRecipe):
-        read = one_shot_metrics_file(recipe, length.role).job.inputs
+        read = metrics_file(recipe, length).job.inputs
         return [file for name in ("aggregator", "student") for file in listed(read[name])]
     last = min(length.rounds, first_distillation(recipe) + 1)
     models = [global_model(recipe, last, group) for group in range(recipe.global_models)]

@@ -1,17 +1,20 @@
-"""Measurements of runs in rounds: accuracy, forgetting, accuracy by client and class."""
+"""Measurements of runs: accuracy, forgetting, accuracy by client and class."""
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import product
 
-from fedstage.plan import data_files
+from fedstage.plan import data_files, one_shot, unfederated
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import ClientAccuracyInputs, EvaluationInputs, RetentionInputs
-from fedstage.plan.members import parse_evaluated
+from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.training import global_model, member_logits, participants_table
 from fedstage.plan.training_folder import FOLDER, teaching
 from fedstage.settings.groups import client_groups
-from fedstage.settings.recipes import Recipe
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.runs import RunLength
 
 #: A stage that measures a run.
 _measured = partial(Stage, folder=FOLDER, below="metrics/", reads=teaching)
@@ -35,13 +38,25 @@ def evaluation(
         models=models,
         **data_files.clients_samples(recipe, role),
         histogram=data_files.label_histogram(recipe),
-        participants=[*_participants(recipe, scored)],
+        participants=participants_tables(recipe, scored),
     )
 
 
-def _participants(recipe: Recipe, rounds: list[int]) -> list[File]:
+def participants_tables(recipe: Recipe, rounds: Iterable[int]) -> list[str]:
+    """Return the participants of all groups in some rounds."""
     places = product(rounds, client_groups(recipe))
     return [participants_table(recipe, round_, group) for round_, group in places]
+
+
+def metrics_file(recipe: data_files.AnyRecipe, length: RunLength) -> File:
+    """Return the metrics of a run."""
+    if isinstance(recipe, LocalRecipe):
+        client = length.evaluate_client
+        return unfederated.local_metrics_file(recipe, length.role, length.rounds, client)
+    if isinstance(recipe, OneShotRecipe):
+        return one_shot.one_shot_metrics_file(recipe, length.role)
+    name, every = evaluated_name(length.evaluate), length.evaluate_every
+    return evaluation(recipe, name, length.role, length.rounds, every)
 
 
 @partial(
@@ -58,7 +73,7 @@ def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
         models=[global_model(recipe, round_, 0) for round_ in range(rounds + 1)],
         **data_files.clients_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
-        participants=[*_participants(recipe, list(range(1, rounds + 1)))],
+        participants=participants_tables(recipe, range(1, rounds + 1)),
     )
 
 

@@ -2,8 +2,9 @@
 
 `fedstage.plan.stages` lists them all. The function of a stage in the graph takes a configuration,
 and the files that it reads as one object, whose class the graph declares. Its keywords are its
-outputs and the values of its place, such as round and group. It reads, calls pure functions, and
-writes; a stage that does several jobs in one returns the seconds of each.
+outputs and the values of its place, such as round and group; files that many stages write together
+are one object, too. It reads, calls pure functions, and writes; a stage that does several jobs in
+one returns the seconds of each.
 
 It raises `FedstageError` if an input is missing, damaged or does not fit, a setting or option is
 invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` is a JSON file of
@@ -56,8 +57,8 @@ def _options(function: Callable[..., Any]) -> Iterator[Option]:
         hint = hints[parameter.name]
         if _is_configuration(hint):
             yield Option("recipe", Path, several=False, required=True)
-        elif is_dataclass(read := get_origin(hint)):
-            yield from (_option(*named) for named in get_type_hints(read).items())
+        elif is_dataclass(files := get_origin(hint) or hint):
+            yield from (_option(*named) for named in get_type_hints(files).items())
         else:
             yield _option(option_of(parameter.name), hint)
 
@@ -94,8 +95,8 @@ def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | N
             continue
         if _is_configuration(hint):
             arguments[parameter] = read_recipe(values["recipe"], hint) if config is None else config
-        elif is_dataclass(read := get_origin(hint)):
-            arguments[parameter] = hint(**{part.name: values[part.name] for part in fields(read)})
+        elif is_dataclass(files := get_origin(hint) or hint):
+            arguments[parameter] = hint(**{part.name: values[part.name] for part in fields(files)})
         else:
             arguments[parameter] = values[option_of(parameter)]
     return function(**arguments)

@@ -190,6 +190,17 @@ def label_histogram(recipe: AnyRecipe) -> File:
     return partition(division_of(recipe), output="histogram")
 
 
+def scored_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]:
+    """Return the files of `ScoredInputs`; `samples` is as in `samples_file`."""
+    return clients_samples(recipe, samples) | {"histogram": label_histogram(recipe)}
+
+
+def images_of(recipe: AnyRecipe, samples: str) -> dict[str, Any]:
+    """Return the files of `SamplesInputs`; `samples` is as in `samples_file`."""
+    whole = samples not in ("validation", "aggregator")
+    return clients_samples(recipe, samples) | ({"clients": None} if whole else {})
+
+
 def core_file(recipe: AnyRecipe) -> File:
     """Return the server's own labelled samples."""
     assert recipe.core is not None, "checked by the recipe: a recipe that reads a core has one"

@@ -36,8 +36,7 @@ def evaluation(
         models = list(dict.fromkeys(path for paths in members for path in paths))
     return EvaluationInputs(
         models=models,
-        **data_files.clients_samples(recipe, role),
-        histogram=data_files.label_histogram(recipe),
+        **data_files.scored_samples(recipe, role),
         participants=participants_tables(recipe, scored),
     )
 
@@ -82,7 +81,6 @@ def client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
     """Score a run's main model for each client and each class."""
     return ClientAccuracyInputs(
         model=global_model(recipe, rounds, 0),
-        **data_files.clients_samples(recipe),
+        **data_files.scored_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
-        histogram=data_files.label_histogram(recipe),
     )

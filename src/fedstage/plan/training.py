@@ -376,9 +376,7 @@ def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -
         aggregated=aggregated if drawn else None,
         start=global_model(recipe, round_ - 1, group) if about_start else None,
         server_model=global_model(recipe, round_, 0) if members == "split" else None,
-        data=data_files.samples_file(recipe, images),
-        info=info(recipe),
-        clients=data_files.clients_table(recipe) if images == "validation" else None,
+        **data_files.images_of(recipe, images),
     )
 
 

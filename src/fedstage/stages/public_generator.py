@@ -7,7 +7,7 @@ import torch
 from fedstage.algorithm.discriminators import draw, train_generator
 from fedstage.data.samples import read_public
 from fedstage.models.loading import state_of
-from fedstage.plan.inputs import PublicGeneratorInputs
+from fedstage.plan.inputs import PublicInputs
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.ensembles import Odds
@@ -19,7 +19,7 @@ _GRID = 10  # images in a row and in a column of the picture
 
 
 def public_generator(
-    recipe: Recipe, read: PublicGeneratorInputs[Path], *, output: Path, picture: Path
+    recipe: Recipe, read: PublicInputs[Path], *, output: Path, picture: Path
 ) -> None:
     """Train the generator that clients' discriminators are trained against.
 

@@ -11,6 +11,7 @@ from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.training import global_model, member_logits, participants_table
 from fedstage.plan.training_folder import FOLDER, teaching
+from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -28,11 +29,11 @@ def evaluation(
 ) -> EvaluationInputs[str]:
     """Score a run's global models or ensembles, all rounds."""
     scored = evaluated_rounds(rounds, every)
-    if evaluated == "global_model":
+    predicting = parse_evaluated(evaluated)
+    if isinstance(predicting, GlobalModel):
         models = [global_model(recipe, round_, 0) for round_ in scored]
     else:
-        ensemble = parse_evaluated(evaluated)
-        members = (member_logits(recipe, round_, ensemble, role) for round_ in scored)
+        members = (member_logits(recipe, round_, predicting, role) for round_ in scored)
         models = list(dict.fromkeys(path for paths in members for path in paths))
     return EvaluationInputs(
         models=models,

@@ -120,13 +120,16 @@ def test_ensembles_have_names_that_lead_back_to_them(name, ensemble):
 
 
 def test_global_model_has_its_name():
-    assert evaluated_name(GlobalModel(name="global_model")) == "global_model"
+    model = GlobalModel(name="global_model")
+    assert evaluated_name(model) == "global_model"
+    assert parse_evaluated("global_model") == model
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "global_model", "", "aggregated", "aggregated_", "aggregated_0", "aggregated_-1",
+        "global_model_probabilities", "", "aggregated", "aggregated_", "aggregated_0",
+        "aggregated_-1",
         "aggregated_2.0", "aggregated_two", "aggregated_1_2", "clients_", "clients_by_size",
         "clients_by_", "clients_by_uniform", "clients_samples", "each_client_probabilities",
         "client", "Clients", "clients_2", "aggregated_²", "gaussian_10", "bayesian",

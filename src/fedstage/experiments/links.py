@@ -32,9 +32,9 @@ def links_of(runs: Sequence[Run]) -> dict[str, str]:
     return {run_name(run.axes): folder_of(run) for run in runs}
 
 
-def linked(tables: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the experiments and scales of tables, ``results/KIND/EXPERIMENT/SCALE.md``."""
-    places = (PurePosixPath(path) for path in tables)
+def linked(results: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the experiments and scales of results such as ``results/KIND/EXPERIMENT/SCALE.md``."""
+    places = (PurePosixPath(path) for path in results)
     return list(dict.fromkeys((path.parent.name, path.stem) for path in places))
 
 

@@ -1,6 +1,5 @@
 """What is known when the Snakefile is parsed, as files; and which of compared recipes is chosen."""
 
-
 DESCRIPTION = "results/descriptions/{experiment}/{scale}.{what}.json"
 
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from logging import LogRecord
@@ -61,6 +61,7 @@ class Live:
         """Process what a message of Snakemake reports about jobs."""
         with self._lock:
             self._failed = getattr(record, "failed_before_interrupt", self._failed)
+            self._progress.names = getattr(record, "names_of_runs", self._progress.names)
             for path in take_in(self._progress, self._jobs, record, datetime.now()):
                 self.show(path)
             self._logs += _logs_of(record)
@@ -142,7 +143,8 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
             progress.cores = about.get("cores", progress.cores)
         case LogEvent.JOB_INFO:
             progress.started = progress.started or now
-            progress.running[about["jobid"]] = now, about["rule_msg"] or about["rule_name"]
+            message = about["rule_msg"] or about["rule_name"]
+            progress.running[about["jobid"]] = now, _named(progress, about["output"]) + message
             jobs[about["jobid"]] = about["rule_name"], about["output"]
         case LogEvent.JOB_FINISHED:
             begun, _ = progress.running.pop(about["job_id"], (now, ""))
@@ -157,6 +159,12 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
                 progress.running.pop(job["jobid"], None)
                 progress.failed.append(job["rule_name"])
     return []
+
+
+def _named(progress: Progress, outputs: Sequence[str]) -> str:
+    """Return which run a job is of, as the beginning of its message; nothing if it is of none."""
+    folder = "/".join(outputs[0].split("/")[:3]) if outputs else ""
+    return f"{progress.names[folder]}, " if folder in progress.names else ""
 
 
 def readable(outputs: Iterable[str]) -> list[str]:

@@ -51,6 +51,15 @@ def test_the_progress_follows_the_messages():
     assert describe_shortly(Progress(), NOW, {}, "") == "planning"
 
 
+def test_the_job_that_runs_is_named_with_its_run():
+    progress, jobs = Progress(names={"results/training/a-recipe": "feddf/seed_0"}), {}
+    take_in(progress, jobs, told(event=LogEvent.RUN_INFO, stats={"aggregation": 3}), NOW)
+    model = "results/training/a-recipe/round_0001/group_0/aggregated.safetensors"
+    take_in(progress, jobs, started(1, output=[model]), NOW)
+    line = describe_shortly(progress, NOW, {"aggregation": 90}, "")
+    assert line.endswith("; feddf/seed_0, aggregation: round 1")
+
+
 def test_parts_of_a_line_without_room_are_left_out():
     line = "[#...] 1 of 4 jobs; about 50 s left; round 3, group 0: training loss 0.5; tables: a"
     assert fitting(line, len(line)) == line

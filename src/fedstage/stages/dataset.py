@@ -14,6 +14,7 @@ from fedstage.errors import FedstageError
 from fedstage.settings.data import Data, DataOption
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.validation import validate
+from fedstage.stages import Made
 from fedstage.storage.files import save_json
 from fedstage.storage.raw_contents import unchanged
 from fedstage.storage.tensors import save_tensors
@@ -26,12 +27,7 @@ def dataset(
     raw: str | None = None,
     owner: str | None = None,
     folder: Path | None = None,
-    train: Path,
-    test: Path,
-    held_out: Path,
-    server_validation: Path | None = None,
-    test_own: Path | None = None,
-    info: Path,
+    made: Made,
 ) -> None:
     """Write the training, test and held-out arrays of a data set, and its info.
 
@@ -52,7 +48,7 @@ def dataset(
         `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W], changed by `held_out_augmentation` of the settings.
-    server_validation, test_own : Path, optional
+    server_validation, test_own : Path
         Outputs: as `test`; `test_own` as each client prepares its own samples, empty where that
         makes no difference.
     info : Path
@@ -78,14 +74,12 @@ def dataset(
         loaded = load(chosen, folder)
     if owner != "server":
         check_classes(chosen.name, loaded)
-    save_tensors(train, _tensors(loaded.train))
-    save_tensors(test, _tensors(loaded.test))
-    save_tensors(held_out, {"images": _public(chosen, loaded.held_out)})
-    if server_validation is not None:
-        save_tensors(server_validation, _tensors(loaded.server_validation))
-    if test_own is not None:
-        save_tensors(test_own, _tensors(loaded.test_own or loaded.test.none))
-    save_json(info, describe(chosen.name, loaded))
+    save_tensors(made["train"], _tensors(loaded.train))
+    save_tensors(made["test"], _tensors(loaded.test))
+    save_tensors(made["held_out"], {"images": _public(chosen, loaded.held_out)})
+    save_tensors(made["server_validation"], _tensors(loaded.server_validation))
+    save_tensors(made["test_own"], _tensors(loaded.test_own or loaded.test.none))
+    save_json(made["info"], describe(chosen.name, loaded))
 
 
 def describe(name: str, data: Dataset) -> dict[str, Any]:

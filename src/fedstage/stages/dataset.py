@@ -28,6 +28,8 @@ def dataset(
     owner: str | None = None,
     folder: Path | None = None,
     made: Made,
+    server_validation: Path | None = None,
+    test_own: Path | None = None,
 ) -> None:
     """Write the training, test and held-out arrays of a data set, and its info.
 
@@ -48,7 +50,7 @@ def dataset(
         `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W], changed by `held_out_augmentation` of the settings.
-    server_validation, test_own : Path
+    server_validation, test_own : Path, optional
         Outputs: as `test`; `test_own` as each client prepares its own samples, empty where that
         makes no difference.
     info : Path
@@ -77,8 +79,10 @@ def dataset(
     save_tensors(made["train"], _tensors(loaded.train))
     save_tensors(made["test"], _tensors(loaded.test))
     save_tensors(made["held_out"], {"images": _public(chosen, loaded.held_out)})
-    save_tensors(made["server_validation"], _tensors(loaded.server_validation))
-    save_tensors(made["test_own"], _tensors(loaded.test_own or loaded.test.none))
+    if server_validation is not None:
+        save_tensors(server_validation, _tensors(loaded.server_validation))
+    if test_own is not None:
+        save_tensors(test_own, _tensors(loaded.test_own or loaded.test.none))
     save_json(made["info"], describe(chosen.name, loaded))
 
 

@@ -71,10 +71,12 @@ METHODS = {
     "feddf, one designated, late, judged": TWO | BASIC | after(2, "designated") | JUDGED,
     "live": TWO | BASIC | LIVE,
     "previous": TWO | BASIC | PREVIOUS,
-    "previous, late": TWO | BASIC | after(2, "designated", starts_from="previous"),
+    "previous, late": TWO | BASIC | after(2, "designated", starts_from="previous")
+    | served_by(buffer={}),
     "fedbe": {"ensemble": "bayesian", "global": "basic"},
     "fedbe as released": TWO | {
-        "ensemble": {"bayesian": {"variant": "as_released", "samples": 2}}, "global": "designated"},
+        "ensemble": {"bayesian": {"variant": "as_released", "samples": 2}}, "global": "designated",
+        } | served_by(buffer={}),
     "fedgo": {"ensemble": "odds"} | after(1),
     "fedsdd": THREE | LAST_TWO | {"global": "designated"},
     "fedsdd, live": THREE | LAST_THREE | LIVE | after(1, "designated"),

@@ -1,5 +1,7 @@
 """Which settings of a one-shot recipe reach which of its files."""
 
+from itertools import combinations, product
+
 from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files, unfederated
@@ -112,19 +114,55 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other():
         assert {name for name, of in IDS.items() if of(before) != of(after)} == expected, field
 
 
-def test_aggregators_that_are_not_trained_have_no_settings_of_training():
-    for aggregator in ("averaging", "weighted", "confidence", "voting"):
-        recipes = [
-            one_shot(aggregator=aggregator, **of) for of in ({}, {"aggregator_training": None})
-        ]
-        assert len(set(map(aggregator_id, recipes))) == 1, aggregator
+STEPS = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
+RULES = ("averaging", "weighted", "linear", "per_class", "mlp", "voting", "moe")
+BOTH, TAUGHT_MIXED = [SMALL, LINEAR], TAUGHT | {"architectures": [LINEAR]}
+WHOLE = {"aggregator": "averaging", "local_fraction": 1.0}
+INT8 = ({"weights": "per_tensor"}, {"reduce_range": False}, {"calibration": {"samples": 9}})
+TEMPERATURES = ({"temperature": 2.0}, {"tau_squared": False}, {"sharpening": 2.0})
+#: Settings, others, and the ids that differ between them.
+DIFFER = [
+    # How an aggregator is trained does not reach one that is not; all rules have the same clients.
+    *(({"aggregator": rule}, {"aggregator": rule, "aggregator_training": None}, set())
+      for rule in ("averaging", "weighted", "confidence", "voting")),
+    *(({"aggregator": rule}, {"aggregator": other}, {"aggregator"})
+      for rule, other in combinations(RULES, 2)),
+    # Training on all samples is training without a part for the aggregator.
+    (WHOLE, {"aggregator": "averaging", "aggregator_fraction": 0.0}, set()),
+    (WHOLE, {"aggregator": "averaging"}, {"partition", "models", "aggregator"}),
+    # What is about rounds does not reach clients.
+    *(({"client": STEPS}, {"client": STEPS | of_rounds}, set())
+      for of_rounds in ({"round_decay": 0.9}, {"batches": "continued"})),
+    # The same models are the same files, however they are listed, and whatever nobody has.
+    *(({"architectures": one}, {"architectures": other}, set())
+      for one, other in ((BOTH, BOTH * 2), (BOTH * 2, BOTH * 3), ([SMALL], []), ([SMALL] * 4, []))),
+    *(({"architectures": [LINEAR], "model": model}, {"model": LINEAR}, set())
+      for model in (SMALL, {"name": "resnet8"})),
+    ({"forget": [2, 0]}, {"forget": [0, 2, 2]}, set()),
+    *(({"quantisation": {"int8": {}}}, {"quantisation": {"int8": how}}, {"aggregator"})
+      for how in INT8),
+    # A student has the architecture of the model unless it has one of its own.
+    (TAUGHT, TAUGHT | {"student": "cnn_small"}, set()),
+    (TAUGHT_MIXED, TAUGHT_MIXED | {"model": LINEAR}, {"student"}),
+    # It reads the aggregator and the clients of the recipe without one.
+    *((changes, TAUGHT | changes, {"student"})
+      for changes in ({}, {"forget": [2]}, {"architectures": BOTH})),
+    # Temperatures reach what learns probabilities.
+    *((TAUGHT | {"distillation": transfer}, TAUGHT | {"distillation": transfer,
+       "server": SERVER | setting}, {"student"} if transfer == "kl" else set())
+      for transfer, setting in product(("kl", "l1", "fedet"), TEMPERATURES)),
+]  # fmt: skip
 
 
-def test_all_rules_have_the_same_clients():
-    rules = ("averaging", "weighted", "linear", "per_class", "mlp", "voting", "moe")
-    recipes = [one_shot(aggregator=rule) for rule in rules]
-    assert len(set(map(local_folder, recipes))) == 1
-    assert len(set(map(aggregator_id, recipes))) == 7
+def test_what_is_the_same_for_two_recipes_and_what_is_not():
+    for one, other, expected in DIFFER:
+        both = one_shot(**one), one_shot(**other)
+        assert {name for name, of in IDS.items() if len(set(map(of, both))) == 2} == expected, (
+            one, other,
+        )  # fmt: skip
+    assert "aggregator_fraction" not in data_files.clients_table(one_shot(**WHOLE)).job.settings
+    mixed = one_shot(**TAUGHT_MIXED)
+    assert shot.student_file(mixed).job.config.student.name == "cnn_small"
 
 
 # --- heads in closed form -------------------------------------------------------------------------
@@ -174,39 +212,11 @@ def test_clients_of_an_ensemble_are_clients_that_train_alone():
     assert alone(federated(**groups), 1, pooled=False).architectures == ()
 
 
-def test_training_on_all_samples_is_training_without_a_part_for_the_aggregator():
-    whole = one_shot(aggregator="averaging", local_fraction=1.0)
-    plain = one_shot(aggregator="averaging", aggregator_fraction=0.0)
-    assert local_recipe(whole) == local_recipe(plain)
-    assert aggregator_id(whole) == aggregator_id(plain)
-    assert local_folder(whole) != local_folder(one_shot())
-    assert "aggregator_fraction" not in data_files.clients_table(whole).job.settings
-
-
-def test_what_is_about_rounds_does_not_reach_clients():
-    client = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
-    for setting in ({"round_decay": 0.9}, {"batches": "continued"}):
-        plain, changed = one_shot(client=client), one_shot(client=client | setting)
-        assert local_recipe(plain) == local_recipe(changed)
-        assert aggregator_id(plain) == aggregator_id(changed)
-
-
 def test_architectures_are_dealt_out_in_turn():
     recipe = one_shot(architectures=[SMALL, LINEAR], clients=5)
     names = [client_model(recipe, client).name for client in range(5)]
     assert names == [SMALL["name"], LINEAR["name"]] * 2 + [SMALL["name"]]
     assert names == [client_model(local_recipe(recipe), client).name for client in range(5)]
-
-
-def test_the_same_models_are_the_same_files_however_they_are_listed():
-    both = [SMALL, LINEAR]
-    for one, other in ((both, both * 2), (both * 2, both * 3), ([SMALL], []), ([SMALL] * 4, [])):
-        folders = {local_folder(one_shot(architectures=models)) for models in (one, other)}
-        assert len(folders) == 1, (one, other)
-    # A model that no client has does not reach clients.
-    models = (SMALL, LINEAR, {"name": "resnet8"})
-    of_linear = {local_folder(one_shot(architectures=[LINEAR], model=model)) for model in models}
-    assert len(of_linear) == 1
 
 
 def test_clients_start_from_one_model_of_their_architecture_or_each_from_its_own():
@@ -227,6 +237,9 @@ def test_clients_and_a_student_of_their_architecture_start_from_what_was_trained
     recipe = one_shot(**TAUGHT | STARTED)
     assert {unfederated.local_start(local_recipe(recipe), client) for client in range(4)} == {START}
     assert shot.student_start(recipe) == START
+    for transfer in ("kl", "l1", "fedet"):
+        student = shot.student_start(one_shot(**TAUGHT | {"distillation": transfer}))
+        assert student == unfederated.local_start(local_recipe(one_shot()), 0)
     other = one_shot(**TAUGHT | STARTED, student="logistic_regression")
     assert "initial_models" in shot.student_start(other)
 
@@ -241,42 +254,6 @@ def test_forgotten_clients_are_no_members_and_nobody_trains_anew():
     many = aggregator_id(one_shot(clients=300, partition="iid", forget=list(range(0, 300, 2))))
     assert "-without_150_clients-" in many
     assert len(many) < 120
-
-
-# --- students -------------------------------------------------------------------------------------
-
-
-def taught(**changes):
-    return one_shot(**TAUGHT | changes)
-
-
-def test_a_student_has_the_architecture_of_the_model_unless_it_has_one_of_its_own():
-    assert student_id(taught(student="cnn_small")) == student_id(taught())
-    mixed = taught(architectures=[LINEAR], model="cnn_small")
-    assert shot.student_file(mixed).job.config.student.name == "cnn_small"
-    assert student_id(mixed) != student_id(taught(architectures=[LINEAR], model=LINEAR))
-    assert aggregator_id(mixed) == aggregator_id(one_shot(model=LINEAR))
-
-
-def test_temperatures_reach_what_learns_probabilities():
-    for transfer, read in (("kl", True), ("l1", False), ("fedet", False)):
-        for setting in ({"temperature": 2.0}, {"tau_squared": False}, {"sharpening": 2.0}):
-            servers = (SERVER, SERVER | setting)
-            ids = {student_id(taught(distillation=transfer, server=server)) for server in servers}
-            assert (len(ids) == 2) == read, (transfer, setting)
-
-
-def test_a_student_reads_the_aggregator_and_clients_of_the_recipe_without_one():
-    for changes in ({}, {"forget": [2]}, {"architectures": [SMALL, LINEAR]}):
-        recipe, plain = taught(**changes), one_shot(**changes)
-        assert aggregator_id(recipe) == aggregator_id(plain)
-        assert local_recipe(recipe) == local_recipe(plain)
-        assert student_id(recipe) != student_id(plain)
-
-
-def test_students_of_a_seed_start_from_one_model():
-    starts = {shot.student_start(taught(distillation=kind)) for kind in ("kl", "l1", "fedet")}
-    assert starts == {unfederated.local_start(local_recipe(one_shot()), 0)}
 
 
 # --- what is read ---------------------------------------------------------------------------------
@@ -330,20 +307,11 @@ def test_each_precision_has_its_own_logits_of_the_same_models():
     assert models == [f"{folder}/quantised/{precision}/client_{n}.safetensors" for n in range(4)]
     assert logits == [f"{folder}/logits/{precision}/client_{n}-test.safetensors" for n in range(4)]
     assert "/logits/fp32/" in unfederated.members_logits(plain, "test")[0]
+    for how in INT8:
+        other = unfederated.members_quantised(one_shot(quantisation={"int8": how}))
+        assert not set(other) & set(models), how
     left = one_shot(quantisation="int8", forget=[1])
     assert unfederated.members_quantised(left) == [models[0], *models[2:]]
-
-
-def test_how_models_are_quantised_is_in_the_names_of_what_is_made_of_them():
-    for how in (
-        {"weights": "per_tensor"},
-        {"reduce_range": False},
-        {"calibration": {"samples": 9}},
-    ):
-        recipes = [one_shot(quantisation={"int8": options}) for options in ({}, how)]
-        assert len({unfederated.members_quantised(recipe)[0] for recipe in recipes}) == 2
-        assert len(set(map(aggregator_id, recipes))) == 2
-        assert len(set(map(local_folder, recipes))) == 1
 
 
 def test_clients_that_train_alone_are_scored_in_int8_beside_their_own_metrics():

@@ -32,7 +32,6 @@ from fedstage.settings.base import Settings, choices, subclasses
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
@@ -525,23 +524,6 @@ def test_choices_and_what_settings_use_are_modules():
     needed = {f"fedstage.{name}" for kind in using for name in kind.uses.values()}
     needed = needed.union(*(kind.modules() for kind in choices()))
     assert needed == optional_modules() <= modules().keys()
-
-
-def test_settings_choose_what_they_and_their_parts_name():
-    recipe = a_recipe(local="scaffold", architectures=["cnn_small", "resnet20"], **DISTILLED)
-    resnet, dirichlet = "models.architectures.resnet", "data.partitions.dirichlet"
-    for settings, expected in (
-        (recipe, {
-            "data.datasets.digits", dirichlet, resnet, "models.architectures.cnn_small",
-            "algorithm.local_trainers.scaffold", "training.losses.cross_entropy",
-            "algorithm.aggregation.server_optimizers.average",
-            "algorithm.ensemble_trainers.aggregated", "algorithm.global_trainers.transfers.kl",
-        }),
-        (PartitionSettings(clients=2, partition=recipe.partition, validation=0.0, seed=0),
-         {dirichlet}),
-        (InitialModel(model=RECIPES["resnet20"].model, seed=0), {resnet}),
-    ):  # fmt: skip
-        assert chosen_modules(settings) == {f"fedstage.{name}" for name in expected}
 
 
 # --- what rules carry -----------------------------------------------------------------------------

@@ -76,8 +76,9 @@ onstart:
     if line := missing():
         sys.exit(f"fedstage: {line}")
     # What is printed at the end is up to `session.smk`.
+    names = names_of_folders(chain.from_iterable(CATALOGUE.runs.values()))
     text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
-    logger.info(text, extra={"explains_failures": True})
+    logger.info(text, extra={"explains_failures": True, "names_of_runs": names})
 
 
 onsuccess:

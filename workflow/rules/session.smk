@@ -12,7 +12,7 @@ from fedstage.execution.requirements import missing_data
 from fedstage.execution.runs import note_run
 from fedstage.experiments.counted_twice import counted_twice
 from fedstage.experiments.disk_space import describe_size
-from fedstage.experiments.links import link_runs, linked
+from fedstage.experiments.links import link_runs, linked, names_of_folders
 from fedstage.experiments.shown import shown_reports, shown_runs, shown_tables
 from fedstage.experiments.targets import explain_unknown
 from fedstage.experiments.unread import unread_settings

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from logging import LogRecord
@@ -18,7 +18,6 @@ from fedstage.execution.time_left import in_words, seconds_left, seconds_of
 
 CLEAR = "\r\x1b[K"
 
-_BAR = 20  # characters
 _REDRAWN = 1.0  # seconds, on a terminal
 _REPEATED = 60.0  # seconds, elsewhere
 _WIDTH = 80  # characters of a terminal that does not state it
@@ -61,6 +60,7 @@ class Live:
         """Process what a message of Snakemake reports about jobs."""
         with self._lock:
             self._failed = getattr(record, "failed_before_interrupt", self._failed)
+            self._progress.names = getattr(record, "names_of_runs", self._progress.names)
             for path in take_in(self._progress, self._jobs, record, datetime.now()):
                 self.show(path)
             self._logs += _logs_of(record)
@@ -113,12 +113,13 @@ class Live:
     def _line(self) -> str:
         """Return the line for the terminal, shortened to its width."""
         total = sum(self._progress.planned.values())
-        bar = "#" * (_BAR * self._progress.done // max(1, total))
         try:
             width = os.get_terminal_size(self._stream.fileno()).columns or _WIDTH
         except OSError:
             width = _WIDTH
-        return CLEAR + fitting(f"[{bar:.<{_BAR}}] {self._words()}", width - 1)
+        length = width // 8
+        bar = "#" * (length * self._progress.done // max(1, total))
+        return CLEAR + fitting(f"[{bar:.<{length}}] {self._words()}", width - 1)
 
     def _words(self) -> str:
         seconds = seconds_of(self._progress, Path(), self._known)
@@ -142,7 +143,8 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
             progress.cores = about.get("cores", progress.cores)
         case LogEvent.JOB_INFO:
             progress.started = progress.started or now
-            progress.running[about["jobid"]] = now, about["rule_msg"] or about["rule_name"]
+            message = about["rule_msg"] or about["rule_name"]
+            progress.running[about["jobid"]] = now, _named(progress, about["output"]) + message
             jobs[about["jobid"]] = about["rule_name"], about["output"]
         case LogEvent.JOB_FINISHED:
             begun, _ = progress.running.pop(about["job_id"], (now, ""))
@@ -159,6 +161,12 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
     return []
 
 
+def _named(progress: Progress, outputs: Sequence[str]) -> str:
+    """Return the run of a job, as the beginning of its message; nothing if it belongs to none."""
+    folder = "/".join(outputs[0].split("/")[:3]) if outputs else ""
+    return f"{progress.names[folder]}; " if folder in progress.names else ""
+
+
 def readable(outputs: Iterable[str]) -> list[str]:
     """Return the files of a job that users read: tables and figures, each in one format."""
     for suffixes in _READABLE:
@@ -170,7 +178,7 @@ def readable(outputs: Iterable[str]) -> list[str]:
 def describe_shortly(
     progress: Progress, now: datetime, seconds: Mapping[str, float | None], note: str
 ) -> str:
-    """Return one line: jobs, time left, how training goes, what runs. `seconds` are per rule."""
+    """Return one line: jobs, time left, what runs, how training goes. `seconds` are per rule."""
     if not progress.planned:
         return "planning"
     failed = [f"{len(progress.failed)} failed"] if progress.failed else []
@@ -179,8 +187,8 @@ def describe_shortly(
     left, unknown = seconds_left(progress, now, seconds)
     about = "at least" if unknown else "about"
     time = f"{about} {in_words(left)} left" if round(left) or not unknown else ""
-    parts = [_done(progress), *failed, time, note]
-    return "; ".join([*filter(None, parts), *(f"{message}{more}" for message in running[:1])])
+    now_running = [f"{message}{more}" for message in running[:1]]
+    return "; ".join(filter(None, [_done(progress), *failed, time, *now_running, note]))
 
 
 def fitting(line: str, width: int) -> str:

@@ -24,11 +24,13 @@ _ENDED = ("Complete log", "Exiting because", "Terminating processes")
 class Progress:
     """Jobs of a run: planned by rule, running by number, finished with their seconds by rule.
 
-    Times have the log's resolution, a second.
+    Times have the log's resolution, a second. `names` are the names of trained runs by their
+    folders, such as feddf/seed_0.
     """
 
     cores: int = 1
     started: datetime | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
     planned: dict[str, int] = field(default_factory=dict)
     running: dict[int, tuple[datetime, str]] = field(default_factory=dict)
     finished: dict[str, list[float]] = field(default_factory=dict)

@@ -41,7 +41,7 @@ def test_the_progress_follows_the_messages():
     later = NOW + timedelta(seconds=90)
     assert take_in(progress, jobs, done, later) == ["results/tables/a/b.md"]
     line = describe_shortly(progress, later, {"aggregation": 90, "tables": 10}, "round 1: loss 2")
-    assert line == "1 of 4 jobs; about 50 s left; round 1: loss 2; aggregation: round 2"
+    assert line == "1 of 4 jobs; about 50 s left; aggregation: round 2; round 1: loss 2"
     take_in(progress, jobs, error, later)
     assert ending(progress, later) == "1 of 4 jobs done, 1 failed, in 1 min 30 s"
     assert ending(progress, later, 0) == "1 of 4 jobs done, interrupted, in 1 min 30 s"
@@ -49,6 +49,15 @@ def test_the_progress_follows_the_messages():
     unknown = describe_shortly(progress, later, {"aggregation": 90, "tables": None}, "")
     assert unknown == "1 of 4 jobs; 1 failed; at least 3 min 00 s left"
     assert describe_shortly(Progress(), NOW, {}, "") == "planning"
+
+
+def test_the_job_that_runs_is_named_with_its_run():
+    progress, jobs = Progress(names={"results/training/a-recipe": "feddf/seed_0"}), {}
+    take_in(progress, jobs, told(event=LogEvent.RUN_INFO, stats={"aggregation": 3}), NOW)
+    model = "results/training/a-recipe/round_0001/group_0/aggregated.safetensors"
+    take_in(progress, jobs, started(1, output=[model]), NOW)
+    line = describe_shortly(progress, NOW, {"aggregation": 90}, "")
+    assert line.endswith("; feddf/seed_0; aggregation: round 1")
 
 
 def test_parts_of_a_line_without_room_are_left_out():

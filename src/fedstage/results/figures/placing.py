@@ -16,6 +16,7 @@ from fedstage.results.tables.labels import (
 
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
+PLACE = 0.085  # inches between points that are side by side
 _LABELS = 5  # number of labels of bytes that fit an axis
 
 

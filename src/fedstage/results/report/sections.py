@@ -22,7 +22,6 @@ from fedstage.results.report.page import (
     folded,
     picture,
     preformatted,
-    result_table,
     wide,
 )
 from fedstage.results.report.partition_chart import partition_spec
@@ -46,7 +45,8 @@ _RESULTS = {"communication": "Communication", "costs": "Costs", "retention": "Fo
 def table_section(layout: Layout, source: str) -> Section:
     """Return the table, whose cells link to the runs behind them."""
     hint = "Click a number to see its runs, a column header to sort."
-    parts = [html.paragraph(f"{source} {hint}"), result_table(layout, CELL), _notes(layout.legend)]
+    table = wide(html.result_grid(layout, CELL), lines=True)
+    parts = [html.paragraph(f"{source} {hint}"), table, _notes(layout.legend)]
     return Section("table", "Table", parts)
 
 
@@ -127,17 +127,16 @@ def runs_section(
         inside = [
             part
             for run in runs
-            for part in _run(
-                run.settings, last[numbers[id(run)]], origins[numbers[id(run)]], shared
-            )
+            for number in [numbers[id(run)]]
+            for part in _run(run.settings, last[number], origins[number], shared)
         ]
         where = place_for_people(runs[0].settings, experiment)
         title = ", ".join(f"{axis} = {value}" for axis, value in where.items())
         parts.append(folded(f"{CELL}-{place}", title, inside))
     intro = (
         f"For each cell of the table its runs ({head_of(experiment.metric)}): where the metrics "
+        "are, what made them when and from which files, and what it took."
     )
-    intro += "are, what made them when and from which files, and what it took."
     return Section("runs", "Where the numbers come from", [html.paragraph(intro), *parts])
 
 

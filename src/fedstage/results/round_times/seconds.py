@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
 from typing import Any
+
+import numpy as np
 
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import Job, jobs_of
@@ -26,15 +27,6 @@ class Timed:
 
     seconds: float
     machine: tuple[str, int, str]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median and quartiles of measurements."""
-
-    median: float
-    low: float
-    high: float
 
 
 def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, Timed]:
@@ -101,11 +93,6 @@ def per_round(times: Mapping[Job, Timed], stages: Container[str]) -> list[float]
     return list(rounds.values())
 
 
-def spread(seconds: Sequence[float]) -> Spread | None:
-    """Return median and quartiles, or None without a measurement."""
-    if not seconds:
-        return None
-    if len(seconds) == 1:
-        return Spread(seconds[0], seconds[0], seconds[0])
-    low, _, high = quantiles(seconds, n=4, method="inclusive")
-    return Spread(median(seconds), low, high)
+def spread(seconds: Sequence[float]) -> list[float]:
+    """Return median, lower and upper quartile; nothing without a measurement."""
+    return np.quantile(seconds, (0.5, 0.25, 0.75)).tolist() if seconds else []

@@ -143,7 +143,7 @@ def test_rows_have_exact_numbers():
     assert (second["published_holds"], second["claim_published_holds"]) == (False, False)
     assert {row["claim_verdict"] for row in rows[:2]} == {"undecided"}
     assert [row["claim_verdict"] for row in rows[2:4]] == ["holds where measured"] * 2
-    assert {row["claim_p"] for row in rows[2:4]} == {JUDGED[1].p_value}
+    assert {row["claim_p"] for row in rows[2:4]} == {JUDGED[1].p.smallest}
     assert {row["claim_not_made"] for row in rows[:4]} == {1}
     bounds = ("effect", "claimed_low", "claimed_high")
     assert [third[name] for name in bounds] == ["ratio", None, 1.3]

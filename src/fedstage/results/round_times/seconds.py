@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import quantiles
 from typing import Any
-
-import numpy as np
 
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import Job, jobs_of
@@ -95,4 +94,7 @@ def per_round(times: Mapping[Job, Timed], stages: Container[str]) -> list[float]
 
 def spread(seconds: Sequence[float]) -> list[float]:
     """Return median, lower and upper quartile; nothing without a measurement."""
-    return np.quantile(seconds, (0.5, 0.25, 0.75)).tolist() if seconds else []
+    if len(seconds) < 2:
+        return [*seconds] * 3
+    low, median, high = quantiles(seconds, n=4, method="inclusive")
+    return [median, low, high]

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from measured import FEDERATED, SERVER
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
@@ -17,29 +18,15 @@ from fedstage.settings.validation import validate
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
 METHODS = ["fens", "fedadam", "fedkd_4r_fedkd_then_fedavg"]
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "validation": 0.1,
-    "aggregator_fraction": 0.1,
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 5,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-    "seed": 0,
-}
+BASE = FEDERATED | {
+    "partition": {"dirichlet": {"alpha": 0.1}}, "validation": 0.1, "aggregator_fraction": 0.1,
+    "rounds": 5, "server": SERVER,
+}  # fmt: skip
 MEMORY = {
-    "paper": "fens",
-    "table": "table4",
-    "where": {"model": "resnet8"},
+    "paper": "fens", "table": "table4", "where": {"model": "resnet8"},
     "axes": {"method": "method"},
-    "match": {
-        "partition.alpha": {0.1: {}},
-        "method": {"fedkd_4r_fedkd_then_fedavg": None},
-    },
-}
+    "match": {"partition.alpha": {0.1: {}}, "method": {"fedkd_4r_fedkd_then_fedavg": None}},
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from measured import SERVER, SETTINGS
 
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
@@ -19,15 +20,7 @@ from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
-SHARED = {
-    "data": "digits",
-    "clients": 6,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "seed": 0,
-}
+SHARED = SETTINGS | {"clients": 6}
 GROUPS = Recipe.model_validate(SHARED | {"participants": 5, "global_models": 2})
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from measured import SERVER, SETTINGS
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
@@ -30,23 +31,10 @@ from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
 
-SHARED = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "seed": 0,
-}
-RECIPE = Recipe.model_validate(SHARED | {"participants": 2})
-ENSEMBLE = OneShotRecipe.model_validate(SHARED | {"forget": [3]})
+RECIPE = Recipe.model_validate(SETTINGS | {"participants": 2})
+ENSEMBLE = OneShotRecipe.model_validate(SETTINGS | {"forget": [3]})
 STUDENT = OneShotRecipe.model_validate(
-    SHARED
-    | {
-        "distillation": "l1",
-        "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1},
-        "forget": [3],
-    }
+    SETTINGS | {"distillation": "l1", "server": SERVER, "forget": [3]}
 )
 
 
@@ -103,8 +91,7 @@ def test_rounds_are_sums_over_participants_per_client():
 
 def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     taught = {"ensemble": "odds", "global": "basic", "data": {"digits": {"held_out": 20}}}
-    server = {"server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
-    recipe = Recipe.model_validate(SHARED | {"participants": 2} | taught | server)
+    recipe = Recipe.model_validate(SETTINGS | {"participants": 2, "server": SERVER} | taught)
     write_rounds(recipe, MOVED)
     save_tensors(Path(discriminators.public_generator(recipe)), {"a": torch.zeros(100)})
     save_tensors(Path(discriminators.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
@@ -172,7 +159,7 @@ def test_sizes_are_those_of_the_files():
 def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
     """Absent participants have no model; and each client may predict with its own alone."""
     groups = {"participants": 4, "global_models": 3, "server_model": True}
-    recipe = Recipe.model_validate(SHARED | groups | {"client_groups": "drawn"})
+    recipe = Recipe.model_validate(SETTINGS | groups | {"client_groups": "drawn"})
     for group, (clients, size) in {1: (3, 5), 2: (1, 7)}.items():
         columns = {name: [0] * clients for name in PARTICIPANTS_SCHEMA.names}
         columns |= {"round": [1] * clients, "dropped": [False] * clients}

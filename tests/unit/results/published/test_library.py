@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from measured import FEDERATED
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
@@ -11,15 +12,9 @@ from fedstage.experiments.descriptions import claims_on, describe_runs
 from fedstage.experiments.targets import results_of
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
-BASE = {
-    "data": "cifar10",
-    "clients": 10,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 8,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-}
+BASE = {key: value for key, value in FEDERATED.items() if key != "seed"} | {
+    "data": "cifar10", "clients": 10, "partition": {"dirichlet": {"alpha": 0.1}}, "rounds": 8,
+}  # fmt: skip
 PUBLISHED = {
     "paper": "fedsdd",
     "table": "table2",
@@ -27,13 +22,9 @@ PUBLISHED = {
     "match": {"method": {"scaffold": None}},
 }
 CLAIM = {
-    "id": "c",
-    "text": "t",
-    "place": "p",
-    "experiment": "e",
-    "greater": {"method": "fedprox"},
-    "than": {"method": "fedavg"},
-}
+    "id": "c", "text": "t", "place": "p", "experiment": "e",
+    "greater": {"method": "fedprox"}, "than": {"method": "fedavg"},
+}  # fmt: skip
 
 
 def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from measured import FEDERATED, SERVER
 
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import jobs_of
@@ -15,20 +16,11 @@ from fedstage.results.round_times.seconds import (
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json, save_json
 
+PARTS = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": "designated"}
 RECIPE = Recipe.model_validate(
-    {
-        "data": {"digits": {"held_out": 100}},
-        "clients": 10,
-        "partition": "iid",
-        "participants": 4,
-        "model": "cnn_small",
-        "global_models": 2,
-        "ensemble": {"name": "aggregated", "checkpoints": 2},
-        "global": {"name": "designated"},
-        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-        "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-        "seed": 0,
-    }
+    FEDERATED
+    | {"data": {"digits": {"held_out": 100}}, "clients": 10, "global_models": 2, "server": SERVER}
+    | PARTS
 )
 ROUNDS = 3
 MACHINE = {"processor": "P", "cores": 4, "gpu": None}

@@ -3,13 +3,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from measured import described, runs_file
 
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import (
     axis_label,
     for_people,
     frame_for_people,
-    human_bytes,
     human_count,
     join_for_people,
     join_labels,
@@ -20,41 +20,14 @@ from fedstage.results.tables.labels import (
     show_value,
 )
 
-RECIPE = {
-    "data": {"name": "digits"},
-    "model": {"name": "cnn_small"},
-    "partition": {"name": "dirichlet", "alpha": 0.1},
-    "clients": 2,
-    "client": {"learning_rate": 0.1, "batch_size": 16, "epochs": 1},
-    "seed": 0,
-}
 LABELS = {"fedavg": "FedAvg", "fedsdd_r2": "FedSDD, R = 2"}
 
 
 def experiment(**changes):
-    def run(**settings):
-        part = {
-            "length": {"rounds": 1, "training": "alone"},
-            "local": RECIPE,
-        }
-        return {
-            "settings": {"method": "fedsdd_r2", "partition.alpha": 0.1, "role": "test"} | settings,
-            "metrics": "m",
-            "partition": "p",
-            "candidates": [{"parts": [part]}],
-        }
-
-    content = {
-        "experiment": "e",
-        "scale": "s",
-        "title": "t",
-        "rows": ["method"],
-        "columns": ["partition.alpha"],
-        "over": "partition.alpha",
-        "labels": LABELS,
-        "runs": [run(seed=0), run(seed=0, method="other")],
-    }
-    return ExperimentRuns.model_validate(content | changes)
+    settings = {"method": "fedsdd_r2", "partition.alpha": 0.1, "role": "test", "seed": 0}
+    runs = [described(settings), described(settings | {"method": "other"})]
+    axes = {"columns": ["partition.alpha"], "over": "partition.alpha", "labels": LABELS}
+    return ExperimentRuns.model_validate(runs_file(runs, **axes | changes))
 
 
 @pytest.mark.parametrize(
@@ -145,10 +118,6 @@ def test_a_deviation_is_left_out_where_there_is_none(numbers, text):
 )
 def test_large_numbers_have_three_digits_and_a_power(count, text):
     assert human_count(count) == text
-
-
-def test_bytes_have_a_unit():
-    assert [human_bytes(count) for count in (999, 37512, 999_950)] == ["999 B", "37.5 kB", "1.0 MB"]
 
 
 @pytest.mark.parametrize(

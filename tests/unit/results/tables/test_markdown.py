@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from fedstage.results.tables import markdown
-from fedstage.results.tables.labels import human_bytes, mean_and_std
+from fedstage.results.tables.labels import human_bytes
 from fedstage.results.tables.layout import describe_source, lay_out
 
 NAN = math.nan
@@ -126,11 +126,6 @@ def test_the_pivot_says_the_rounds_in_each_cell_where_they_differ():
     assert lines[2] == ["fedavg", "–", "50.00 ± 3.00 (round 1)"]
 
 
-def test_a_bar_in_a_name_does_not_end_the_cell():
-    text = render(table(method=["a|b", "c"]), ["method"], [], "t", "s")
-    assert "| a\\|b " in text
-
-
 @pytest.mark.parametrize(
     ("count", "text"),
     [
@@ -145,12 +140,6 @@ def test_a_bar_in_a_name_does_not_end_the_cell():
 )
 def test_bytes_for_people(count, text):
     assert human_bytes(count) == text
-
-
-def test_a_missing_mean_or_deviation_is_not_written_as_a_number():
-    assert mean_and_std(61.239, 0.5) == "61.24 ± 0.50"
-    assert mean_and_std(61.239, NAN) == "61.24"
-    assert mean_and_std(NAN, NAN) == "–"
 
 
 def test_source_names_data_and_round():

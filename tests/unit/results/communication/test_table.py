@@ -112,12 +112,9 @@ def test_columns_are_typed_also_where_nothing_is_known():
     rows = table_rows([one_shot(61.0), silent(30.0)], AXES)
     schema = schema_of(rows, COLUMNS)
     assert schema.names == list(rows[0])
-    assert [str(schema.field(name).type) for name in (*AXES, "seed", "published_memory_mib")] == [
-        "string",
-        "double",
-        "int64",
-        "double",
-    ]
+    names = (*AXES, "seed", "published_memory_mib")
+    kinds = [str(schema.field(name).type) for name in names]
+    assert kinds == ["string", "double", "int64", "double"]
 
 
 def test_people_see_a_line_a_cell_with_means_over_seeds():
@@ -136,11 +133,8 @@ def test_people_see_a_line_a_cell_with_means_over_seeds():
 def test_what_travels_once_stands_apart_from_rounds():
     several = iterative([10.0, 50.0])
     row, other = shown_rows(one_shot(61.0), several)
-    assert (row["Rounds"], row["Upload per round"], row["Outside of rounds"]) == (
-        "50",
-        "10 B",
-        "5.0 kB",
-    )
+    found = [row[name] for name in ("Rounds", "Upload per round", "Outside of rounds")]
+    assert found == ["50", "10 B", "5.0 kB"]
     assert (row["Both"], other["Outside of rounds"]) == ("6.0 kB", "–")
     assert "Outside of rounds" not in shown_rows(several)[0]
 
@@ -222,10 +216,8 @@ def test_many_curves_are_panels_of_a_few_each(check_print):
     names = [f"method {number}" for number in range(25)]
     runs = [iterative([10.0, 50.0 + place], method=m) for place, m in enumerate(names)]
     figure = draw(*runs, one_shot(61.0))
-    assert [axes.get_title() for axes in figure.axes][:2] == [
-        "method 0 to method 4",
-        "method 5 to method 9",
-    ]
+    titles = [axes.get_title() for axes in figure.axes][:2]
+    assert titles == ["method 0 to method 4", "method 5 to method 9"]
     for axes in figure.axes:
         assert len(lines(axes)) <= 5
         drawn = [line for line in axes.lines if len(line.get_xdata()) == 2]

@@ -15,21 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.results.communication.runs import RunTraffic
-from fedstage.results.figures.looks import (
-    BEHIND,
-    NONE,
-    Look,
-    line_handle,
-    looks_of,
-    point_handle,
-)
-from fedstage.results.figures.panels import (
-    MOST_ALONE,
-    TOGETHER,
-    Panel,
-    panel_height,
-    panels_of,
-)
+from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.panels import MOST_ALONE, TOGETHER, Panel, panel_height, panels_of
 from fedstage.results.figures.placing import (
     FACET,
     LINE,

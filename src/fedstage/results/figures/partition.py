@@ -80,10 +80,7 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
 
 
 @style()
-def draw_partition(
-    histograms: Mapping[str, pd.DataFrame],
-    names: Names = NUMBERS,
-) -> Figure:
+def draw_partition(histograms: Mapping[str, pd.DataFrame], names: Names = NUMBERS) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
 
     `histograms` are the samples of each partition by its label, as `read_histogram` returns them.

@@ -6,13 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from fedstage.results.tables.labels import (
-    METHOD,
-    axis_label,
-    human_bytes,
-    name_points,
-    show_value,
-)
+from fedstage.results.tables.labels import METHOD, axis_label, human_bytes, name_points, show_value
 
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"

@@ -28,11 +28,7 @@ class Dot(NamedTuple):
 
 
 def draw_rows(
-    dots: Sequence[Dot],
-    names: Sequence[str],
-    looks: Mapping[str, Look],
-    label: str,
-    axis: str,
+    dots: Sequence[Dot], names: Sequence[str], looks: Mapping[str, Look], label: str, axis: str
 ) -> Figure:
     """Draw points in rows, the first on top.
 

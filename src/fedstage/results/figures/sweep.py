@@ -78,11 +78,7 @@ def _is_published(table: pd.DataFrame) -> bool:
 
 
 def _draw(
-    axes: Axes,
-    cells: pd.DataFrame,
-    over: str,
-    places: Sequence[str],
-    looks: Mapping[str, Look],
+    axes: Axes, cells: pd.DataFrame, over: str, places: Sequence[str], looks: Mapping[str, Look]
 ) -> None:
     apart = min(_ASIDE, _APART / len(looks))
     for number, (name, look) in enumerate(looks.items()):

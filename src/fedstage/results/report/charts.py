@@ -172,11 +172,7 @@ def last_spec(
     return document(values, spec, frame[FACET].nunique())
 
 
-_BY_LEGEND = {
-    "name": "chosen",
-    "select": {"type": "point", "fields": ["line"]},
-    "bind": "legend",
-}
+_BY_LEGEND = {"name": "chosen", "select": {"type": "point", "fields": ["line"]}, "bind": "legend"}
 
 
 def _means(frame: pd.DataFrame, metric: Metric, bands: Bands = "interval") -> list[dict[str, Any]]:

@@ -15,24 +15,11 @@ from fedstage.results.figures.seeds import explain_seeds
 from fedstage.results.report.charts import curves_spec, last_spec
 from fedstage.results.report.main_settings import main_settings
 from fedstage.results.report.origins import Origin, shared_settings
-from fedstage.results.report.page import (
-    Section,
-    chart,
-    facts,
-    folded,
-    picture,
-    preformatted,
-    wide,
-)
+from fedstage.results.report.page import Section, chart, facts, folded, picture, preformatted, wide
 from fedstage.results.report.partition_chart import partition_spec
 from fedstage.results.runs_file import SEED, ExperimentRuns
 from fedstage.results.tables import html
-from fedstage.results.tables.labels import (
-    for_people,
-    frame_for_people,
-    head_of,
-    place_for_people,
-)
+from fedstage.results.tables.labels import for_people, frame_for_people, head_of, place_for_people
 from fedstage.results.tables.layout import Layout
 from fedstage.results.tables.runs import RUN, last_rounds
 

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fedstage.results.claims.looks import (
-    look_at,
-    nominal_level,
-    repeated_p,
-    spending_bounds,
-)
+from fedstage.results.claims.looks import look_at, nominal_level, repeated_p, spending_bounds
 
 LOOKS = (5, 10, 20)
 
@@ -61,6 +56,6 @@ def test_a_repeated_p_value_is_the_alpha_whose_level_it_is():
 
 def test_the_number_of_seeds_is_a_look():
     assert [look_at(n, LOOKS) for n in (0, 4, 5, 9, 10, 19, 20, 99)] == [
-        *(None, None, 0, 0, 1, 1, 2, 2),
+        *(None, None, 0, 0, 1, 1, 2, 2)
     ]
     assert look_at(3, ()) is None

@@ -78,7 +78,7 @@ def test_a_primary_claim_has_its_mean_and_then_its_cells():
     assert (first[4], first[6]) == ("mean of 2", "primary")
     lines = table(text.split("## Comparisons")[1], "Claim")
     assert [line[1] for line in lines] == [
-        *("mean of 2 > 0", "a − b at alpha = 1 > 0", "a − b at alpha = 0.1 > 0"),
+        *("mean of 2 > 0", "a − b at alpha = 1 > 0", "a − b at alpha = 0.1 > 0")
     ]
     assert [line[5] for line in lines] == ["undecided", "not tested", "not tested"]
     assert "Claims are judged at 3, 6 seeds" in text

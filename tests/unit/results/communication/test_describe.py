@@ -8,11 +8,7 @@ from measured import FEDERATED, SERVER
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.descriptions import (
-    describe_runs,
-    files_of,
-    files_of_rounds,
-)
+from fedstage.experiments.descriptions import describe_runs, files_of, files_of_rounds
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 
@@ -148,10 +144,7 @@ def test_published_parameters_are_those_until_a_fixed_accuracy(load):
         ({"reach": {}}, "communication.reach = {}: must be cells"),
         ({"reach": {"data": {}}}, "communication.reach = {'data': {}}: must be cells"),
         ({"reach": {"data": {"a": 170}}}, "reach = {'data': {'a': 170}}: must be cells"),
-        (
-            {"reach": {"data": {"a": 70}, "method": "fens"}},
-            "'method': 'fens'}: must be cells",
-        ),
+        ({"reach": {"data": {"a": 70}, "method": "fens"}}, "'method': 'fens'}: must be cells"),
     ],
     ids=str,
 )

@@ -96,11 +96,7 @@ def test_a_global_model_is_one_model():
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     recipe, length = one_shot(forget=[2]), RunLength(rounds=1)
     models = unfederated.local_models(local_recipe(recipe))
-    assert held_files(recipe, length) == [
-        *models[:2],
-        *models[3:],
-        shot.aggregator(recipe),
-    ]
+    assert held_files(recipe, length) == [*models[:2], *models[3:], shot.aggregator(recipe)]
     assert client_models(recipe, length) == [*models[:2], *models[3:]]
 
 
@@ -108,11 +104,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     """They are what travels back; a client's own model travels as it was trained."""
     recipe, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
     models = unfederated.models_in_precision(quantised_recipe(recipe))
-    assert held_files(recipe, length) == [
-        *models[:2],
-        *models[3:],
-        shot.aggregator(recipe),
-    ]
+    assert held_files(recipe, length) == [*models[:2], *models[3:], shot.aggregator(recipe)]
     trained = unfederated.local_models(local_recipe(recipe))
     assert client_models(recipe, length) == [*trained[:2], *trained[3:]]
 

@@ -90,11 +90,3 @@ def test_what_travels_nowhere_is_no_round():
     (row,) = run_rows([replace(run("local", [50.0]), phases=[])])
     assert (row["bytes"], row["times_one_shot"]) == (0, 0)
     assert row["bytes_up_a_round"] is None
-
-
-def test_axes_keep_their_types():
-    rows = run_rows([one_shot(1.0)])
-    types = {field.name: str(field.type) for field in schema_of(rows, RUN_COLUMNS)}
-    assert types["method"] == "string"
-    assert types["alpha"] == types["bytes"] == "double"
-    assert types["seed"] == "int64"

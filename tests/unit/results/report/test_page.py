@@ -7,14 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fedstage.results.report.page import (
-    Section,
-    chart,
-    facts,
-    folded,
-    preformatted,
-    render_page,
-)
+from fedstage.results.report.page import Section, chart, facts, folded, preformatted, render_page
 from fedstage.results.report.sections import result_sections
 from fedstage.results.tables import html
 from fedstage.results.tables.layout import Layout, TextColumn

@@ -7,7 +7,7 @@ from measured import CANDIDATES, described, rows_of
 from fedstage.errors import FedstageError
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
-from fedstage.results.retention.runs import RunRetention, read_retention, steps
+from fedstage.results.retention.runs import RunRetention, read_retention
 from fedstage.results.retention.table import COLUMNS, run_rows, shown_retention, table_rows
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.columns import schema_of
@@ -55,10 +55,6 @@ def test_a_single_round_forgets_and_fluctuates_not():
     assert {numbers[name] for name in numbers if name not in ("final_accuracy", "distance")} == {
         None
     }
-
-
-def test_steps_are_differences_of_neighbours():
-    assert steps([1.0, 4.0, 2.0]) == [3.0, -2.0]
 
 
 def test_cells_are_means_over_seeds():

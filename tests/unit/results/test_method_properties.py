@@ -27,7 +27,8 @@ def find(name, key):
 FEDERATED = [name for name in METHODS if find(name, "training") in (None, "federated")]
 BASE = SETTINGS | {
     "data": {"digits": {"held_out": 100, "server_validation": 20}},
-    "clients": 20, "participants": 8, "validation": 0.1, "server": SERVER, "rounds": 6,
+    "clients": 20, "participants": 8, "validation": 0.1, "rounds": 6,
+    "server": SERVER | {"steps": 50},
     "partition": {"dirichlet": {"alpha": 0.1}},
 }  # fmt: skip
 

@@ -1,11 +1,17 @@
-"""Labels on a scale of bytes."""
+"""Facets, and labels on a scale of bytes."""
 
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from fedstage.results.figures.placing import scale_bytes
+from fedstage.results.figures.placing import FACET, placed, scale_bytes
+
+
+def test_a_facet_names_what_varies_only():
+    frame = pd.DataFrame({"Method": ["a", "b"], "α": [0.1, 0.1], "K": [1, 2]})
+    assert list(placed(frame, "Method", list(frame))[FACET]) == ["K = 1", "K = 2"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ class Mode:
         return f"{self.granularity}, {'warm' if self.warm else 'cold'}"
 
 
-MODES = [Mode(size, warm) for warm in (True, False) for size in ("participant", "segment")]
+SIZES = ("participant", "round", "segment")
+MODES = [Mode(size, warm) for warm in (True, False) for size in SIZES]
 
 
 class Folder:

@@ -3,25 +3,32 @@
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.storage.tables import save_table
 
+#: The settings of a small recipe, and those that one in rounds has in addition.
+SETTINGS = {
+    "data": "digits",
+    "clients": 4,
+    "partition": "iid",
+    "model": "cnn_small",
+    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
+    "seed": 0,
+}
+FEDERATED = SETTINGS | {"participants": 4}
+#: The settings of a server that distils.
+SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
 #: What runs consist of, of which tests of tables, figures and claims read no more than the length.
-CANDIDATES = [
-    {
-        "parts": [
-            {
-                "length": {"rounds": 2},
-                "federated": {
-                    "data": "digits",
-                    "clients": 4,
-                    "partition": "iid",
-                    "participants": 4,
-                    "model": "cnn_small",
-                    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-                    "seed": 0,
-                },
-            }
-        ]
-    }
-]
+CANDIDATES = [{"parts": [{"length": {"rounds": 2}, "federated": FEDERATED}]}]
+
+
+def described(settings, metrics="m", **more):
+    """Return a run of a runs file, with its values on axes and the path of its metrics."""
+    same = {"settings": settings, "metrics": str(metrics), "partition": "p"}
+    return same | {"candidates": CANDIDATES} | more
+
+
+def runs_file(runs, **more):
+    """Return the content of a runs file, of an experiment with methods as rows."""
+    head = {"experiment": "e", "scale": "s", "title": "t", "rows": ["method"]}
+    return head | {"runs": list(runs)} | more
 
 
 def write_metrics(path, accuracies, **changes):

@@ -11,34 +11,27 @@ noise of deviation z C for every number (Abadi et al. 2016; McMahan et al. 2018)
 
 from functools import cache
 from math import inf
-from typing import Literal
-
-Accountant = Literal["pld", "rdp"]
 
 
 @cache
-def poisson_epsilon(
-    noise: float, rate: float, steps: int, delta: float, accountant: Accountant = "pld"
-) -> float:
+def poisson_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
     """Return epsilon if each unit is sampled independently in each step, with probability `rate`.
 
-    Units are added or removed. A rate of 1 means that all units are in every sample.
+    Units are added or removed. A rate of 1 means that all units are in every sample. Computed from
+    distributions of privacy loss (Koskela et al. 2020).
 
     Parameters
     ----------
     noise : float
         z, the noise's deviation as a multiple of the largest length; if 0, epsilon is infinite.
-    accountant : str
-        Distributions of privacy loss (Koskela et al. 2020), or Rényi divergences (Mironov 2017),
-        which give a larger bound.
     """
     if not noise or not steps:
         return inf if steps else 0.0
     import dp_accounting
-    from dp_accounting import pld, rdp
+    from dp_accounting import pld
 
     event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
-    known = pld.PLDAccountant() if accountant == "pld" else rdp.RdpAccountant()
+    known = pld.PLDAccountant()
     known.compose(event, steps)
     return float(known.get_epsilon(delta))
 

@@ -22,7 +22,7 @@ class Interval:
     n: int
 
 
-def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+def confidence_interval(values: Sequence[float]) -> Interval:
     """Return mean ± t s / sqrt(n), with deviation s (n - 1) and t of n - 1 degrees of freedom.
 
     For differences between pairs this is the interval of the paired t-test.
@@ -30,7 +30,7 @@ def confidence_interval(values: Sequence[float], level: float = LEVEL) -> Interv
     n = len(values)
     if n < 2:
         return Interval(values[0] if n else nan, nan, nan, n)
-    return _around(fmean(values), stdev(values) / sqrt(n), n - 1, n, level)
+    return _around(fmean(values), stdev(values) / sqrt(n), n - 1, n)
 
 
 def interval_of_differences(differences: Sequence[float]) -> Interval:
@@ -67,9 +67,7 @@ def welch_interval(
     return found.low, found.high
 
 
-def with_images(
-    values: Sequence[float], variance: float, images: int, level: float = LEVEL
-) -> Interval:
+def with_images(values: Sequence[float], variance: float, images: int) -> Interval:
     """Return the interval of a mean over seeds and test images together.
 
     The seeds share one test set, so its variance does not shrink with their number. The squared
@@ -88,7 +86,7 @@ def with_images(
         return Interval(values[0] if n else nan, nan, nan, n)
     parts = [(stdev(values) ** 2 / n, n - 1), (variance, images - 1)]
     error = sqrt(sum(variance for variance, _ in parts))
-    return _around(fmean(values), error, satterthwaite(parts), n, level)
+    return _around(fmean(values), error, satterthwaite(parts), n)
 
 
 def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
@@ -97,6 +95,6 @@ def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
     return sum(variance for variance, _ in parts) ** 2 / bottom if bottom else 1.0
 
 
-def _around(mean: float, error: float, degrees: float, n: int, level: float) -> Interval:
+def _around(mean: float, error: float, degrees: float, n: int, level: float = LEVEL) -> Interval:
     half = float(stats.t.isf((1 - level) / 2, degrees)) * error
     return Interval(mean, mean - half, mean + half, n)

@@ -33,10 +33,7 @@ def model_metrics(
 
 
 def mean_metrics(
-    scores: Sequence[Score],
-    samples: int,
-    counts: ClassCounts,
-    own: Sequence[float] | None = None,
+    scores: Sequence[Score], samples: int, counts: ClassCounts, own: Sequence[float] | None = None
 ) -> dict[str, Any]:
     """Return the means of the scores of clients' models as columns of a metrics file.
 

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from measured import CANDIDATES, write_metrics
+from measured import described, runs_file, write_metrics
 
 from fedstage.results.figures.style import COLUMN, PAGE
 from fedstage.storage.files import save_json
@@ -70,20 +70,13 @@ def folder(tmp_path):
             stem = f"results/training/{method}{alpha}{seed}"
             write_metrics(tmp_path / f"{stem}-test.parquet", [9.0, accuracy], auc=[None] * 2)
             settings = {"method": method, "partition.alpha": alpha, "seed": seed}
-            runs.append(
-                {
-                    "settings": settings,
-                    "metrics": f"{stem}-test.parquet",
-                    "validation": [f"{stem}-validation.parquet"],
-                    "partition": "unread",
-                    "candidates": CANDIDATES,
-                }
-            )
+            validation = [f"{stem}-validation.parquet"]
+            runs.append(described(settings, f"{stem}-test.parquet", validation=validation))
     path = tmp_path / "results/training/fedavg0.10-validation.parquet"
     write_metrics(path, [9.0, 55.0], role=["validation"] * 2)
-    head = {"experiment": "tiny", "scale": "mini", "title": "Tiny", "rows": ["method"]}
-    head |= {"columns": ["partition.alpha"], "labels": {"fedavg": "FedAvg", "fedsdd": "FedSDD"}}
+    head = {"experiment": "tiny", "scale": "mini", "title": "Tiny", "columns": ["partition.alpha"]}
+    head |= {"labels": {"fedavg": "FedAvg", "fedsdd": "FedSDD"}}
     path = tmp_path / "results/descriptions/tiny/mini.runs.json"
     path.parent.mkdir(parents=True)
-    save_json(path, head | {"runs": runs})
+    save_json(path, runs_file(runs, **head))
     return tmp_path

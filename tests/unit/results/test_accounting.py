@@ -3,6 +3,7 @@ from math import inf
 import numpy as np
 import pytest
 import scipy.stats
+from accounts import renyi_epsilon
 
 from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon, skellam_epsilon
 
@@ -16,7 +17,7 @@ REFERENCES = [
 
 @pytest.mark.parametrize(("rate", "noise", "steps", "renyi", "losses"), REFERENCES)
 def test_reference_values(rate, noise, steps, renyi, losses):
-    assert f"{poisson_epsilon(noise, rate, steps, 1e-5, 'rdp'):.3f}" == renyi
+    assert f"{renyi_epsilon(noise, rate, steps, 1e-5):.3f}" == renyi
     assert f"{poisson_epsilon(noise, rate, steps, 1e-5):.3f}" == losses
 
 
@@ -30,7 +31,7 @@ def test_fewer_steps_more_noise_and_a_smaller_sample_give_more_privacy():
 
 def test_replacement_in_a_sample_of_all_is_a_gaussian_of_half_the_noise():
     replaced = fixed_size_epsilon(4.0, 10, 10, 5, 1e-5)
-    assert replaced == pytest.approx(poisson_epsilon(2.0, 1.0, 5, 1e-5, "rdp"), rel=1e-6)
+    assert replaced == pytest.approx(renyi_epsilon(2.0, 1.0, 5, 1e-5), rel=1e-6)
 
 
 def test_without_noise_there_is_no_privacy_and_without_steps_no_loss():
@@ -41,13 +42,13 @@ def test_without_noise_there_is_no_privacy_and_without_steps_no_loss():
 def test_skellam_noise_of_many_integers_is_as_private_as_gaussian_noise():
     longest = 1e6
     for noise, steps in ((1.0, 1), (4.0, 20)):
-        gaussian = poisson_epsilon(noise, 1.0, steps, 1e-5, "rdp")
+        gaussian = renyi_epsilon(noise, 1.0, steps, 1e-5)
         found = skellam_epsilon((noise * longest) ** 2, longest, 1000, steps, 1e-5)
         assert gaussian <= found < 1.01 * gaussian  # by orders that are integers
 
 
 def test_skellam_noise_of_few_integers_is_less_private_than_gaussian_noise():
-    gaussian = poisson_epsilon(2.0, 1.0, 5, 1e-5, "rdp")
+    gaussian = renyi_epsilon(2.0, 1.0, 5, 1e-5)
     fine, coarse = (skellam_epsilon((2.0 * e) ** 2, e, 10**6, 5, 1e-5) for e in (100.0, 4.0))
     assert gaussian < fine < coarse
 

@@ -20,11 +20,6 @@ def test_the_interval_is_around_the_mean():
     )
 
 
-def test_values_that_are_all_the_same_have_no_width():
-    interval = confidence_interval([0.5, 0.5])
-    assert (interval.low, interval.mean, interval.high) == (0.5, 0.5, 0.5)
-
-
 def test_few_differences_that_are_all_the_same_have_no_interval():
     for few in ([-2.67, -2.67], [60.2 - 62.87, 50.2 - 52.87, 0.2 - 2.87], [0.0] * 4):
         found = interval_of_differences(few)

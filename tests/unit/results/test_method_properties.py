@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from measured import SERVER, SETTINGS
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.resolution import resolve
@@ -24,18 +25,12 @@ def find(name, key):
 
 
 FEDERATED = [name for name in METHODS if find(name, "training") in (None, "federated")]
-BASE = {
+BASE = SETTINGS | {
     "data": {"digits": {"held_out": 100, "server_validation": 20}},
-    "clients": 20,
-    "validation": 0.1,
+    "clients": 20, "participants": 8, "validation": 0.1, "rounds": 6,
+    "server": SERVER | {"steps": 50},
     "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 8,
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 50, "batch_size": 16, "learning_rate": 0.01},
-    "rounds": 6,
-    "seed": 0,
-}
+}  # fmt: skip
 
 
 def of_method(name, **changes):

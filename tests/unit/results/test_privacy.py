@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from accounts import renyi_epsilon
+from measured import FEDERATED, described
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
@@ -13,24 +15,17 @@ from fedstage.settings.privacy import delta_of
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import save_table
 
-RECIPE = {
-    "data": "digits",
-    "clients": 20,
-    "partition": "iid",
-    "participants": 4,
-    "model": "logistic_regression",
-    "aggregation": {"weights": "uniform"},
+RECIPE = FEDERATED | {
+    "clients": 20, "model": "logistic_regression", "aggregation": {"weights": "uniform"},
     "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "seed": 0,
-}
+}  # fmt: skip
 
 
 def epsilon(rounds=3, clip=0.5, noise=2.0, **changes):
     private = {"client": {"clip": clip, "noise": noise, "delta": 0.01}}
     recipe = RECIPE | {"privacy": private} | changes
     parts = [{"length": {"rounds": rounds}, "federated": recipe}]
-    run = {"settings": {}, "metrics": "m", "partition": "p", "candidates": [{"parts": parts}]}
-    found = guarantee(ExperimentRun.model_validate(run))
+    found = guarantee(ExperimentRun.model_validate(described({}, candidates=[{"parts": parts}])))
     assert found.get("delta", 0.01) == 0.01
     return found.get("epsilon")
 
@@ -87,8 +82,8 @@ def example(folder, how, taking_part, **changes):
         save_table(Path(tables[-1]), {"client": list(clients)}, schema)
     recipe = RECIPE | {"clients": 3, "participants": 2, "privacy": {"example": how}} | changes
     parts = [{"length": {"rounds": len(tables)}, "federated": recipe}]
-    run = {"settings": {}, "metrics": "m", "partition": str(histogram)}
-    run["candidates"] = [{"parts": parts, "participants": tables}]
+    made_of = [{"parts": parts, "participants": tables}]
+    run = described({}, partition=str(histogram), candidates=made_of)
     return guarantee(ExperimentRun.model_validate(run))
 
 
@@ -149,7 +144,7 @@ def test_of_the_noise_of_clients_that_of_the_fewest_survivors_counts():
 
 
 def test_noise_of_three_of_four_clients_is_that_of_a_server_with_so_much_less():
-    alike = poisson_epsilon(2.0 * (3 / 4) ** 0.5, 1.0, 5, 0.01, "rdp")
+    alike = renyi_epsilon(2.0 * (3 / 4) ** 0.5, 1.0, 5, 0.01)
     assert alike < masked({0: 5}) < 1.02 * alike
 
 

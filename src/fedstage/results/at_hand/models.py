@@ -14,7 +14,7 @@ from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import data_files, one_shot, unfederated
 from fedstage.plan.one_shot_sharing import client_model, local_recipe, trained_on
 from fedstage.plan.training import global_model
-from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
+from fedstage.results.at_hand.runs import find_run
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import model_of
@@ -60,8 +60,7 @@ def model(
     FedstageError
         If there is no such run or model, or if the run is not scored by a single model.
     """
-    where, run = find_run(target, read_target(target, Path(folder)), place(method, seed, at))
-    part = last_part(run)
+    where, run, part = find_run(target, method, seed, at, Path(folder))
     known = final_models(part)
     name = which or scored_model(part)
     if name not in known:
@@ -88,8 +87,8 @@ def samples(
     labels : torch.Tensor
         int64 [n].
     """
-    _, run = find_run(target, read_target(target, Path(folder)), place(method, seed, at))
-    images, labels = scored_samples(run, last_part(run), Path(folder))
+    _, run, part = find_run(target, method, seed, at, Path(folder))
+    images, labels = scored_samples(run, part, Path(folder))
     return normalise(images, info_of(run)), labels
 
 

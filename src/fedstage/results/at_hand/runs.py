@@ -63,15 +63,20 @@ def read_finished(target: str, folder: Path) -> ExperimentRuns:
 
 
 def find_run(
-    target: str, experiment: ExperimentRuns, wanted: Mapping[str, Axis]
-) -> tuple[str, ExperimentRun]:
-    """Return the only run that has these values on these axes, and its name for messages.
+    target: str, method: str, seed: int | None, at: Mapping[str, Axis] | None, folder: Path
+) -> tuple[str, ExperimentRun, Part]:
+    """Return the name for messages of the only run with these values, the run, and its last part.
+
+    Without a seed it must be the only one; `at` are values on further axes.
 
     Raises
     ------
     FedstageError
         If the target lacks an axis or a value, or if several runs have these values.
     """
+    experiment = read_target(target, folder)
+    named: dict[str, Axis] = {METHOD: method, SEED: seed, **(at or {})}
+    wanted = {axis: value for axis, value in named.items() if (axis, value) != (SEED, None)}
     points = [run.settings for run in experiment.runs]
     check_cells(target, target, dict(wanted), points, seeds=True)
     found = [run for run in experiment.runs if selects(dict(wanted), run.settings)]
@@ -86,14 +91,9 @@ def find_run(
         raise FedstageError(
             f"{where}: {len(found)} runs; name one by further axes, such as {values}"
         )
-    return where, found[0]
+    return where, found[0], last_part(found[0])
 
 
 def last_part(run: ExperimentRun) -> Part:
     """Return the last part of a run; of its chosen candidate, if it has several."""
     return run.candidates[run.which()].parts[-1]
-
-
-def place(method: str, seed: int | None, at: Mapping[str, Axis] | None) -> dict[str, Axis]:
-    """Return the values on axes that name a run; without a seed it must be the only one."""
-    return {METHOD: method, **({} if seed is None else {SEED: seed}), **(at or {})}

@@ -26,7 +26,7 @@ from fedstage.results.at_hand.models import (
     scored_owners,
     scored_samples,
 )
-from fedstage.results.at_hand.runs import find_run, last_part, place, read_target
+from fedstage.results.at_hand.runs import find_run
 from fedstage.results.figures.names import name_of, read_names
 from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.runs_file import ExperimentRun, Part
@@ -121,8 +121,7 @@ def by_client(
 def _found(
     target: str, method: str, seed: int | None, at: Mapping[str, Axis] | None, folder: Path
 ) -> tuple[ExperimentRun, Part]:
-    where, run = find_run(target, read_target(target, folder), place(method, seed, at))
-    part = last_part(run)
+    where, run, part = find_run(target, method, seed, at, folder)
     if isinstance(part.recipe, Recipe) and isinstance(part.length.evaluate, OneByOne):
         raise FedstageError(
             f"{where}: evaluate = {part.length.evaluate.name!r}: is scored by the models of its "

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from fedstage.results.claims.comparisons import Cell, Pair, Show, label_pair
 from fedstage.results.claims.looks import look_at, repeated_p
-from fedstage.results.claims.significance import LEVEL, p_nil, p_outside, p_within
+from fedstage.results.claims.significance import LEVEL, PValues, p_nil, p_outside, p_within
 from fedstage.results.intervals import Interval, confidence_interval, with_images
 from fedstage.settings.claims import Claim, StatedRows
 from fedstage.settings.scores import Axis
@@ -35,23 +35,21 @@ class Effect:
     values: Sequence[float]  # the effect of each seed
     measured: Interval  # the effect over seeds
     verdict: str
-    p_holds: float  # of the effect being as claimed
-    p_contradicted: float  # of its being beyond the claimed bounds
-    p_nil: float = 1.0  # and of its being within the margin
+    p: PValues
     image_error: float = nan  # standard error by the draw of the test images, at most
     over_images: Interval | None = None  # interval over seeds and test images
 
 
-def decide(p_holds: float, p_contradicted: float, p_nil: float) -> str:
+def decide(p: PValues) -> str:
     """Return the verdict that p-values allow.
 
     An effect that is surely within the margin is practically nil, on either side of 0.
     """
-    if p_nil <= LEVEL:
+    if p.nil <= LEVEL:
         return NIL
-    if min(p_holds, p_contradicted) > LEVEL:
+    if p.smallest > LEVEL:
         return UNDECIDED
-    return CONTRADICTED if p_contradicted < p_holds else HOLDS
+    return CONTRADICTED if p.contradicted < p.holds else HOLDS
 
 
 def effect_of(
@@ -64,13 +62,13 @@ def effect_of(
     values = by_seed(claim, pairs)
     look = look_at(len(values), looks)
     values = values if look is None else values[: looks[look]]
-    p_values = (
+    p_values = PValues(
         p_within(values, *claim.bounds, closed=claim.than is None),
         p_outside(values, *claim.bounds),
         1.0 if claim.margin is None else p_nil(values, claim.margin),
     )
     if looks:
-        p_values = _repeated(p_values, look, tuple(looks))
+        p_values = _repeated(p_values, look, looks)
     published = published_effect(claim, pairs)
     stated = stated_range(claim) if isnan(published) else (published, published)
     label = shown = f"mean of {len(pairs)}"
@@ -86,22 +84,18 @@ def effect_of(
         None if stated is None else all(is_within(claim, end) for end in stated),
         values,
         confidence_interval(values),
-        decide(*p_values) if values else NOT_MEASURED,
-        *p_values,
+        decide(p_values) if values else NOT_MEASURED,
+        p_values,
         error,
         None if isnan(error) else with_images(values, error**2, images),
     )
 
 
-Three = tuple[float, float, float]
-
-
-def _repeated(p_values: Three, look: int | None, looks: tuple[int, ...]) -> Three:
+def _repeated(p_values: PValues, look: int | None, looks: Sequence[int]) -> PValues:
     """Return p-values that allow for all looks; before the first one nothing is decided."""
     if look is None:
-        return 1.0, 1.0, 1.0
-    first, second, third = (repeated_p(p, look, looks) for p in p_values)
-    return first, second, third
+        return PValues()
+    return PValues(*(repeated_p(p, look, tuple(looks)) for p in p_values))
 
 
 def is_within(claim: Claim, effect: float) -> bool:

@@ -10,7 +10,7 @@ conservative.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fedstage.results.claims.effects import Effect, decide
+from fedstage.results.claims.effects import decide
 from fedstage.results.claims.power import seeds_needed
 from fedstage.results.claims.significance import LEVEL, Correction, corrected
 from fedstage.results.claims.verdicts import Judgement, decided, is_decided
@@ -50,7 +50,7 @@ def _others(judgements: Sequence[Judgement], families: Sequence[Family]) -> Fami
 def _adjusted(members: Sequence[Judgement], size: int, by: Correction) -> list[Judgement]:
     """Return the members of a family of some size with corrected p-values."""
     measured = [one for one in members if one.made]
-    p_values = [one.p_value for one in measured]
+    p_values = [one.p.smallest for one in measured]
     after = corrected([*p_values, *[1.0] * (size - len(measured))], by)
     factors = {
         one.claim.id: q / p if p else float(size)
@@ -62,14 +62,7 @@ def _adjusted(members: Sequence[Judgement], size: int, by: Correction) -> list[J
 
 def _scaled(judgement: Judgement, factor: float, level: float) -> Judgement:
     """Return a judgement with all p-values times a factor, and the seeds that would decide it."""
-    changed = replace(
-        judgement,
-        p_holds=min(1.0, factor * judgement.p_holds),
-        p_contradicted=min(1.0, factor * judgement.p_contradicted),
-        p_nil=min(1.0, factor * judgement.p_nil),
-        level=level,
-    )
-    changed = decided(changed)
+    changed = decided(replace(judgement, p=judgement.p.times(factor), level=level))
     return changed if is_decided(changed) else replace(changed, needed=_needed(changed))
 
 
@@ -92,21 +85,10 @@ def _opened(judgement: Judgement) -> Judgement:
     tested = [cell for cell in judgement.cells if cell.measured.n]
     if not is_decided(judgement) or not tested:
         return judgement
-    p_values = [_smallest(cell) for cell in tested]
+    p_values = [cell.p.smallest for cell in tested]
     pairs = zip(tested, p_values, corrected(p_values, "holm"), strict=True)
-    verdicts = {id(cell): _verdict(cell, q / p if p else 1.0) for cell, p, q in pairs}
+    verdicts = {id(cell): decide(cell.p.times(q / p if p else 1.0)) for cell, p, q in pairs}
     cells = [
-        replace(cell, verdict=verdicts[id(cell)]) if id(cell) in verdicts else cell
-        for cell in judgement.cells
+        replace(cell, verdict=verdicts.get(id(cell), cell.verdict)) for cell in judgement.cells
     ]
     return replace(judgement, cells=cells)
-
-
-def _smallest(effect: Effect) -> float:
-    return min(effect.p_holds, effect.p_contradicted, effect.p_nil)
-
-
-def _verdict(effect: Effect, factor: float) -> str:
-    three = (effect.p_holds, effect.p_contradicted, effect.p_nil)
-    first, second, third = (min(1.0, factor * p) for p in three)
-    return decide(first, second, third)

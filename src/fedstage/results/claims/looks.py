@@ -24,25 +24,16 @@ _LEAST = 1e-300
 Density = tuple[np.ndarray, np.ndarray] | None
 
 
-def crossing(bounds: Sequence[float], shares: Sequence[float]) -> list[float]:
-    """Return the probability that |Z| first exceeds its bound at each look, if there is no effect.
+@cache
+def spending_bounds(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the two-sided bounds that spend alpha like O'Brien and Fleming's.
 
     Parameters
     ----------
-    bounds : sequence of float
-        The bound of the standard normal statistic at each look.
-    shares : sequence of float
-        The share of the information at each look, rising; Z_k sqrt(t_k) is a Brownian motion.
+    shares : tuple of float
+        The share of the information at each look, rising. The standard normal statistics Z_k times
+        sqrt(t_k) are a Brownian motion if there is no effect.
     """
-    return [
-        _exits(_inside(bounds[:k], shares[:k]), bound, shares[: k + 1])
-        for k, bound in enumerate(bounds)
-    ]
-
-
-@cache
-def spending_bounds(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the two-sided bounds that spend alpha like O'Brien and Fleming's."""
     bounds: list[float] = []
     spent = 0.0
     for k, share in enumerate(shares):

@@ -1,7 +1,8 @@
 """The cells that claims are judged on, with the measured number of each seed."""
 
 from collections.abc import Mapping
-from math import isfinite
+from dataclasses import replace
+from math import isfinite, nan
 
 import pandas as pd
 
@@ -9,9 +10,8 @@ from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, show_point
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.published.matching import without_seed
-from fedstage.results.runs_file import SEED, ExperimentRuns, PublishedNumber
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.runs import RUN, last_rounds
-from fedstage.settings.scores import Axis
 
 
 def values_of_runs(frame: pd.DataFrame, metric: str) -> dict[int, float]:
@@ -66,31 +66,27 @@ def cells_of(
     whether the published numbers are in the same metric. `images` are the numbers of test samples
     of each run, if the measured numbers are accuracies.
     """
-    points: dict[str, dict[str, Axis]] = {}
-    measured: dict[str, dict[Axis, float]] = {}
-    numbers: dict[str, PublishedNumber | None] = {}
-    samples: dict[str, int] = {}
+    seeds: dict[str, dict[int, ExperimentRun]] = {}
     for i, run in enumerate(experiment.runs):
-        point = without_seed(run.settings)
-        key = show_point(point)
-        if key not in points:
-            points[key], measured[key] = point, {}
-            numbers[key] = run.published if published else None
-        if i in values and isfinite(values[i]):
-            measured[key][run.settings[SEED]] = values[i]
-            if images and i in images:
-                samples[key] = min(samples.get(key, images[i]), images[i])
-    return [
-        _cell(point, measured[key], numbers[key], samples.get(key)) for key, point in points.items()
-    ]
+        seeds.setdefault(show_point(without_seed(run.settings)), {})[i] = run
+    return [_cell(same, values, published, images or {}) for same in seeds.values()]
 
 
 def _cell(
-    point: Mapping[str, Axis],
-    measured: Mapping[Axis, float],
-    number: PublishedNumber | None,
-    images: int | None,
+    runs: Mapping[int, ExperimentRun],
+    values: Mapping[int, float],
+    published: bool,
+    images: Mapping[int, int],
 ) -> Cell:
+    """Return the cell of runs that differ in their seed, by their positions."""
+    first = next(iter(runs.values()))
+    known = [i for i in runs if isfinite(values.get(i, nan))]
+    measured = {runs[i].settings[SEED]: values[i] for i in known}
+    samples = min((images[i] for i in known if i in images), default=None)
+    cell = Cell(without_seed(first.settings), measured, images=samples)
+    number = first.published if published else None
     if number is None:
-        return Cell(point, measured, images=images)
-    return Cell(point, measured, number.value, number.std, number.seeds, images)
+        return cell
+    return replace(
+        cell, published=number.value, published_std=number.std, published_seeds=number.seeds
+    )

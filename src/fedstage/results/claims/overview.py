@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan
 
 from fedstage.results.claims.effects import NOT_MEASURED
 from fedstage.results.claims.report import (
-    between,
     bound_text,
-    number_text,
+    measured_text,
     reported,
     seeds_text,
     verdict_text,
@@ -76,11 +74,8 @@ def render_overview(sections: Sequence[Section], scale: str) -> str:
         parts += dict.fromkeys(one.regime for one in section.findings if one.regime)
         parts += [f"![Measured: {section.title}]({section.picture})"] if section.picture else []
         parts += [f"Also measured: {'; '.join(section.others)}."] if section.others else []
-    return markdown.page("Results", [*parts, markdown.heading("How to read it"), _legend()])
-
-
-def _legend() -> str:
-    return markdown.items(_LEGEND)
+    legend = [markdown.heading("How to read it"), markdown.items(_LEGEND)]
+    return markdown.page("Results", [*parts, *legend])
 
 
 def _table(section: Section) -> str:
@@ -110,11 +105,10 @@ def _of_cells(judgement: Judgement, text: str) -> str:
 
 
 def _measured(judgement: Judgement) -> str:
-    effect = judgement.effects[0]
-    interval = effect.measured
-    if isnan(interval.mean):
+    interval = judgement.effects[0].measured
+    text = measured_text(judgement, interval)
+    if text == NOTHING:
         return NOTHING
-    text = number_text(judgement, interval.mean) + between(judgement, interval)
     return f"{_of_cells(judgement, text)}; {seeds_text(interval.n)}"
 
 

@@ -16,11 +16,7 @@ _MOST = 1_000_000
 
 
 def seeds_needed(
-    claim: Claim,
-    effect: Effect,
-    level: float,
-    looks: Sequence[int] = (),
-    share: float = 1.0,
+    claim: Claim, effect: Effect, level: float, looks: Sequence[int] = (), share: float = 1.0
 ) -> int | None:
     """Return how many seeds a paired t-test needs to find an effect at a level, or None.
 

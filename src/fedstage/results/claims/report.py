@@ -5,7 +5,7 @@ from math import isfinite, isnan
 from types import ModuleType
 
 from fedstage.results.claims.effects import HOLDS, UNDECIDED, Effect, stated_range
-from fedstage.results.claims.table import Line, lines_of, published_p
+from fedstage.results.claims.table import Line, lines_of
 from fedstage.results.claims.verdicts import Judgement
 from fedstage.results.intervals import Interval
 from fedstage.results.tables import markdown
@@ -70,9 +70,7 @@ def report_parts(
 ) -> list[str]:
     """Return the parts of the report below its title, written by `writer`."""
     summary = [_summary(judgement) for judgement in judgements]
-    comparisons = [
-        _line(judgement, line) for judgement in judgements for line in lines_of(judgement)
-    ]
+    comparisons = [_line(line) for judgement in judgements for line in lines_of(judgement)]
     notes = [*(_looks(judgement) for judgement in judgements[:1] if judgement.looks), *notes]
     return [
         writer.paragraph(source),
@@ -167,22 +165,26 @@ def _published(judgement: Judgement) -> str:
     return f"{answer} ({sum(known)} of {len(known)})"
 
 
-def _line(judgement: Judgement, line: Line) -> list[str]:
-    _, effect, place = line
-    interval, over_images = effect.measured, effect.over_images
-    own, _ = published_p(judgement, place)
+def _line(line: Line) -> list[str]:
+    judgement, effect = line.judgement, line.effect
+    over_images, (own, _) = effect.over_images, line.published_p
     return [
         judgement.claim.id,
         effect.shown + bound_text(judgement),
         reported(judgement, effect),
-        NOTHING
-        if isnan(interval.mean)
-        else number_text(judgement, interval.mean) + between(judgement, interval),
-        str(interval.n),
+        measured_text(judgement, effect.measured),
+        str(effect.measured.n),
         effect.verdict,
         (between(judgement, over_images).strip() or NOTHING) if over_images else NOTHING,
         NOTHING if own is None else p_text(own),
     ]
+
+
+def measured_text(judgement: Judgement, interval: Interval) -> str:
+    """Write a mean with its interval, `NOTHING` where nothing is measured."""
+    if isnan(interval.mean):
+        return NOTHING
+    return number_text(judgement, interval.mean) + between(judgement, interval)
 
 
 def between(judgement: Judgement, interval: Interval) -> str:

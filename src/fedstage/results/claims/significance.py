@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from math import isinf
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scipy import stats
 
@@ -15,6 +15,23 @@ LEVEL = 0.05
 #: Corrections for the number of p-values: for the probability of any error (Holm 1979), and for the
 #: expected share of errors among findings (Benjamini and Hochberg 1995).
 Correction = Literal["holm", "fdr_bh"]
+
+
+class PValues(NamedTuple):
+    """The p-values of an effect: as claimed, beyond the claimed bounds, and within the margin."""
+
+    holds: float = 1.0
+    contradicted: float = 1.0
+    nil: float = 1.0
+
+    @property
+    def smallest(self) -> float:
+        """The p-value of the verdict that is nearest."""
+        return min(self)
+
+    def times(self, factor: float) -> "PValues":
+        """Return all of them times a factor, at most 1."""
+        return PValues(*(min(1.0, factor * p) for p in self))
 
 
 def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) -> float:

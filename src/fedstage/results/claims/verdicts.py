@@ -16,7 +16,7 @@ from fedstage.results.claims.effects import (
     effect_of,
 )
 from fedstage.results.claims.evidence import Evidence, evidence_of
-from fedstage.results.claims.significance import LEVEL
+from fedstage.results.claims.significance import LEVEL, PValues
 from fedstage.settings.claims import Claim
 
 #: All comparisons that were made are as claimed, but some were not made.
@@ -27,9 +27,9 @@ HOLDS_SO_FAR = "holds where measured"
 class Judgement:
     """A claim with its effects, and the verdict on all of them together.
 
-    `p_holds` is the p-value for all comparisons being as claimed, `p_contradicted` for one not
-    being so, and `p_nil` for all being practically nil. A primary claim has one effect, the mean
-    over its cells; `cells` are tested after it.
+    The p-values are for all comparisons being as claimed, for one not being so, and for all being
+    practically nil. A primary claim has one effect, the mean over its cells; `cells` are tested
+    after it.
     """
 
     claim: Claim
@@ -37,9 +37,7 @@ class Judgement:
     published_holds: bool | None
     not_made: int  # comparisons at the paper's scale, or at this one, without measurements
     verdict: str
-    p_holds: float
-    p_contradicted: float
-    p_nil: float = 1.0
+    p: PValues
     cells: list[Effect] = field(default_factory=list)
     left_out: int = 0  # comparisons with a cell that the paper prints no number for
     evidence: Evidence | None = None
@@ -53,14 +51,9 @@ class Judgement:
         return [effect for effect in self.effects if effect.measured.n]
 
     @property
-    def p_value(self) -> float:
-        """The smallest p-value of a verdict, ignoring other claims."""
-        return min(self.p_holds, self.p_contradicted, self.p_nil)
-
-    @property
     def p_verdict(self) -> float:
         """The p-value of the verdict."""
-        return self.p_nil if self.verdict == NIL else self.p_value
+        return self.p.nil if self.verdict == NIL else self.p.smallest
 
     @property
     def seeds(self) -> int:
@@ -111,9 +104,11 @@ def judge(
         all(known) if known else None,
         max(claimed or 0, len(pairs)) - count,
         NOT_MEASURED,
-        max((effect.p_holds for effect in made), default=1.0),
-        min((1.0, *(len(made) * effect.p_contradicted for effect in made))),
-        max((effect.p_nil for effect in made), default=1.0),
+        PValues(
+            max((effect.p.holds for effect in made), default=1.0),
+            min((1.0, *(len(made) * effect.p.contradicted for effect in made))),
+            max((effect.p.nil for effect in made), default=1.0),
+        ),
         [_closed(effect) for effect in tested],
         len(every) - len(pairs),
         evidence_of(claim, pairs),
@@ -131,7 +126,7 @@ def decided(judgement: Judgement) -> Judgement:
     """Return a judgement with the verdict that its p-values allow."""
     if not judgement.made:
         return judgement
-    verdict = decide(judgement.p_holds, judgement.p_contradicted, judgement.p_nil)
+    verdict = decide(judgement.p)
     so_far = verdict == HOLDS and judgement.not_made
     return replace(judgement, verdict=HOLDS_SO_FAR if so_far else verdict)
 

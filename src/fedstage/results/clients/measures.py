@@ -27,30 +27,30 @@ def of_own(of: str, right: torch.Tensor, owners: torch.Tensor, clients: int) -> 
     """
     correct, samples = count_own(right, owners, clients)
     pairs = enumerate(zip(correct.tolist(), samples.tolist(), strict=True))
-    return [_row(of, client, None, own, count) for client, (own, count) in pairs]
+    return [_row(of, client, None, count, _share(own, count)) for client, (own, count) in pairs]
 
 
 def of_classes(logits: torch.Tensor, labels: torch.Tensor) -> list[Row]:
     """Return the accuracy of each class that has any test samples, from [n, classes] and [n]."""
     right, samples = class_accuracies(logits, labels)
     return [
-        _row(CLASS, None, label, float(right[label]), int(samples[label]))
-        for label in labels.unique().tolist()
+        _row(CLASS, None, label, int(own), _share(float(right[label]), int(own)))
+        for label, own in enumerate(samples)
+        if own
     ]
 
 
 def of_mixes(score: Score, counts: ClassCounts) -> Iterator[Row]:
     """Yield the accuracy of each client on its own mix of classes: see `by_own_mix`."""
     for client, accuracy in by_own_mix(score, counts).items():
-        yield {
-            "of": OWN_MIX,
-            "client": client,
-            "label": None,
-            "samples": sum(counts[client].values()),
-            "accuracy": accuracy,
-        }
+        yield _row(OWN_MIX, client, None, sum(counts[client].values()), accuracy)
 
 
-def _row(of: str, client: int | None, label: int | None, right: float, samples: int) -> Row:
-    accuracy = PERCENT * (right / samples) if samples else None
+def _share(right: float, samples: int) -> float | None:
+    return PERCENT * (right / samples) if samples else None
+
+
+def _row(
+    of: str, client: int | None, label: int | None, samples: int, accuracy: float | None
+) -> Row:
     return {"of": of, "client": client, "label": label, "samples": samples, "accuracy": accuracy}

@@ -8,7 +8,7 @@ from fedstage.results.figures.names import Names, name_of
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.columns import TextTable, with_deviation
 from fedstage.results.tables.exact import Cell
-from fedstage.results.tables.labels import NOTHING, join_labels
+from fedstage.results.tables.labels import NOTHING, join_labels, show_range
 from fedstage.storage.tables import load_table
 
 COLUMNS = ("of", "client", "client_name", "label", "class_name", "samples", "accuracy")
@@ -106,13 +106,7 @@ def _columns(
     shown = {
         head: {n: _SHOW(of) for n, of in column.items()} for head, column in accuracies.items()
     }
-    return {samples: {number: _range(own) for number, own in counts.items()}} | shown
-
-
-def _range(counts: set[int]) -> str:
-    """Write a number of samples, or the lowest and the highest if runs differ."""
-    ends = dict.fromkeys((min(counts), max(counts)))
-    return "\N{EN DASH}".join(map(str, ends))
+    return {samples: {number: show_range(own) for number, own in counts.items()}} | shown
 
 
 def _pivot(

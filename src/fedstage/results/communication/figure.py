@@ -15,24 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.results.communication.runs import RunTraffic
-from fedstage.results.figures.looks import (
-    BEHIND,
-    NONE,
-    Look,
-    line_handle,
-    looks_of,
-    point_handle,
-)
-from fedstage.results.figures.panels import (
-    MOST_ALONE,
-    TOGETHER,
-    Panel,
-    panel_height,
-    panels_of,
-)
+from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of, point_handle
+from fedstage.results.figures.panels import MOST_ALONE, TOGETHER, Panel, panel_height, panels_of
 from fedstage.results.figures.placing import (
     FACET,
     LINE,
+    PLACE,
     line_axis,
     placed,
     scale_bytes,
@@ -40,7 +28,7 @@ from fedstage.results.figures.placing import (
     title_of_lines,
 )
 from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, spread_of
-from fedstage.results.figures.style import Facets, style
+from fedstage.results.figures.style import RULE, Facets, style
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import head_of
 from fedstage.settings.figures import Bands
@@ -48,11 +36,9 @@ from fedstage.settings.scores import Metric
 
 _POINTS, _MOVED, _SCORE = "_points", "_moved", "_score"
 _SENDS = "_sends"
-_PLACE = 0.085  # inches between points that send nothing
 _WIDE = 30.0  # ratio of bytes above which labels at powers of ten are enough
 _NARROW = 2.0  # ratio below which the axis is widened
 _DOT: dict[str, Any] = {"marker": "o", "markersize": 2.0}
-_RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
 @style()
@@ -83,8 +69,8 @@ def draw_communication(
     )
     low, high = _limits(frame)
     silent = frame.loc[~frame[_SENDS], LINE].nunique()
-    decades = log10(high / low) / max(facets.axes_width - _PLACE * (silent + 1), 0.5)
-    step = 10 ** (_PLACE * decades)  # between points, as a factor of bytes
+    decades = log10(high / low) / max(facets.axes_width - PLACE * (silent + 1), 0.5)
+    step = 10 ** (PLACE * decades)  # between points, as a factor of bytes
     start = low / step ** (silent + 1)
     middle = (start * low) ** 0.5 if silent else None
     for axes, panel in zip(facets.grid, panels, strict=True):
@@ -92,7 +78,7 @@ def draw_communication(
         shown = here[LINE].isin(panel.names)
         if middle is not None:
             here = _beside(here, middle, step)
-            axes.axvline(low, **_RULE)
+            axes.axvline(low, **RULE)
         _draw_behind(axes, here[~shown])
         _draw(axes, here[shown], looks, bands)
         scale_bytes(axes, start if silent else low, low, high * step, _WIDE, middle)
@@ -153,7 +139,7 @@ def frame_of(runs: Sequence[RunTraffic], axis: str, axes: Sequence[str]) -> pd.D
             "point": point,
             _POINTS: len(run.course) if run.communicates else 1,
             _SENDS: run.communicates,
-            _MOVED: reached.moved,
+            _MOVED: reached.moved.both,
             _SCORE: reached.score,
         }
         for run in runs

@@ -49,7 +49,7 @@ def _published(seeds: Sequence[RunTraffic]) -> str:
 
 def _measured(seeds: Sequence[RunTraffic]) -> str:
     """Write the mean of what seeds have sent; not reaching the accuracy is also a result."""
-    reached = [run.reached.params for run in seeds if run.reached is not None]
+    reached = [run.reached.moved.params for run in seeds if run.reached is not None]
     if not seeds:
         return NOTHING
     if not reached:

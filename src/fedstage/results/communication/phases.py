@@ -5,10 +5,9 @@ With full participation each client moves this much. The bytes of all participan
 well.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import NamedTuple
+from itertools import accumulate, chain
 
 from fedstage.algorithm.exchange.label_counts import counts_sent
 from fedstage.plan import one_shot
@@ -32,26 +31,39 @@ from fedstage.storage.tensors import load_tensors, verified_spans
 
 #: The phase of all rounds of a federated recipe; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
+BYTES = 4  # of a parameter in 32 bits
 
 
-class Moved(NamedTuple):
+@dataclass(frozen=True)
+class Moved:
     """The bytes that one client sends and receives, and that all participants move both ways."""
 
-    up: float
-    down: float
-    everyone: int
+    up: float = 0
+    down: float = 0
+    everyone: int = 0
+
+    def __add__(self, more: "Moved") -> "Moved":
+        return Moved(self.up + more.up, self.down + more.down, self.everyone + more.everyone)
+
+    @property
+    def both(self) -> float:
+        """One client's bytes in both directions."""
+        return self.up + self.down
+
+    @property
+    def params(self) -> float:
+        """The bytes of all participants as a number of 32-bit parameters."""
+        return self.everyone / BYTES
 
 
 @dataclass(frozen=True)
 class Phase:
-    """The bytes that one client moves in a phase."""
+    """A phase of a run's part, and the bytes that are moved in all of its rounds."""
 
     part: int  # of the run, from 1
     name: str  # ``initial_model``, ``local_model``, ``round``, ...; ``federated_round``
     rounds: int  # 0 for a phase outside of rounds
-    up: float  # bytes of all rounds
-    down: float
-    everyone: int  # of all participants, both ways
+    moved: Moved
 
 
 def phases_of(parts: Sequence[Part]) -> list[Phase]:
@@ -84,7 +96,7 @@ def _phases(number: int, part: Part) -> list[Phase]:
         return _one_shot(number, recipe)
     rounds = bytes_by_round(part).values()
     before = _before_rounds(number, recipe)
-    return [*before, Phase(number, FEDERATED, len(rounds), *_sum(rounds))]
+    return [*before, Phase(number, FEDERATED, len(rounds), sum(rounds, Moved()))]
 
 
 def _before_rounds(number: int, recipe: Recipe) -> list[Phase]:
@@ -93,8 +105,8 @@ def _before_rounds(number: int, recipe: Recipe) -> list[Phase]:
         return []
     down, up = map(tensor_bytes, files)
     return [
-        Phase(number, "generator", 0, 0, down, recipe.clients * down),
-        Phase(number, "discriminator", 0, up, 0, recipe.clients * up),
+        Phase(number, "generator", 0, Moved(0, down, recipe.clients * down)),
+        Phase(number, "discriminator", 0, Moved(up, 0, recipe.clients * up)),
     ]
 
 
@@ -110,7 +122,7 @@ def _one_shot(number: int, recipe: OneShotRecipe) -> list[Phase]:
         phase[1] += row["bytes_up"] * row["participants"]
         phase[2] += row["bytes_down"] * row["participants"]
     return [
-        Phase(number, name, rounds, up / clients, down / clients, up + down)
+        Phase(number, name, rounds, Moved(up / clients, down / clients, up + down))
         for name, (rounds, up, down) in found.items()
         if up or down
     ]
@@ -142,15 +154,7 @@ def tensor_bytes(path: str) -> int:
 
 def total(phases: Iterable[Phase]) -> Moved:
     """Return the bytes that are moved in all phases."""
-    return _sum([Moved(phase.up, phase.down, phase.everyone) for phase in phases])
-
-
-def _sum(parts: Collection[Moved]) -> Moved:
-    return Moved(
-        sum(part.up for part in parts),
-        sum(part.down for part in parts),
-        sum(part.everyone for part in parts),
-    )
+    return sum((phase.moved for phase in phases), Moved())
 
 
 def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Moved]:
@@ -159,12 +163,9 @@ def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Mov
     A part without rounds counts as one round, by whose end everything has travelled.
     """
     before = (phase for phase in phases if phase.part < len(parts) or phase.name != FEDERATED)
-    moved = total(before)
     last = parts[-1]
     if not isinstance(last.recipe, Recipe):
         return {last.length.rounds: total(phases)}
-    until = {}
-    for round_, more in bytes_by_round(last).items():
-        moved = _sum((moved, more))
-        until[round_] = moved
-    return until
+    rounds = bytes_by_round(last)
+    _, *until = accumulate(rounds.values(), initial=total(before))
+    return dict(zip(rounds, until, strict=True))

@@ -22,31 +22,14 @@ from fedstage.settings.experiments import is_fixed
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.scores import Axis, Cells, Metric, Reach
 
-BYTES = 4  # of a parameter in 32 bits
-
 
 @dataclass(frozen=True)
 class Reached:
-    """The score of an evaluated round in percent, and the bytes moved by its end.
-
-    `up` and `down` are one client's bytes, `everyone` all participants' in both directions.
-    """
+    """An evaluated round, its score in percent, and the bytes moved by its end."""
 
     round: int
-    up: float
-    down: float
-    everyone: int
     score: float
-
-    @property
-    def params(self) -> float:
-        """The bytes of all participants as a number of 32-bit parameters."""
-        return self.everyone / BYTES
-
-    @property
-    def moved(self) -> float:
-        """Bytes in both directions."""
-        return self.up + self.down
+    moved: Moved
 
 
 @dataclass(frozen=True)
@@ -70,24 +53,31 @@ class RunTraffic:
         """The first evaluated round with at least the target's score, if any."""
         if self.target is None:
             return None
-        return next(
-            (evaluated for evaluated in self.course if evaluated.score >= self.target), None
-        )
+        return next((one for one in self.course if one.score >= self.target), None)
 
     @property
-    def in_rounds(self) -> list[Phase]:
-        """The phases that consist of rounds."""
-        return [phase for phase in self.phases if phase.rounds]
+    def rounds(self) -> int:
+        """The number of rounds in which anything travels."""
+        return sum(phase.rounds for phase in self.phases)
 
     @property
-    def once(self) -> list[Phase]:
-        """The phases outside of rounds."""
-        return [phase for phase in self.phases if not phase.rounds]
+    def in_rounds(self) -> Moved:
+        """Bytes that are sent and received in rounds."""
+        return total(phase for phase in self.phases if phase.rounds)
+
+    @property
+    def once(self) -> Moved:
+        """Bytes that are sent and received outside of rounds."""
+        return total(phase for phase in self.phases if not phase.rounds)
 
     @property
     def total(self) -> Moved:
         """Bytes that are sent and received until training ends."""
         return total(self.phases)
+
+    def of_model(self, moved: Moved) -> float:
+        """Return bytes in both directions as a multiple of one model up and one down."""
+        return moved.both / self.one_shot
 
 
 def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
@@ -105,7 +95,7 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
     until = bytes_until(phases, parts)
     metrics = read_metrics(run.metrics, metric)
     scores = zip(metrics["round"].astype(int), metrics[metric].astype(float), strict=True)
-    course = [Reached(round_, *until[round_], score) for round_, score in scores]
+    course = [Reached(round_, score, until[round_]) for round_, score in scores]
     iterative = isinstance(last.recipe, Recipe) and len(course) > 1
     best = None
     if iterative and run.validation is not None:

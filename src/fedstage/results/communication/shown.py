@@ -6,7 +6,7 @@ from typing import Any
 
 from fedstage.results.communication.goal_table import NEVER
 from fedstage.results.communication.goals import by_value
-from fedstage.results.communication.runs import BYTES, Reached, RunTraffic
+from fedstage.results.communication.runs import Reached, RunTraffic
 from fedstage.results.communication.table import MIB
 from fedstage.results.tables.columns import Column, TextTable, average, text_table, with_deviation
 from fedstage.results.tables.labels import (
@@ -16,16 +16,11 @@ from fedstage.results.tables.labels import (
     human_bytes,
     human_count,
     join_labels,
+    show_range,
     show_value,
 )
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.scores import Metric, Reach
-
-
-def _range(rounds: Sequence[int]) -> str:
-    """Write numbers of rounds: the lowest and the highest if seeds differ."""
-    ends = dict.fromkeys((min(rounds), max(rounds))) if rounds else [NOTHING]
-    return "–".join(map(str, ends))
 
 
 def _mib(size: float) -> str:
@@ -34,9 +29,9 @@ def _mib(size: float) -> str:
 
 def _until(seeds: Sequence[Reached]) -> str:
     """Write the bytes until a round of each seed, and the round if there are any."""
-    text = _BYTES([one.moved for one in seeds])
+    text = _BYTES([one.moved.both for one in seeds])
     rounds = [one.round for one in seeds]
-    return f"{text} (round {_range(rounds)})" if any(rounds) else text
+    return f"{text} (round {show_range(rounds)})" if any(rounds) else text
 
 
 def _to_best(seeds: Sequence[Reached]) -> str:
@@ -57,7 +52,8 @@ _BYTES = average(lambda count: human_bytes(round(count)))
 _SCORE = with_deviation()
 _COLUMNS = (
     Column("rounds", "Rounds",
-        "in which anything travels, of a federated method or of an aggregator's training.", _range),
+        "in which anything travels, of a federated method or of an aggregator's training.",
+        show_range),
     Column("up_per_round", "Upload per round",
         "bytes that the mean client sends in a round: all participants' over the number of clients "
         "(1 kB = 1000 B).", _BYTES),
@@ -130,15 +126,15 @@ def _further_columns(metric: Metric, source: str | None, reach: Reach | None) ->
 def _values(seeds: Sequence[RunTraffic]) -> dict[str, list[Any]]:
     """Return the values of seeds in each column, without missing ones."""
     numbers: dict[str, Callable[[RunTraffic], float | Reached | None]] = {
-        "rounds": lambda run: _rounds(run) or None,
-        "up_per_round": lambda run: _per_round([phase.up for phase in run.in_rounds], run),
-        "down_per_round": lambda run: _per_round([phase.down for phase in run.in_rounds], run),
-        "once": lambda run: sum(phase.up + phase.down for phase in run.once) or None,
+        "rounds": lambda run: run.rounds or None,
+        "up_per_round": lambda run: run.in_rounds.up / run.rounds if run.rounds else None,
+        "down_per_round": lambda run: run.in_rounds.down / run.rounds if run.rounds else None,
+        "once": lambda run: run.once.both or None,
         "up": lambda run: run.total.up,
         "down": lambda run: run.total.down,
-        "both": lambda run: run.total.up + run.total.down,
-        "params": lambda run: run.total.everyone / BYTES,
-        "times_one_shot": lambda run: (run.total.up + run.total.down) / run.one_shot,
+        "both": lambda run: run.total.both,
+        "params": lambda run: run.total.params,
+        "times_one_shot": lambda run: run.of_model(run.total),
         "memory_mib": lambda run: run.held / MIB,
         "published_memory_mib": lambda run: run.memory_mib,
         "score": lambda run: run.course[-1].score,
@@ -156,14 +152,6 @@ def _reached(run: RunTraffic) -> Reached | None:
     if run.reached is None or run.iterative:
         return run.reached
     return replace(run.reached, round=0)
-
-
-def _rounds(run: RunTraffic) -> int:
-    return sum(phase.rounds for phase in run.in_rounds)
-
-
-def _per_round(moved: Sequence[float], run: RunTraffic) -> float | None:
-    return sum(moved) / _rounds(run) if moved else None
 
 
 def explain_goal(reach: Reach | None, metric: Metric) -> str:

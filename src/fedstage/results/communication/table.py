@@ -10,7 +10,7 @@ from typing import get_args
 import pyarrow as pa
 
 from fedstage.results.communication.phases import Moved
-from fedstage.results.communication.runs import BYTES, Reached, RunTraffic
+from fedstage.results.communication.runs import Reached, RunTraffic
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.columns import Column
 from fedstage.results.tables.exact import Cell
@@ -48,8 +48,7 @@ RUN_COLUMNS = tuple(Column(name) for name in get_args(Communicated))
 def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
     """Return the rows of a run as exact numbers, without its axes."""
     rows = [
-        _row(run, phase.name, phase.rounds, Moved(phase.up, phase.down, phase.everyone))
-        | {"part": phase.part}
+        _row(run, phase.name, phase.rounds, phase.moved) | {"part": phase.part}
         for phase in run.phases
     ]
     memory: dict[str, Cell] = {
@@ -57,8 +56,7 @@ def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
         "memory_mib": run.held / MIB,
         "published_memory_mib": run.memory_mib,
     }
-    end = replace(run.course[-1], **run.total._asdict())
-    rows.append(_sum(run, TOTAL, end) | memory)
+    rows.append(_sum(run, TOTAL, replace(run.course[-1], moved=run.total)) | memory)
     if run.best is not None:
         rows.append(_sum(run, TO_BEST, run.best))
     if run.target is not None:
@@ -70,20 +68,18 @@ def traffic_rows(run: RunTraffic) -> list[dict[str, Cell]]:
 
 def _sum(run: RunTraffic, name: str, reached: Reached) -> dict[str, Cell]:
     rounds = reached.round if run.iterative else 0
-    moved = Moved(reached.up, reached.down, reached.everyone)
-    return _row(run, name, rounds, moved) | {"score": reached.score}
+    return _row(run, name, rounds, reached.moved) | {"score": reached.score}
 
 
 def _row(run: RunTraffic, phase: str, rounds: int, moved: Moved) -> dict[str, Cell]:
-    both = moved.up + moved.down
     return _EMPTY | {
         "phase": phase,
         "rounds": rounds,
         "bytes_up": moved.up,
         "bytes_down": moved.down,
-        "bytes": both,
-        "times_one_shot": both / run.one_shot,
-        "params": moved.everyone / BYTES,
+        "bytes": moved.both,
+        "times_one_shot": run.of_model(moved),
+        "params": moved.params,
     }
 
 
@@ -102,24 +98,20 @@ def run_rows(runs: Sequence[RunTraffic]) -> list[dict[str, Cell]]:
 
 
 def _numbers(run: RunTraffic) -> dict[str, Cell]:
-    rounds = sum(phase.rounds for phase in run.in_rounds)
-    sent = sum(phase.up for phase in run.in_rounds)
-    fetched = [phase.down for phase in run.phases if phase.name == ENSEMBLE]
-    moved = run.total.up + run.total.down
-    to_best, to_reach = (
-        None if reached is None else reached.moved for reached in (run.best, run.reached)
-    )
+    fetched = [phase.moved.down for phase in run.phases if phase.name == ENSEMBLE]
+    moved = run.total
+    to_best, to_reach = (one.moved if one else None for one in (run.best, run.reached))
     known: dict[Communicated, float | None] = {
-        "bytes": moved,
-        "times_one_shot": moved / run.one_shot,
-        "bytes_to_best": to_best,
-        "times_one_shot_to_best": to_best and to_best / run.one_shot,
-        "bytes_to_reach": to_reach,
-        "times_one_shot_to_reach": to_reach and to_reach / run.one_shot,
-        "bytes_up_a_round": sent / rounds if rounds else None,
+        "bytes": moved.both,
+        "times_one_shot": run.of_model(moved),
+        "bytes_to_best": to_best.both if to_best else None,
+        "times_one_shot_to_best": run.of_model(to_best) if to_best else None,
+        "bytes_to_reach": to_reach.both if to_reach else None,
+        "times_one_shot_to_reach": run.of_model(to_reach) if to_reach else None,
+        "bytes_up_a_round": run.in_rounds.up / run.rounds if run.rounds else None,
         "ensemble_bytes": sum(fetched) if fetched else None,
         "memory_bytes": float(run.held),
-        "params": run.total.everyone / BYTES,
-        "params_to_reach": None if run.reached is None else run.reached.params,
+        "params": moved.params,
+        "params_to_reach": to_reach.params if to_reach else None,
     }
     return {name: known[name] for name in get_args(Communicated)}

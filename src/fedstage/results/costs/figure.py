@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedstage.results.figures.looks import NONE, Look, looks_of
-from fedstage.results.figures.placing import line_axis, scale_bytes, side_by_side
+from fedstage.results.figures.placing import PLACE, line_axis, scale_bytes, side_by_side
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
-from fedstage.results.figures.style import PAGE, SMALL, Facets, style
+from fedstage.results.figures.style import PAGE, RULE, SMALL, Facets, style
 from fedstage.results.tables.columns import Row, by_cell
 from fedstage.results.tables.labels import head_of, join_labels, show_value
 from fedstage.settings.figures import Bands
@@ -22,11 +22,9 @@ _LINE = 1.3 * SMALL / 72  # height of a name in inches
 _LEAST = 2.2  # inches of height
 _APART = 2.5  # ratio of bytes between the scale and points before it
 _NARROW = 10.0  # smallest ratio of bytes of the scale
-_PLACE = 0.085  # inches between points that send nothing
 _WIDE = 20.0  # ratio of bytes above which labels at powers of ten are enough
 _NAMES = 1.0  # inches that names take, approximately
 _LEADER: dict[str, Any] = {"color": "0.75", "linewidth": 0.4, "zorder": 1}
-_RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
 @style()
@@ -54,12 +52,12 @@ def draw_costs(
     low, high = _limits(moved)
     silent = low / _APART if 0 in moved else None
     left = silent / _APART if silent else low
-    step = (high / left) ** (_PLACE / (figure.axes_width - _NAMES))
+    step = (high / left) ** (PLACE / (figure.axes_width - _NAMES))
     placed = [_placed(points, silent, step) for points in facets.values()]
     for axes, points in zip(figure.grid, placed, strict=True):
         scale_bytes(axes, left, low, high, _WIDE, silent)
         if silent:
-            axes.axvline(low, **_RULE)
+            axes.axvline(low, **RULE)
         for name, (place, spread) in points.items():
             draw_dot(axes, place, spread, looks[name], beside=0)
     for axes, points in zip(figure.grid, placed, strict=True):  # all share their limits

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isnan
 
 from fedstage.results.intervals import interval_of_differences
 from fedstage.results.runs_file import SEED
@@ -22,7 +21,7 @@ from fedstage.results.tables.labels import (
     human_bytes,
     show_guarantee,
     show_value,
-    signed,
+    signed_interval,
 )
 from fedstage.settings.scores import Metric
 
@@ -36,10 +35,7 @@ def _seconds(value: float) -> str:
 def _with_interval(differences: Sequence[float]) -> str:
     """Write the mean of differences, and its 95 % interval where it has one."""
     found = interval_of_differences(differences)
-    if isnan(found.mean):
-        return NOTHING
-    mean = signed(found.mean)
-    return mean if isnan(found.low) else f"{mean} [{signed(found.low)}, {signed(found.high)}]"
+    return signed_interval(found.mean, found.low, found.high)
 
 
 #: The score of a run in percent, and its costs: bytes that the mean client sends and receives,

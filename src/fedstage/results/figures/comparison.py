@@ -43,8 +43,8 @@ def draw_comparison(
         Dot(
             cell[FACET],
             cell[LINE],
-            spread_of_cell(cell[metric], _number(cell["std"]), cell["seeds"]),
-            spread_of_cell(cell[PUBLISHED], _number(cell[PUBLISHED_STD]), nan),
+            spread_of_cell(cell[metric], cell["std"], cell["seeds"]),
+            spread_of_cell(cell[PUBLISHED], cell[PUBLISHED_STD], nan),
         )
         for cell in placed(shown, axis, [*rows, *columns]).to_dict("records")
     ]
@@ -60,8 +60,3 @@ def describe_comparison(table: pd.DataFrame) -> str:
 
 def _compared(table: pd.DataFrame) -> pd.DataFrame:
     return table[table[PUBLISHED].notna()] if is_compared(table) else table.head(0)
-
-
-def _number(value: float) -> float:
-    """Return a deviation, nan where there is none."""
-    return nan if pd.isna(value) else float(value)

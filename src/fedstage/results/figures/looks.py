@@ -96,6 +96,8 @@ class Look:
 
 
 NONE: Mapping[str, Look] = MappingProxyType({})
+#: What stands for points of any line in a legend.
+GREY = Look("0.35", "o", ())
 
 
 def looks_of(names: Iterable[str], given: Mapping[str, Look] = NONE) -> dict[str, Look]:

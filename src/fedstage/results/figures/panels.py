@@ -7,7 +7,7 @@ from typing import NamedTuple
 TOGETHER = 5
 #: The most panels of one curve each, and the most points that are distinguished in one panel.
 MOST_ALONE = 12
-_ALONE, _BESIDE = 2.1, 1.55  # inches of height
+ALONE, BESIDE = 2.1, 1.55  # inches of height of a single panel, and of one of several
 _PAGE_HEIGHT = 7.5  # maximum inches that panels take
 
 
@@ -41,4 +41,4 @@ def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
 
 def panel_height(panels: int) -> float:
     """Return the height of each of some panels in inches, so that they fit a page."""
-    return _ALONE if panels == 1 else min(_BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)
+    return ALONE if panels == 1 else min(BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)

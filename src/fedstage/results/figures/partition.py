@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import floor, log10, sqrt
+from itertools import pairwise, takewhile
+from math import sqrt
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +15,9 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 from fedstage.errors import FedstageError
 from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.names import NUMBERS, Names, name_of, shorten
+from fedstage.results.figures.rounds import round_numbers
 from fedstage.results.figures.style import (
+    EM,
     PAGE,
     SMALL,
     Facets,
@@ -39,7 +41,7 @@ _LOW, _STEEPEST = 0.16, 2.0  # the height of a cell, if it is not more than two 
 _LOWEST, _HIGHEST_ALONE, _HIGHEST = 0.8, 4.5, 2.4
 _PAGE_HEIGHT, _BETWEEN = 8.0, 0.5  # of a page, and between partitions below one another
 _LEFT = 0.4  # inches left of names of classes
-_EM, _LINE = 0.62 / 72, 1.4 / 72  # inches of a character and of a line, for each point of its font
+_LINE = 1.4 / 72  # inches of a line, for each point of its font
 _COLOUR = COLOURS[0]
 _POINTS_PER_INCH = 72
 
@@ -78,10 +80,7 @@ def read_histogram(path: str | Path) -> pd.DataFrame:
 
 
 @style()
-def draw_partition(
-    histograms: Mapping[str, pd.DataFrame],
-    names: Names = NUMBERS,
-) -> Figure:
+def draw_partition(histograms: Mapping[str, pd.DataFrame], names: Names = NUMBERS) -> Figure:
     """Draw partitions side by side, on one scale; at most `MOST_PARTITIONS` of them.
 
     `histograms` are the samples of each partition by its label, as `read_histogram` returns them.
@@ -140,7 +139,7 @@ def _lay_out(samples: pd.DataFrame, facets: int, names: Names) -> _Layout:
     clients, classes = 1 + int(samples["client"].max()), 1 + int(samples["label"].max())
     across = facet_columns(facets) if clients <= _MOST_BESIDE else 1
     width = PAGE if clients > _FEW else figure_width(across)
-    left = _LEFT + _EM * SMALL * _longest(names.classes, classes)
+    left = _LEFT + EM * SMALL * _longest(names.classes, classes)
     wide, down = axes_width(width, across, left), -(-facets // across)
     highest = _HIGHEST_ALONE if facets == 1 else min(_HIGHEST, _PAGE_HEIGHT / down - _BETWEEN)
     cell = min(_CELL, wide / clients, highest / classes)
@@ -149,8 +148,8 @@ def _lay_out(samples: pd.DataFrame, facets: int, names: Names) -> _Layout:
     high = min(_CELL, max(_LOW, _STEEPEST * wide / clients))
     height = max(_LOWEST, min(high * (classes - 1), highest) + 2 * margin)
     longest = _longest(names.clients, clients)
-    turned = names.clients is not None and (longest + 1) * SMALL * _EM > wide / clients
-    below = longest * SMALL * _EM if turned else 0.0
+    turned = names.clients is not None and (longest + 1) * SMALL * EM > wide / clients
+    below = longest * SMALL * EM if turned else 0.0
     return _Layout((clients, classes), across, width, left, below, (wide, height), margin, scale)
 
 
@@ -188,15 +187,15 @@ def _set_scales(axes: Axes, layout: _Layout, names: Names) -> None:
     for axis, count, length, named in zip("xy", layout.counts, layout.size, known, strict=True):
         margin = max(count - 1, 1) * layout.margin / (length - 2 * layout.margin)  # in cells
         axes.set(**{f"{axis}lim": (-margin, count - 1 + margin)})
-        text = SMALL * (_EM * (len(str(count)) + 0.6) if axis == "x" else _LINE)
+        text = SMALL * (EM * (len(str(count)) + 0.6) if axis == "x" else _LINE)
         fit = _MOST_TICKS if named else min(_MOST_TICKS, int(length / text))
         getattr(axes, f"{axis}axis").set_major_locator(FixedLocator(ticks_of(count, fit)))
 
 
 def ticks_of(count: int, most: int) -> range:
     """Return at most `most` numbers below `count`, in steps of 1, 2, 5, 10, 20 and so on."""
-    steps = (step * 10**power for power in range(10) for step in (1, 2, 5))
-    return range(0, count, next(step for step in steps if -(-count // step) <= max(1, most)))
+    fits = (step for step in round_numbers() if -(-count // step) <= max(1, most))
+    return range(0, count, next(fits))
 
 
 def _name_ticks(axes: Axes, layout: _Layout, names: Names) -> None:
@@ -236,6 +235,4 @@ def _legend_handles(most: int, points2_per_sample: float) -> list[Line2D]:
 
 def legend_samples(most: int) -> list[int]:
     """Return up to three round numbers up to `most`, in descending order: 200, 50, 10."""
-    decade = floor(log10(most))
-    rounds = [step * 10**power for power in range(decade + 1) for step in (1, 2, 5)]
-    return [samples for samples in rounds if samples <= most][::-1][:5:2]
+    return [*takewhile(lambda samples: samples <= most, round_numbers())][::-1][:5:2]

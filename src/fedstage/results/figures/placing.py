@@ -6,16 +6,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from fedstage.results.tables.labels import (
-    METHOD,
-    axis_label,
-    human_bytes,
-    name_points,
-    show_value,
-)
+from fedstage.results.tables.labels import METHOD, axis_label, human_bytes, name_points, show_value
 
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
+PLACE = 0.085  # inches between points that are side by side
 _LABELS = 5  # number of labels of bytes that fit an axis
 
 

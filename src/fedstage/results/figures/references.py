@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 
 from fedstage.results.figures.looks import Look
 from fedstage.results.figures.strips import Strip
-from fedstage.results.figures.style import SMALL
+from fedstage.results.figures.style import EM, SMALL
 
 #: The most references that have their names next to them; more are in the legend.
 MOST_NAMED = 5
 _THIN: dict[str, Any] = {"linewidth": 0.8, "zorder": 1.5}
-_EM, _LINE = 0.62 / 72, 1.15 / 72  # inches of a character and of a line, for each point of its font
+_LINE = 1.15 / 72  # inches of a line, for each point of its font
 _BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
 _MARGIN = 0.1  # of the height, for names above all lines
 _SAMPLES = 9  # of a curve below a name
@@ -61,7 +61,7 @@ def name_references(
     lines = [np.asarray(line.get_xydata()) for line in axes.lines]
     taken: list[Line] = []
     for name, height in references:
-        wide = len(name) * SMALL * _EM * across
+        wide = len(name) * SMALL * EM * across
         starts = [strip.last - wide, strip.first]
         places = [(x, y) for x, y in product(starts, (height + step, height - step))]
         inside = [place for place in places if low + step <= place[1] <= high - step]

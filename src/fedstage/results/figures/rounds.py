@@ -25,7 +25,9 @@ def round_ticks(first: int, last: int, most: int = 6) -> list[int]:
     """
     if first == last:
         return [first]
-    return next(ticks for step in _steps() if len(ticks := _ticks(first, last, step)) <= most)
+    return next(
+        ticks for step in round_numbers() if len(ticks := _ticks(first, last, step)) <= most
+    )
 
 
 def _ticks(first: int, last: int, step: int) -> list[int]:
@@ -35,7 +37,7 @@ def _ticks(first: int, last: int, step: int) -> list[int]:
     return [first, *inner, last]
 
 
-def _steps() -> Iterator[int]:
+def round_numbers() -> Iterator[int]:
     """Yield 1, 2, 5, 10, 20, 50, 100 and so on."""
     for power in count():
         yield from (factor * 10**power for factor in (1, 2, 5))

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedstage.results.figures.looks import Look
+from fedstage.results.figures.looks import GREY, Look
 from fedstage.results.figures.placing import title_of_lines
 from fedstage.results.figures.seeds import Spread, draw_dot
 from fedstage.results.figures.style import SMALL, Facets
@@ -16,7 +16,6 @@ from fedstage.results.figures.style import SMALL, Facets
 _ROW = 0.17  # inches
 _ASIDE = 0.19  # of a row: measured points are this much above, published below
 _EM = 0.6 / 72  # inches of a character of a name, for each point of its font
-_GREY = Look("0.35", "o", ())
 
 
 class Dot(NamedTuple):
@@ -29,11 +28,7 @@ class Dot(NamedTuple):
 
 
 def draw_rows(
-    dots: Sequence[Dot],
-    names: Sequence[str],
-    looks: Mapping[str, Look],
-    label: str,
-    axis: str,
+    dots: Sequence[Dot], names: Sequence[str], looks: Mapping[str, Look], label: str, axis: str
 ) -> Figure:
     """Draw points in rows, the first on top.
 
@@ -80,6 +75,6 @@ def _draw(axes: Axes, dots: Sequence[Dot], names: Sequence[str], looks: Mapping[
 
 def _handles() -> tuple[Line2D, Line2D]:
     return (
-        Line2D([], [], label="measured", **_GREY.point),
-        Line2D([], [], label="published", **_GREY.hollow),
+        Line2D([], [], label="measured", **GREY.point),
+        Line2D([], [], label="published", **GREY.hollow),
     )

@@ -67,13 +67,14 @@ def spread_of_cell(mean: float, deviation: float, seeds: float) -> Spread:
     """Return what is drawn for a cell of a table; mean and deviation determine both of two seeds.
 
     A deviation of an unknown number of seeds (nan) is drawn, since papers do not always state it.
+    Without a deviation (nan or missing) there is no bar.
     """
-    if isnan(deviation) or seeds == 1:
+    if pd.isna(deviation) or seeds == 1:
         return Spread(mean)
     if seeds == FEWEST - 1:
         aside = deviation / sqrt(2)
         return Spread(mean, singles=(mean - aside, mean + aside))
-    return Spread(mean, deviation)
+    return Spread(mean, float(deviation))
 
 
 def draw_dot(

@@ -6,17 +6,16 @@ height from hiding one another.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 
 from fedstage.results.figures.looks import Look
+from fedstage.results.figures.placing import PLACE
 from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import Spread, draw_dot
+from fedstage.results.figures.style import RULE
 
-_PLACE = 0.085  # inches between two places
 _LEAST, _SHARE = 0.5, 0.45  # width of the strip: in inches, and its largest share of the axes
-_RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def strip_beside(
 
     It has room for `most` names if panels have different numbers of names.
     """
-    inches = min(max(_LEAST, _PLACE * (max(most, len(names)) + 1)), _SHARE * width)
+    inches = min(max(_LEAST, PLACE * (max(most, len(names)) + 1)), _SHARE * width)
     span = max(last - first, 1)
     a_inch = 1.06 * span / (width - inches)  # rounds per inch, with a margin on both sides
     rule = last + 0.03 * span
@@ -67,7 +66,7 @@ def draw_strip(
     axes: Axes, strip: Strip, spreads: Mapping[str, Spread], looks: Mapping[str, Look]
 ) -> None:
     """Draw a point for each line, and set the scale of the x axis."""
-    axes.axvline(strip.rule, **_RULE)
+    axes.axvline(strip.rule, **RULE)
     for name, spread in spreads.items():
         draw_dot(axes, strip.places[name], spread, looks[name])
     span = max(strip.last - strip.first, 1)

@@ -19,8 +19,11 @@ from fedstage.storage.files import replacing, save_text
 COLUMN, PAGE = 3.4, 6.9
 TEXT, SMALL = 8.0, 7.0  # points: of labels, and of ticks and legends
 
+EM = 0.62 / 72  # inches a character takes on average, for each point of its font
+#: The line between a scale and points that are not on it.
+RULE: dict[str, Any] = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
+
 _DPI = 300
-_EM = 0.62 / 72  # inches a character takes on average, for each point of its font
 _LINE = 1.45 / 72  # inches a line of text takes, for each point of its font
 _HANDLE = 0.42  # inches of a legend's entry next to its text
 _LEFT = 0.55  # inches that the label and ticks of the y axis take
@@ -148,13 +151,13 @@ class Facets:
 
     def _fold(self, text: str) -> str:
         """Break a text into lines if it is wider than one axes."""
-        most = max(8, int(self.axes_width / (TEXT * _EM)))
+        most = max(8, int(self.axes_width / (TEXT * EM)))
         return "\n".join(fill(line, most) for line in text.split("\n"))
 
     def _entries(self, handles: Sequence[Line2D]) -> int:
         """Return how many entries of the legend fit side by side."""
         longest = max((len(str(handle.get_label())) for handle in handles), default=1)
-        fit = int(self.width / (_HANDLE + longest * SMALL * _EM))
+        fit = int(self.width / (_HANDLE + longest * SMALL * EM))
         rows = -(-len(handles) // max(1, fit))
         return max(1, -(-len(handles) // max(1, rows)))
 

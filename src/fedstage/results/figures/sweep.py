@@ -9,10 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
+from fedstage.results.figures.looks import GREY, NONE, Look, line_handle, looks_of
+from fedstage.results.figures.panels import ALONE, BESIDE
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.seeds import draw_dot, explain_seeds, spread_of_cell
 from fedstage.results.figures.style import (
+    EM,
     SMALL,
     Facets,
     axes_width,
@@ -24,10 +26,7 @@ from fedstage.results.tables.labels import head_of, show_value
 from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
-_ALONE, _BESIDE = 2.1, 1.55  # inches of height
 _ASIDE, _APART = 0.1, 0.6  # maximum distance between lines, and of all lines, in steps of the axis
-_EM = 0.62 / 72  # inches of a character, for each point of its font
-_GREY = Look("0.35", "o", ())
 
 
 @style()
@@ -52,12 +51,12 @@ def draw_sweep(
     labels = list(dict.fromkeys(table[FACET]))
     handles = [line_handle(name, look) for name, look in looks.items() if name]
     if _is_published(table):
-        handles.append(Line2D([], [], label="as published", **_GREY.hollow))
-    height = _ALONE if len(labels) == 1 else _BESIDE
+        handles.append(Line2D([], [], label="as published", **GREY.hollow))
+    height = ALONE if len(labels) == 1 else BESIDE
     longest = max(map(len, places))
     wide = axes_width(figure_width(facet_columns(len(labels))), facet_columns(len(labels)))
-    turned = len(places) * (longest + 1) * SMALL * _EM > wide
-    more = longest * SMALL * _EM if turned else 0.0
+    turned = len(places) * (longest + 1) * SMALL * EM > wide
+    more = longest * SMALL * EM if turned else 0.0
     facets = Facets(labels, height, handles, title_of_lines(axis) if axis else "", more=more)
     for axes, label in zip(facets.grid, labels, strict=True):
         _draw(axes, table[table[FACET] == label], over, places, looks)
@@ -79,11 +78,7 @@ def _is_published(table: pd.DataFrame) -> bool:
 
 
 def _draw(
-    axes: Axes,
-    cells: pd.DataFrame,
-    over: str,
-    places: Sequence[str],
-    looks: Mapping[str, Look],
+    axes: Axes, cells: pd.DataFrame, over: str, places: Sequence[str], looks: Mapping[str, Look]
 ) -> None:
     apart = min(_ASIDE, _APART / len(looks))
     for number, (name, look) in enumerate(looks.items()):
@@ -101,5 +96,5 @@ def _draw(
 def _draw_cell(axes: Axes, at: float, cell: Mapping[Any, Any], metric: str, look: Look) -> None:
     draw_dot(axes, at, spread_of_cell(cell[metric], cell["std"], cell["seeds"]), look)
     if not pd.isna(cell.get(PUBLISHED, nan)):
-        deviation = nan if pd.isna(cell[PUBLISHED_STD]) else cell[PUBLISHED_STD]
-        draw_dot(axes, at, spread_of_cell(cell[PUBLISHED], deviation, nan), look, hollow=True)
+        published = spread_of_cell(cell[PUBLISHED], cell[PUBLISHED_STD], nan)
+        draw_dot(axes, at, published, look, hollow=True)

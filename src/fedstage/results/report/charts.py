@@ -77,7 +77,7 @@ def curves_spec(
         "color": _by_line(looks, [look.colour for look in looks.values()]),
     }
     spec = {"layer": [*behind, *_layers(frame, looks, metric)], "encoding": encoding}
-    return _faceted(frame, values, spec | _size(frame))
+    return document(values, spec | _size(frame), frame[FACET].nunique())
 
 
 def _layers(frame: pd.DataFrame, looks: Mapping[str, Look], metric: Metric) -> list[Spec]:
@@ -152,13 +152,13 @@ def last_spec(
     looks = looks_of(frame[LINE].unique(), given)
     values = [*_means(frame, metric), *_seeds(frame, metric)]
     layers = [
-        {
-            "transform": [{"filter": "datum.seed !== null"}],
+        _where("datum.seed !== null")
+        | {
             "mark": {"type": "point", "size": 55},
             "encoding": {"tooltip": _tooltip(metric, ["seed", "round"])},
         },
-        {
-            "transform": [{"filter": "datum.seed === null"}],
+        _where("datum.seed === null")
+        | {
             "mark": {"type": "tick", "thickness": 2.5, "size": 18},
             "encoding": {"tooltip": _tooltip(metric, ["round", "std", "seeds"])},
         },
@@ -168,15 +168,11 @@ def last_spec(
         "y": {"field": "line", "type": "nominal", "sort": list(looks), "title": None},
         "color": _by_line(looks, [look.colour for look in looks.values()]) | {"legend": None},
     }
-    size = _size(frame) | {"height": {"step": 24}}
-    return _faceted(frame, values, {"layer": layers, "encoding": shared, **size})
+    spec = {"layer": layers, "encoding": shared, **_size(frame), "height": {"step": 24}}
+    return document(values, spec, frame[FACET].nunique())
 
 
-_BY_LEGEND = {
-    "name": "chosen",
-    "select": {"type": "point", "fields": ["line"]},
-    "bind": "legend",
-}
+_BY_LEGEND = {"name": "chosen", "select": {"type": "point", "fields": ["line"]}, "bind": "legend"}
 
 
 def _means(frame: pd.DataFrame, metric: Metric, bands: Bands = "interval") -> list[dict[str, Any]]:
@@ -202,15 +198,10 @@ def _ends(spread: Spread) -> dict[str, float | None]:
 def _seeds(frame: pd.DataFrame, metric: Metric) -> list[dict[str, Any]]:
     columns = zip(*(frame[key] for key in (FACET, LINE, "round", SEED, metric)), strict=True)
     return [
-        {
-            "facet": facet,
-            "line": line,
-            "round": int(at),
-            "seed": int(seed),
-            "value": round(score, 2),
-        }
+        {"facet": facet, "line": line, "round": int(at), "seed": int(seed),
+         "value": round(score, 2)}
         for facet, line, at, seed, score in columns
-    ]
+    ]  # fmt: skip
 
 
 def _encoded(opacity: Spec, **channels: Any) -> Spec:
@@ -250,10 +241,6 @@ def _size(frame: pd.DataFrame) -> Spec:
     facets = frame[FACET].nunique()
     width = {1: 900, 2: 480}.get(facets, 330)
     return {"width": width, "height": round(width * (0.5 if facets == 1 else 0.65))}
-
-
-def _faceted(frame: pd.DataFrame, values: list[dict[str, Any]], spec: Spec) -> Spec:
-    return document(values, spec, frame[FACET].nunique())
 
 
 def document(values: list[dict[str, Any]], spec: Spec, facets: int) -> Spec:

@@ -11,7 +11,6 @@ import vl_convert
 
 from fedstage.results.report.look import DRAWING, SORTING, STYLE
 from fedstage.results.tables import html
-from fedstage.results.tables.layout import Layout, TextColumn
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,8 @@ def picture(svg: bytes, caption: str) -> str:
 
 def facts(pairs: Mapping[str, str]) -> str:
     """Return names with their descriptions."""
-    return f"<dl>{''.join(_fact(name, text) for name, text in pairs.items())}</dl>"
+    told = (f"<dt>{escape(name)}</dt><dd>{html.inline(text)}</dd>" for name, text in pairs.items())
+    return f"<dl>{''.join(told)}</dl>"
 
 
 def folded(name: str, title: str, parts: Sequence[str]) -> str:
@@ -99,28 +99,3 @@ def wide(table: str, *, lines: bool = False) -> str:
     """
     kind = "wide lines" if lines else "wide"
     return f'<div class="{kind}">{table}</div>'
-
-
-def result_table(layout: Layout, anchor: str) -> str:
-    """Return a result table whose measured cells link to the anchor of their place, by number."""
-    left = len(layout.rows)
-    heads = [*layout.rows, *(column.head for column in layout.columns)]
-    cells = zip(*(_cells(column, anchor) for column in layout.columns), strict=True)
-    lines = [
-        "".join(f'<td class="key">{escape(text)}</td>' for text in key) + "".join(line)
-        for key, line in zip(layout.keys, cells, strict=True)
-    ]
-    table = html.table(heads, lines, left, above=html.groups(layout.columns, left))
-    return wide(table, lines=True)
-
-
-def _cells(column: TextColumn, anchor: str) -> list[str]:
-    places = column.places or [None] * len(column.texts)
-    return [
-        f"<td>{cell}</td>" if place is None else f'<td><a href="#{anchor}-{place}">{cell}</a></td>'
-        for cell, place in zip(column.written(html.MARKED), places, strict=True)
-    ]
-
-
-def _fact(name: str, text: str) -> str:
-    return f"<dt>{escape(name)}</dt><dd>{html.inline(text)}</dd>"

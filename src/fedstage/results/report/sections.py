@@ -15,25 +15,11 @@ from fedstage.results.figures.seeds import explain_seeds
 from fedstage.results.report.charts import curves_spec, last_spec
 from fedstage.results.report.main_settings import main_settings
 from fedstage.results.report.origins import Origin, shared_settings
-from fedstage.results.report.page import (
-    Section,
-    chart,
-    facts,
-    folded,
-    picture,
-    preformatted,
-    result_table,
-    wide,
-)
+from fedstage.results.report.page import Section, chart, facts, folded, picture, preformatted, wide
 from fedstage.results.report.partition_chart import partition_spec
 from fedstage.results.runs_file import SEED, ExperimentRuns
 from fedstage.results.tables import html
-from fedstage.results.tables.labels import (
-    for_people,
-    frame_for_people,
-    head_of,
-    place_for_people,
-)
+from fedstage.results.tables.labels import for_people, frame_for_people, head_of, place_for_people
 from fedstage.results.tables.layout import Layout
 from fedstage.results.tables.runs import RUN, last_rounds
 
@@ -46,7 +32,8 @@ _RESULTS = {"communication": "Communication", "costs": "Costs", "retention": "Fo
 def table_section(layout: Layout, source: str) -> Section:
     """Return the table, whose cells link to the runs behind them."""
     hint = "Click a number to see its runs, a column header to sort."
-    parts = [html.paragraph(f"{source} {hint}"), result_table(layout, CELL), _notes(layout.legend)]
+    table = wide(html.result_grid(layout, CELL), lines=True)
+    parts = [html.paragraph(f"{source} {hint}"), table, _notes(layout.legend)]
     return Section("table", "Table", parts)
 
 
@@ -127,17 +114,16 @@ def runs_section(
         inside = [
             part
             for run in runs
-            for part in _run(
-                run.settings, last[numbers[id(run)]], origins[numbers[id(run)]], shared
-            )
+            for number in [numbers[id(run)]]
+            for part in _run(run.settings, last[number], origins[number], shared)
         ]
         where = place_for_people(runs[0].settings, experiment)
         title = ", ".join(f"{axis} = {value}" for axis, value in where.items())
         parts.append(folded(f"{CELL}-{place}", title, inside))
     intro = (
         f"For each cell of the table its runs ({head_of(experiment.metric)}): where the metrics "
+        "are, what made them when and from which files, and what it took."
     )
-    intro += "are, what made them when and from which files, and what it took."
     return Section("runs", "Where the numbers come from", [html.paragraph(intro), *parts])
 
 

@@ -39,9 +39,8 @@ def overlap_rows(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[dict
     FedstageError
         If two methods are tested on different numbers of samples.
     """
-    rest = [axis for axis in axes if axis != METHOD]
     found: dict[tuple[Axis, ...], list[float]] = {}
-    for place, methods in _by_place(runs, [*rest, SEED]).items():
+    for place, methods in _by_place(runs, axes).items():
         for method, other in combinations(methods, 2):
             _check_samples(methods[method], methods[other])
             value = overlap(methods[method].learnt, methods[other].learnt)
@@ -60,15 +59,15 @@ def mean_overlaps(runs: Sequence[RunRetention], axes: Sequence[str]) -> list[flo
     It is None if there is no other method, or if neither the run nor any of them has learnt
     anything.
     """
-    rest = [axis for axis in axes if axis != METHOD]
-    beside = _by_place(runs, [*rest, SEED])
-    found = []
-    for run in runs:
-        methods = beside[tuple(run.settings[axis] for axis in [*rest, SEED])].values()
-        found.append(
-            mean(overlap(run.learnt, other.learnt) for other in methods if other is not run)
+    beside = _by_place(runs, axes)
+    return [
+        mean(
+            overlap(run.learnt, other.learnt)
+            for other in beside[_place(run, axes)].values()
+            if other is not run
         )
-    return found
+        for run in runs
+    ]
 
 
 def overlap_columns(axes: Sequence[str]) -> list[str]:
@@ -93,11 +92,16 @@ def shown_overlaps(
 
 
 def _by_place(runs: Iterable[RunRetention], axes: Sequence[str]) -> dict[tuple[Axis, ...], Methods]:
+    """Return the methods of each seed and cell."""
     places: dict[tuple[Axis, ...], dict[Axis, RunRetention]] = {}
     for run in runs:
-        place = tuple(run.settings[axis] for axis in axes)
-        places.setdefault(place, {})[run.settings[METHOD]] = run
+        places.setdefault(_place(run, axes), {})[run.settings[METHOD]] = run
     return dict(places)
+
+
+def _place(run: RunRetention, axes: Sequence[str]) -> tuple[Axis, ...]:
+    """Return a run's values on all axes but the method, and its seed."""
+    return tuple(run.settings[axis] for axis in (*axes, SEED) if axis != METHOD)
 
 
 def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:

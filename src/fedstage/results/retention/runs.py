@@ -1,6 +1,6 @@
 """Forgetting of each run: its measures round by round, and their means."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -38,7 +38,7 @@ class RunRetention:
         accuracies = [float(row["top1_accuracy"]) for row in self.rounds]
         known = {
             "final_accuracy": accuracies[-1],
-            "fluctuation": mean(map(abs, steps(accuracies))),
+            "fluctuation": mean(abs(after - before) for before, after in pairwise(accuracies)),
             "distance": mean(row["distance"] for row in self.rounds),
         }
         # Means over the same rounds, so that the score is the difference of the accuracies.
@@ -66,11 +66,6 @@ def read_retention(run: ExperimentRun) -> RunRetention:
     right = load_tensors(Path(path).with_suffix(".safetensors"))[0]
     learnt = right["end"] & ~right["start"]
     return RunRetention(run.settings, sorted(rows, key=lambda row: row["round"]), learnt)
-
-
-def steps(values: Sequence[float]) -> list[float]:
-    """Return the differences between neighbouring values."""
-    return [after - before for before, after in pairwise(values)]
 
 
 def mean(values: Iterable[float | None]) -> float | None:

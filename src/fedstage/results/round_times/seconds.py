@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 from typing import Any
 
 from fedstage.errors import FedstageError
@@ -26,15 +26,6 @@ class Timed:
 
     seconds: float
     machine: tuple[str, int, str]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Median and quartiles of measurements."""
-
-    median: float
-    low: float
-    high: float
 
 
 def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, Timed]:
@@ -101,11 +92,9 @@ def per_round(times: Mapping[Job, Timed], stages: Container[str]) -> list[float]
     return list(rounds.values())
 
 
-def spread(seconds: Sequence[float]) -> Spread | None:
-    """Return median and quartiles, or None without a measurement."""
-    if not seconds:
-        return None
-    if len(seconds) == 1:
-        return Spread(seconds[0], seconds[0], seconds[0])
-    low, _, high = quantiles(seconds, n=4, method="inclusive")
-    return Spread(median(seconds), low, high)
+def spread(seconds: Sequence[float]) -> list[float]:
+    """Return median, lower and upper quartile; nothing without a measurement."""
+    if len(seconds) < 2:
+        return [*seconds] * 3
+    low, median, high = quantiles(seconds, n=4, method="inclusive")
+    return [median, low, high]

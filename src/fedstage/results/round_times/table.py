@@ -28,14 +28,16 @@ _STAGES = {
     "round_s": ("local_training", *_AGGREGATION, *_LOGITS, *_TEACHING),
 }
 _DIGITS = 6
+#: Ends of the columns of the median, and of the lower and the upper quartile.
+_SUFFIXES = ("", "_q1", "_q3")
 
 
 def _show(values: Sequence[float]) -> str:
     """Write median and quartiles: ``1.20 (1.15–1.31)``."""
-    found = spread(values)
-    if found is None:
+    if not values:
         return NOTHING
-    return f"{_seconds(found.median)} ({_seconds(found.low)}–{_seconds(found.high)})"
+    median, low, high = map(_seconds, spread(values))
+    return f"{median} ({low}–{high})"
 
 
 def _seconds(value: float) -> str:
@@ -64,7 +66,7 @@ _SECONDS = (
 SHOWN = (ROUNDS, *_SECONDS)
 #: The columns of files behind the axes.
 COLUMNS = (
-    *(Column(f"{column.name}{end}") for column in _SECONDS for end in ("", "_q1", "_q3")),
+    *(Column(f"{column.name}{end}") for column in _SECONDS for end in _SUFFIXES),
     ROUNDS,
     Column("seeds", type=pa.int64()),
     Column("machine", type=pa.string()),
@@ -84,12 +86,11 @@ def as_numbers(seconds: Mapping[str, Sequence[float]]) -> dict[str, Cell]:
 
     Jobs record milliseconds; rounding removes the errors of float sums.
     """
-    numbers: dict[str, Cell] = {}
-    for name, values in seconds.items():
-        found = spread(values)
-        for end, suffix in (("median", ""), ("low", "_q1"), ("high", "_q3")):
-            numbers[f"{name}{suffix}"] = round(getattr(found, end), _DIGITS) if found else None
-    return numbers
+    return {
+        f"{name}{suffix}": round(value, _DIGITS) if values else None
+        for name, values in seconds.items()
+        for suffix, value in zip(_SUFFIXES, spread(values) or [0.0] * 3, strict=True)
+    }
 
 
 def machines_of(times: Iterable[Times]) -> list[str]:

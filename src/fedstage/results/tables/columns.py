@@ -73,9 +73,7 @@ class TextTable(NamedTuple):
 
 
 def text_table(
-    axes: Sequence[str],
-    lines: Iterable[tuple[Sequence[str], Row]],
-    columns: Sequence[Column],
+    axes: Sequence[str], lines: Iterable[tuple[Sequence[str], Row]], columns: Sequence[Column]
 ) -> TextTable:
     """Return a table of lines, each with its values on the axes and the contents of its cells."""
     return TextTable(
@@ -104,9 +102,7 @@ def known(rows: Sequence[Row], columns: Iterable[Column]) -> dict[str, list[Any]
 
 
 def averaged(
-    rows: Sequence[Row],
-    columns: Iterable[Column],
-    mean: Callable[[Sequence[float]], float] = fmean,
+    rows: Sequence[Row], columns: Iterable[Column], mean: Callable[[Sequence[float]], float] = fmean
 ) -> dict[str, Cell]:
     """Return mean and deviation (n - 1) of each column, and the number of rows, one per seed."""
     numbers: dict[str, Cell] = {}

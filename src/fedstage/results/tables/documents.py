@@ -22,19 +22,11 @@ class TableFiles:
 
 
 class Described(Protocol):
-    """An experiment at a scale."""
+    """An experiment at a scale, by their names, and the title of its results."""
 
-    @property
-    def experiment(self) -> str:
-        """The name of the experiment."""
-
-    @property
-    def scale(self) -> str:
-        """The name of the scale."""
-
-    @property
-    def title(self) -> str:
-        """The title of its results."""
+    experiment: str
+    scale: str
+    title: str
 
 
 def write_document(

@@ -20,7 +20,7 @@ li { color: #555; }
 """
 
 #: The formats of marked cells.
-MARKED: dict["Mark", Callable[[str], str]] = {
+_MARKED: dict["Mark", Callable[[str], str]] = {
     "": escape,
     "best": lambda text: f"<b>{escape(text)}</b>",
     "star": lambda text: f"{escape(text)}<sup>*</sup>",
@@ -29,15 +29,27 @@ MARKED: dict["Mark", Callable[[str], str]] = {
 
 def render_html(layout: "Layout", title: str, source: str) -> str:
     """Return a result table as an HTML document; `source` is a sentence about its numbers."""
+    return page(title, [paragraph(source), result_grid(layout), items(layout.legend)])
+
+
+def result_grid(layout: "Layout", anchor: str | None = None) -> str:
+    """Return a result table; measured cells link to the `anchor` of their place, by number."""
     left = len(layout.rows)
     heads = [*layout.rows, *(column.head for column in layout.columns)]
-    columns = [[f"<td>{cell}</td>" for cell in column.written(MARKED)] for column in layout.columns]
+    columns = [_measured_cells(column, anchor) for column in layout.columns]
     lines = [
         _cells("td", key, left) + "".join(cells)
         for key, *cells in zip(layout.keys, *columns, strict=True)
     ]
-    shown = table(heads, lines, left, above=groups(layout.columns, left))
-    return page(title, [paragraph(source), shown, items(layout.legend)])
+    return _table(heads, lines, left, _groups(layout.columns, left))
+
+
+def _measured_cells(column: "TextColumn", anchor: str | None) -> list[str]:
+    places = column.places if column.places and anchor else [None] * len(column.texts)
+    return [
+        f"<td>{cell}</td>" if place is None else f'<td><a href="#{anchor}-{place}">{cell}</a></td>'
+        for cell, place in zip(column.written(_MARKED), places, strict=True)
+    ]
 
 
 def page(title: str, parts: Sequence[str]) -> str:
@@ -75,16 +87,13 @@ def items(texts: Sequence[str]) -> str:
     return "\n".join(["<ul>", *(f"<li>{inline(text)}</li>" for text in texts), "</ul>"])
 
 
-def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int, above: str = "") -> str:
-    """Return a table whose first `left` columns are aligned to the left.
-
-    `above` is a row of HTML over the heads.
-    """
-    return table(heads, [_cells("td", line, left) for line in lines], left, above)
+def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
+    """Return a table whose first `left` columns are aligned to the left."""
+    return _table(heads, [_cells("td", line, left) for line in lines], left)
 
 
-def table(heads: Sequence[str], lines: Sequence[str], left: int, above: str = "") -> str:
-    """Return a table as `grid` does, from lines that are the HTML of their cells."""
+def _table(heads: Sequence[str], lines: Sequence[str], left: int, above: str = "") -> str:
+    """Return a table of lines that are HTML, with a row of HTML above its heads."""
     head = f"<table><thead>{above}<tr>{_cells('th', heads, left)}</tr></thead><tbody>"
     return "\n".join([head, *(f"<tr>{line}</tr>" for line in lines), "</tbody></table>"])
 
@@ -95,7 +104,7 @@ def inline(text: str) -> str:
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
-def groups(columns: Sequence["TextColumn"], left: int) -> str:
+def _groups(columns: Sequence["TextColumn"], left: int) -> str:
     """Return the row of heads that span several columns, if there are any."""
     if not any(column.group for column in columns):
         return ""

@@ -197,6 +197,18 @@ def signed(number: float) -> str:
     return NOTHING if isnan(number) else f"{number:+.2f}".replace("-", "−")
 
 
+def signed_interval(number: float, low: float, high: float) -> str:
+    """Write ``−1.05 [−2.00, −0.10]``, without an interval where there is none."""
+    text = signed(number)
+    return text if isnan(low) else f"{text} [{signed(low)}, {signed(high)}]"
+
+
+def show_range(numbers: Iterable[int]) -> str:
+    """Write the lowest and the highest of some numbers if these differ, `NOTHING` without any."""
+    ordered = sorted(set(numbers))
+    return "–".join(map(str, dict.fromkeys(ordered[:1] + ordered[-1:]))) or NOTHING
+
+
 def human_bytes(count: int) -> str:
     """Write a number of bytes with at least three digits from a kilobyte on: ``37.5 kB``."""
     value, unit = float(count), 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import nan
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
@@ -16,7 +16,7 @@ from fedstage.results.tables.labels import (
     mean_and_std,
     show_guarantee,
     show_value,
-    signed,
+    signed_interval,
 )
 from fedstage.results.tables.legend import (
     DIFFERENCE,
@@ -264,12 +264,8 @@ def _means(table: pd.DataFrame, mean: str, by_seed: str = "") -> list[Mean]:
 
 
 def _differences(table: pd.DataFrame) -> list[str]:
-    """Return ``−1.05 [−2.00, −0.10]``, without the interval if there is none."""
-    ends = zip(table["difference"], table[DIFFERENCE_LOW], table[DIFFERENCE_HIGH], strict=True)
-    return [
-        signed(number) + ("" if isnan(low) else f" [{signed(low)}, {signed(high)}]")
-        for number, low, high in ends
-    ]
+    ends = table[["difference", DIFFERENCE_LOW, DIFFERENCE_HIGH]].itertuples(index=False)
+    return [signed_interval(*row) for row in ends]
 
 
 def _shows_seeds(table: pd.DataFrame) -> bool:

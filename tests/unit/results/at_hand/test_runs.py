@@ -4,11 +4,11 @@ import pytest
 
 from fedstage import results
 from fedstage.errors import FedstageError
-from fedstage.results.at_hand.runs import find_run, place, read_target
+from fedstage.results.at_hand.runs import find_run
 
 
-def found(folder, *arguments):
-    return find_run("tiny/mini", read_target("tiny/mini", folder), place(*arguments))[1]
+def found(folder, method, seed, at):
+    return find_run("tiny/mini", method, seed, at, folder)[1]
 
 
 def test_the_run_of_these_values_is_found(folder):

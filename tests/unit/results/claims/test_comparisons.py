@@ -17,39 +17,25 @@ def compared(**form):
 
 
 def test_both_sides_agree_on_all_axes_that_neither_names():
-    found = compared(greater={"method": "a"}, than={"method": "b"})
-    assert found == [
+    assert compared(greater={"method": "a"}, than={"method": "b"}) == [
         ((model, "a", alpha), (model, "b", alpha))
         for model in GRID["model"]
         for alpha in GRID["partition.alpha"]
     ]
 
 
-def test_each_of_several_cells_is_compared():
-    where = {"model": "small", "partition.alpha": 0.1}
-    found = compared(greater={"method": "a"}, than={"method": ["b", "c"]}, where=where)
+def test_sides_are_cells_of_several_values_or_axes_and_never_the_same_cell():
+    small = {"model": "small", "partition.alpha": 0.1}
+    found = compared(greater={"method": "a"}, than={"method": ["b", "c"]}, where=small)
     assert found == [(("small", "a", 0.1), ("small", other, 0.1)) for other in "bc"]
-
-
-def test_sides_may_differ_in_more_than_one_axis():
-    found = compared(
-        greater={"method": "a", "model": "small"}, than={"method": "b", "model": "large"}
-    )
-    assert found == [(("small", "a", alpha), ("large", "b", alpha)) for alpha in (1.0, 0.1)]
-
-
-def test_an_axis_that_one_side_names_is_free_on_the_other():
-    found = compared(
-        greater={"partition.alpha": 1.0}, than={}, where={"model": "small", "method": "a"}
-    )
-    assert found == [(("small", "a", 1.0), ("small", "a", 0.1))]
-
-
-def test_no_cell_is_compared_with_itself():
+    two = {"greater": {"method": "a", "model": "small"}, "than": {"method": "b", "model": "large"}}
+    expected = [(("small", "a", alpha), ("large", "b", alpha)) for alpha in (1.0, 0.1)]
+    assert compared(**two) == expected
+    # An axis that one side names is free on the other.
+    where = {"model": "small", "method": "a"}
+    free = compared(greater={"partition.alpha": 1.0}, than={}, where=where)
+    assert free == [(("small", "a", 1.0), ("small", "a", 0.1))]
     assert compared(greater={"method": "a"}, than={"method": "a"}) == []
-
-
-def test_cells_that_are_not_there_are_compared_with_nothing():
     assert compared(greater={"method": "d"}, than={"method": "a"}) == []
 
 

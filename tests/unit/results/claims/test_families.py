@@ -54,12 +54,12 @@ def test_exploratory_claims_are_corrected_for_false_discoveries():
     """Benjamini and Hochberg: the smallest of three counts three times, the next 3 / 2 times."""
     p = p_of(SOMEWHAT)
     every = [judged(claim(name), SOMEWHAT) for name in "abc"]
-    assert [one.p_value for one in correct(every)] == pytest.approx([p] * 3)
+    assert [one.p.smallest for one in correct(every)] == pytest.approx([p] * 3)
     others = [judged(claim(name), NOTHING) for name in "xyz"]
     first, *_ = correct([judged(claim(), SOMEWHAT), *others])
-    assert (first.verdict, first.p_value) == (UNDECIDED, pytest.approx(4 * p))
+    assert (first.verdict, first.p.smallest) == (UNDECIDED, pytest.approx(4 * p))
     first, second, *_ = correct([every[0], every[1], others[0]])
-    assert first.p_value == second.p_value == pytest.approx(1.5 * p)
+    assert first.p.smallest == second.p.smallest == pytest.approx(1.5 * p)
     assert first.verdict == HOLDS
 
 
@@ -67,19 +67,19 @@ def test_primary_claims_are_corrected_by_holm_and_not_for_the_others():
     strong, weak = judged(primary("a"), CLEARLY), judged(primary("b"), SOMEWHAT)
     others = [judged(claim(name), NOTHING) for name in "xyz"]
     first, second, *_ = correct([strong, weak, *others])
-    assert first.p_value == pytest.approx(2 * p_of(CLEARLY))
-    assert second.p_value == pytest.approx(p_of(SOMEWHAT))
+    assert first.p.smallest == pytest.approx(2 * p_of(CLEARLY))
+    assert second.p.smallest == pytest.approx(p_of(SOMEWHAT))
     assert (first.verdict, second.verdict) == (HOLDS, HOLDS)
     # Unlike the correction for false discoveries, that for any error counts equal ones too.
     same = correct([judged(primary(name), SOMEWHAT) for name in "ab"])
-    assert [one.p_value for one in same] == pytest.approx([2 * p_of(SOMEWHAT)] * 2)
+    assert [one.p.smallest for one in same] == pytest.approx([2 * p_of(SOMEWHAT)] * 2)
 
 
 def test_claims_of_the_file_that_are_not_measured_count():
     family = Family(claims=["a", "b"], primary=5, exploratory=20)
     first, second = correct([judged(primary("a"), CLEARLY), judged(claim("b"), CLEARLY)], [family])
-    assert first.p_value == pytest.approx(5 * p_of(CLEARLY))
-    assert second.p_value == pytest.approx(20 * p_of(CLEARLY))
+    assert first.p.smallest == pytest.approx(5 * p_of(CLEARLY))
+    assert second.p.smallest == pytest.approx(20 * p_of(CLEARLY))
     none = judged(claim("b"), [])
     assert correct([none], [family]) == [none]
     assert none.verdict == NOT_MEASURED
@@ -89,7 +89,7 @@ def test_families_do_not_count_for_one_another():
     one, other = judged(claim("a"), SOMEWHAT), judged(claim("b"), NOTHING)
     families = [Family(claims=[name], primary=0, exploratory=1) for name in "ab"]
     first, _ = correct([one, other], families)
-    assert first.p_value == pytest.approx(p_of(SOMEWHAT))
+    assert first.p.smallest == pytest.approx(p_of(SOMEWHAT))
 
 
 # --- practically nil ------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def test_a_difference_within_the_margin_is_practically_nil():
     low = stats.ttest_1samp(SLIGHTLY, -1.0, alternative="greater").pvalue
     high = stats.ttest_1samp(SLIGHTLY, 1.0, alternative="less").pvalue
     (one,) = correct([judged(claim(margin=1.0), SLIGHTLY)])
-    assert one.p_nil == pytest.approx(max(low, high))
-    assert (one.verdict, one.p_verdict) == (NIL, one.p_nil)
+    assert one.p.nil == pytest.approx(max(low, high))
+    assert (one.verdict, one.p_verdict) == (NIL, one.p.nil)
     assert judged(claim(margin=0.3), SLIGHTLY).verdict == UNDECIDED
     assert judged(claim(), SLIGHTLY).verdict == UNDECIDED
     # Of both cells; and on whichever side of 0 it is.
@@ -113,7 +113,7 @@ def test_a_difference_within_the_margin_is_practically_nil():
 def test_the_test_of_nothing_is_corrected_too():
     alone = judged(claim(margin=1.0), SLIGHTLY)
     (one,) = correct([alone], [Family(claims=["i"], primary=0, exploratory=100)])
-    assert alone.p_nil < 0.01 < 0.05 < one.p_nil
+    assert alone.p.nil < 0.01 < 0.05 < one.p.nil
     assert one.verdict == UNDECIDED
 
 
@@ -122,9 +122,9 @@ def test_the_test_of_nothing_is_corrected_too():
 
 def test_a_primary_claim_of_one_cell_is_one_line():
     (one,) = correct([judged(primary(), CLEARLY)])
-    assert [(kind, place) for kind, _, place in lines_of(one)] == [("primary", 0)]
+    assert [(line.kind, line.place) for line in lines_of(one)] == [("primary", 0)]
     (two,) = correct([judged(primary(), CLEARLY, CLEARLY)])
-    lines = [(kind, place) for kind, _, place in lines_of(two)]
+    lines = [(line.kind, line.place) for line in lines_of(two)]
     assert lines == [("primary", None), ("cell", 0), ("cell", 1)]
 
 
@@ -132,7 +132,7 @@ def test_a_primary_claim_is_judged_on_its_mean_and_its_cells_behind_it():
     (one,) = correct([judged(primary(), CLEARLY, NOTHING)])
     mean = [(x + y) / 2 for x, y in zip(CLEARLY, NOTHING, strict=True)]
     assert one.effects[0].values == pytest.approx(mean)
-    assert (one.verdict, one.p_value) == (HOLDS, pytest.approx(p_of(mean)))
+    assert (one.verdict, one.p.smallest) == (HOLDS, pytest.approx(p_of(mean)))
     # Holm among both cells: 2 x 0.0018, and 0.9.
     assert [cell.verdict for cell in one.cells] == [HOLDS, UNDECIDED]
 
@@ -173,7 +173,7 @@ TWELVE = [2.0, 3.1, 2.5, 1.4, 2.9, 2.2, 3.0, 1.9, 2.6, 2.4, -90.0, 90.0]
 def test_nothing_is_decided_before_the_first_look():
     one = judged(claim(), TWELVE[:4], looks=[5, 10, 20])
     assert p_of(TWELVE[:4]) < 0.01
-    assert (one.verdict, one.p_value) == (UNDECIDED, 1.0)
+    assert (one.verdict, one.p.smallest) == (UNDECIDED, 1.0)
 
 
 def test_a_look_needs_more_than_a_single_test():

@@ -112,10 +112,7 @@ def test_claims_on_cells_that_are_there_pass(tmp_path, changes):
         ({"greater": {"metod": "a"}}, "metod: no axis of e; use one of method, seed, partition"),
         ({"where": {"seed": 0}}, "seed: no axis of e"),
         ({"than": {"method": ["b", "d"]}}, "method = 'd': no cell of e; use one of a, b, c"),
-        (
-            {"where": {"partition.alpha": 0.5}},
-            "alpha = 0.5: no cell of e; use one of 1.0",
-        ),
+        ({"where": {"partition.alpha": 0.5}}, "alpha = 0.5: no cell of e; use one of 1.0"),
         ({"than": {"method": "a"}}, "compares no cells of e"),
     ],
     ids=str,

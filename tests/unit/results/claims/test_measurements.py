@@ -1,6 +1,6 @@
 import pandas as pd
 import pytest
-from measured import CANDIDATES
+from measured import described, runs_file
 
 from fedstage.errors import FedstageError
 from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
@@ -15,18 +15,10 @@ POINTS = [
 
 
 def experiment(published=None):
-    runs = [
-        {
-            "settings": point,
-            "metrics": f"{i}.parquet",
-            "partition": "p",
-            "candidates": CANDIDATES,
-            "published": {"value": published[point["method"]]} if published else None,
-        }
-        for i, point in enumerate(POINTS)
-    ]
-    content = {"experiment": "e", "scale": "s", "title": "t", "rows": ["method"], "runs": runs}
-    return validate(ExperimentRuns, content, "here")
+    numbers = [{"value": published[point["method"]]} if published else None for point in POINTS]
+    pairs = zip(POINTS, numbers, strict=True)
+    runs = runs_file(described(point, published=number) for point, number in pairs)
+    return validate(ExperimentRuns, runs, "here")
 
 
 def shown(cells):

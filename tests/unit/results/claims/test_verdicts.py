@@ -125,8 +125,8 @@ def test_comparisons_that_only_the_paper_makes_are_missing():
 
 def test_a_claim_holds_with_the_p_value_of_its_weakest_comparison():
     strong, weak = (at_alphas(values) for values in (FAR_ABOVE, NOISY_ABOVE))
-    assert strong.p_holds < 0.01 < weak.p_holds
-    assert at_alphas(FAR_ABOVE, NOISY_ABOVE).p_holds == weak.p_holds
+    assert strong.p.holds < 0.01 < weak.p.holds
+    assert at_alphas(FAR_ABOVE, NOISY_ABOVE).p.holds == weak.p.holds
 
 
 def test_one_of_many_comparisons_contradicts_only_beyond_chance():

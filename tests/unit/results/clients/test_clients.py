@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from measured import FEDERATED, described, runs_file
 
 from fedstage.results.clients.columns import CLIENTS_SCHEMA
 from fedstage.results.clients.measures import of_classes, of_mixes, of_own
@@ -46,32 +47,21 @@ def run_of(tmp_path, seed, accuracy):
         {"of": "class", "client": None, "label": 1, "samples": 5, "accuracy": 30.0},
     ]
     save_rows(tmp_path / f"{seed}.parquet", rows, CLIENTS_SCHEMA)
-    recipe = {
-        "data": {"name": "table", "folder": "f", "label": "l", "client_column": "c"},
-        "clients": 2,
-        "partition": {"name": "natural"},
-        "participants": 2,
-        "model": {"name": "logistic_regression"},
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-        "local": {"name": "fedavg"},
-        "seed": seed,
-    }
-    return {
-        "settings": {"method": "a", "seed": seed},
-        "metrics": "m",
-        "partition": "p",
-        "info": str(tmp_path / "info.json"),
-        "candidates": [{"parts": [{"length": {"rounds": 1}, "federated": recipe}]}],
-        "clients": [str(tmp_path / f"{seed}.parquet")],
-    }
+    data = {"name": "table", "folder": "f", "label": "l", "client_column": "c"}
+    recipe = FEDERATED | {
+        "data": data, "clients": 2, "participants": 2, "partition": "natural",
+        "model": "logistic_regression", "seed": seed,
+    }  # fmt: skip
+    parts = [{"length": {"rounds": 1}, "federated": recipe}]
+    files = {"info": str(tmp_path / "info.json"), "clients": [str(tmp_path / f"{seed}.parquet")]}
+    return described({"method": "a", "seed": seed}, candidates=[{"parts": parts}], **files)
 
 
 def test_tables_have_the_names_of_the_data(tmp_path):
     info = {"class_names": ["ill", "well"], "client_names": ["Basel", "Bern"]}
     save_json(tmp_path / "info.json", info)
     runs = [run_of(tmp_path, seed, accuracy) for seed, accuracy in ((0, 50.0), (1, 70.0))]
-    about = {"experiment": "e", "scale": "s", "title": "E", "rows": ["method"]}
-    save_json(tmp_path / "runs.json", about | {"runs": runs})
+    save_json(tmp_path / "runs.json", runs_file(runs))
     clients(runs=tmp_path / "runs.json", csv=tmp_path / "t.csv", markdown=tmp_path / "t.md")
     head, *rows = (tmp_path / "t.csv").read_text().splitlines()
     assert head == "method,seed,of,client,client_name,label,class_name,samples,accuracy"

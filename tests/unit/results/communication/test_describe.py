@@ -4,42 +4,25 @@ import shutil
 from pathlib import Path
 
 import pytest
+from measured import FEDERATED, SERVER
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.descriptions import (
-    describe_runs,
-    files_of,
-    files_of_rounds,
-)
+from fedstage.experiments.descriptions import describe_runs, files_of, files_of_rounds
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
 METHODS = ["fens", "fedadam", "fedkd_4r_fedkd_then_fedavg"]
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "validation": 0.1,
-    "aggregator_fraction": 0.1,
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 5,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-    "seed": 0,
-}
+BASE = FEDERATED | {
+    "partition": {"dirichlet": {"alpha": 0.1}}, "validation": 0.1, "aggregator_fraction": 0.1,
+    "rounds": 5, "server": SERVER,
+}  # fmt: skip
 MEMORY = {
-    "paper": "fens",
-    "table": "table4",
-    "where": {"model": "resnet8"},
+    "paper": "fens", "table": "table4", "where": {"model": "resnet8"},
     "axes": {"method": "method"},
-    "match": {
-        "partition.alpha": {0.1: {}},
-        "method": {"fedkd_4r_fedkd_then_fedavg": None},
-    },
-}
+    "match": {"partition.alpha": {0.1: {}}, "method": {"fedkd_4r_fedkd_then_fedavg": None}},
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -161,10 +144,7 @@ def test_published_parameters_are_those_until_a_fixed_accuracy(load):
         ({"reach": {}}, "communication.reach = {}: must be cells"),
         ({"reach": {"data": {}}}, "communication.reach = {'data': {}}: must be cells"),
         ({"reach": {"data": {"a": 170}}}, "reach = {'data': {'a': 170}}: must be cells"),
-        (
-            {"reach": {"data": {"a": 70}, "method": "fens"}},
-            "'method': 'fens'}: must be cells",
-        ),
+        ({"reach": {"data": {"a": 70}, "method": "fens"}}, "'method': 'fens'}: must be cells"),
     ],
     ids=str,
 )

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from measured import SERVER, SETTINGS
 
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
@@ -19,15 +20,7 @@ from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
-SHARED = {
-    "data": "digits",
-    "clients": 6,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "seed": 0,
-}
+SHARED = SETTINGS | {"clients": 6}
 GROUPS = Recipe.model_validate(SHARED | {"participants": 5, "global_models": 2})
 
 
@@ -103,11 +96,7 @@ def test_a_global_model_is_one_model():
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     recipe, length = one_shot(forget=[2]), RunLength(rounds=1)
     models = unfederated.local_models(local_recipe(recipe))
-    assert held_files(recipe, length) == [
-        *models[:2],
-        *models[3:],
-        shot.aggregator(recipe),
-    ]
+    assert held_files(recipe, length) == [*models[:2], *models[3:], shot.aggregator(recipe)]
     assert client_models(recipe, length) == [*models[:2], *models[3:]]
 
 
@@ -115,11 +104,7 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     """They are what travels back; a client's own model travels as it was trained."""
     recipe, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
     models = unfederated.models_in_precision(quantised_recipe(recipe))
-    assert held_files(recipe, length) == [
-        *models[:2],
-        *models[3:],
-        shot.aggregator(recipe),
-    ]
+    assert held_files(recipe, length) == [*models[:2], *models[3:], shot.aggregator(recipe)]
     trained = unfederated.local_models(local_recipe(recipe))
     assert client_models(recipe, length) == [*trained[:2], *trained[3:]]
 

@@ -1,28 +1,17 @@
 """The parameters of all participants until an accuracy: C_acc(x) of Fed-ET, Table 3."""
 
+from dataclasses import replace
+
 from measured import rows_of
+from traffic import iterative
 
 from fedstage.results.communication.goal_table import goal_table
-from fedstage.results.communication.phases import Phase
-from fedstage.results.communication.runs import Reached, RunTraffic
 
 
 def run(method, data, scores, target, seed=0, published=None):
-    """A run whose participants move 4 GB in a round, so 1e9 parameters."""
-    course = [Reached(t, t, t, t * 4 * 10**9, score) for t, score in enumerate(scores, 1)]
-    return RunTraffic(
-        settings={"Method": method, "Data": data, "seed": seed},
-        phases=[Phase(1, "federated_round", len(scores), 1.0, 1.0, len(scores) * 4 * 10**9)],
-        course=course,
-        best=None,
-        one_shot=2,
-        held=1,
-        iterative=True,
-        communicates=True,
-        memory_mib=None,
-        target=target,
-        published_params=published,
-    )
+    """A run whose participants move 20 kB in a round, so 5000 parameters."""
+    found = iterative(scores, target=target, published_params=published)
+    return replace(found, settings={"Method": method, "Data": data, "seed": seed})
 
 
 RUNS = [
@@ -43,13 +32,13 @@ def test_a_cell_is_the_mean_until_the_accuracy_and_says_where_it_is_not_reached(
     assert goal_rows(RUNS, ["Method"], ["Data"]) == [
         {
             "Method": "FedAvg",
-            "Data = cifar10": "2.50 × 10⁹",
+            "Data = cifar10": "12.5 × 10³",
             "Data = cifar10: published": "72.0 × 10⁹",
             "Data = cifar100": "not reached",
         },
         {
             "Method": "Fed-ET",
-            "Data = cifar10": "2.00 × 10⁹ (1 of 2 seeds)",
+            "Data = cifar10": "10.0 × 10³ (1 of 2 seeds)",
             "Data = cifar10: published": "–",
             "Data = cifar100": "–",
         },
@@ -58,7 +47,7 @@ def test_a_cell_is_the_mean_until_the_accuracy_and_says_where_it_is_not_reached(
 
 def test_without_column_axes_there_is_one_column():
     assert goal_rows(RUNS[:2], ["Method"], []) == [
-        {"Method": "FedAvg", "Parameters": "2.50 × 10⁹", "Published": "72.0 × 10⁹"}
+        {"Method": "FedAvg", "Parameters": "12.5 × 10³", "Published": "72.0 × 10⁹"}
     ]
     assert goal_rows(RUNS[2:3], ["Method"], []) == [
         {"Method": "FedAvg", "Parameters": "not reached"}
@@ -67,5 +56,5 @@ def test_without_column_axes_there_is_one_column():
 
 def test_every_place_has_a_line_whatever_the_axes():
     (first, second) = goal_rows(RUNS, ["Data"], ["Method"])
-    assert first["Method = Fed-ET"] == "2.00 × 10⁹ (1 of 2 seeds)"
+    assert first["Method = Fed-ET"] == "10.0 × 10³ (1 of 2 seeds)"
     assert second["Method = Fed-ET"] == "–"

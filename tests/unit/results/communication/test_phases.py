@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from measured import SERVER, SETTINGS
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.errors import FedstageError
@@ -13,6 +14,7 @@ from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
+    Moved,
     Phase,
     bytes_until,
     held_bytes,
@@ -29,23 +31,10 @@ from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
 
-SHARED = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "seed": 0,
-}
-RECIPE = Recipe.model_validate(SHARED | {"participants": 2})
-ENSEMBLE = OneShotRecipe.model_validate(SHARED | {"forget": [3]})
+RECIPE = Recipe.model_validate(SETTINGS | {"participants": 2})
+ENSEMBLE = OneShotRecipe.model_validate(SETTINGS | {"forget": [3]})
 STUDENT = OneShotRecipe.model_validate(
-    SHARED
-    | {
-        "distillation": "l1",
-        "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1},
-        "forget": [3],
-    }
+    SETTINGS | {"distillation": "l1", "server": SERVER, "forget": [3]}
 )
 
 
@@ -92,39 +81,38 @@ PHASES = [
 
 def test_rounds_are_sums_over_participants_per_client():
     write_rounds(RECIPE, MOVED)
-    assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, 58 / 4, 92 / 4, 150)]
+    assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, Moved(58 / 4, 92 / 4, 150))]
     assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
-        1: (7.5, 15.0, 90),
-        2: (12.5, 21.0, 134),
-        3: (14.5, 23.0, 150),
+        1: Moved(7.5, 15.0, 90),
+        2: Moved(12.5, 21.0, 134),
+        3: Moved(14.5, 23.0, 150),
     }
 
 
 def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     taught = {"ensemble": "odds", "global": "basic", "data": {"digits": {"held_out": 20}}}
-    server = {"server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
-    recipe = Recipe.model_validate(SHARED | {"participants": 2} | taught | server)
+    recipe = Recipe.model_validate(SETTINGS | {"participants": 2, "server": SERVER} | taught)
     write_rounds(recipe, MOVED)
     save_tensors(Path(discriminators.public_generator(recipe)), {"a": torch.zeros(100)})
     save_tensors(Path(discriminators.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
     part = Part(length=RunLength(rounds=3), federated=recipe)
     assert phases_of([part]) == [
-        Phase(1, "generator", 0, 0, 400, 1600),
-        Phase(1, "discriminator", 0, 120, 0, 480),
-        Phase(1, "federated_round", 3, 58 / 4, 92 / 4, 150),
+        Phase(1, "generator", 0, Moved(0, 400, 1600)),
+        Phase(1, "discriminator", 0, Moved(120, 0, 480)),
+        Phase(1, "federated_round", 3, Moved(58 / 4, 92 / 4, 150)),
     ]
-    assert bytes_until(phases_of([part]), [part])[1] == (127.5, 415.0, 2080 + 90)
+    assert bytes_until(phases_of([part]), [part])[1] == Moved(127.5, 415.0, 2080 + 90)
     write_rounds(RECIPE, MOVED)
     goes_on = phases_of([part, federated(3)])
-    assert bytes_until(goes_on, [part, federated(3)])[1] == (142.0, 438.0, 2080 + 150 + 90)
+    assert bytes_until(goes_on, [part, federated(3)])[1] == Moved(142.0, 438.0, 2080 + 150 + 90)
 
 
 def test_in_a_round_to_which_nobody_comes_nothing_travels():
     write_rounds(RECIPE, [MOVED[0], [], MOVED[2]])
     assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
-        1: (7.5, 15.0, 90),
-        2: (7.5, 15.0, 90),
-        3: (9.5, 17.0, 106),
+        1: Moved(7.5, 15.0, 90),
+        2: Moved(7.5, 15.0, 90),
+        3: Moved(9.5, 17.0, 106),
     }
 
 
@@ -132,12 +120,12 @@ def test_phases_of_an_aggregator_count_who_takes_part():
     write_phases(ENSEMBLE, PHASES)
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert phases_of([part]) == [
-        Phase(1, "initial_model", 0, 0, 100, 300),
-        Phase(1, "local_model", 0, 100, 0, 300),
-        Phase(1, "ensemble", 0, 0, 200, 600),
-        Phase(1, "round", 2, 16, 16, 96),  # the second round by one of three
+        Phase(1, "initial_model", 0, Moved(0, 100, 300)),
+        Phase(1, "local_model", 0, Moved(100, 0, 300)),
+        Phase(1, "ensemble", 0, Moved(0, 200, 600)),
+        Phase(1, "round", 2, Moved(16, 16, 96)),  # the second round by one of three
     ]
-    assert bytes_until(phases_of([part]), [part]) == {1: (116, 316, 1296)}
+    assert bytes_until(phases_of([part]), [part]) == {1: Moved(116, 316, 1296)}
 
 
 def test_what_goes_on_from_something_adds_to_it():
@@ -150,10 +138,10 @@ def test_what_goes_on_from_something_adds_to_it():
         (1, "local_model"),
         (2, "federated_round"),
     ]
-    assert total(after) == (114.5, 123.0, 750)
-    assert bytes_until(after, [student, federated(3)])[1] == (107.5, 115.0, 690)
+    assert total(after) == Moved(114.5, 123.0, 750)
+    assert bytes_until(after, [student, federated(3)])[1] == Moved(107.5, 115.0, 690)
     before = [federated(3), student]
-    assert bytes_until(phases_of(before), before) == {1: (114.5, 123.0, 750)}
+    assert bytes_until(phases_of(before), before) == {1: Moved(114.5, 123.0, 750)}
 
 
 def test_sizes_are_those_of_the_files():
@@ -171,7 +159,7 @@ def test_sizes_are_those_of_the_files():
 def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
     """Absent participants have no model; and each client may predict with its own alone."""
     groups = {"participants": 4, "global_models": 3, "server_model": True}
-    recipe = Recipe.model_validate(SHARED | groups | {"client_groups": "drawn"})
+    recipe = Recipe.model_validate(SETTINGS | groups | {"client_groups": "drawn"})
     for group, (clients, size) in {1: (3, 5), 2: (1, 7)}.items():
         columns = {name: [0] * clients for name in PARTICIPANTS_SCHEMA.names}
         columns |= {"round": [1] * clients, "dropped": [False] * clients}

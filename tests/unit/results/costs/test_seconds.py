@@ -4,6 +4,7 @@ import re
 from pathlib import PurePosixPath
 
 import pytest
+from measured import SERVER, SETTINGS
 
 from fedstage.errors import FedstageError
 from fedstage.plan import discriminators, unfederated
@@ -17,20 +18,9 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.storage.files import save_json
 
-BASE = {
-    "data": {"digits": {"held_out": 100}},
-    "clients": 3,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-    "seed": 0,
-}
-ROUNDS = BASE | {
-    "participants": 2,
-    "ensemble": {"name": "clients"},
-    "global": {"name": "basic"},
-}
+LOCAL = SETTINGS | {"data": {"digits": {"held_out": 100}}, "clients": 3}
+BASE = LOCAL | {"server": SERVER}
+ROUNDS = BASE | {"participants": 2, "ensemble": "clients", "global": "basic"}
 TAUGHT = BASE | {"public": "held_out", "aggregator": "averaging", "distillation": "kl"}
 MLP = {"aggregator_fraction": 0.1, "aggregator": "mlp"}
 TRAINED = {
@@ -156,8 +146,7 @@ def test_a_file_without_a_record_is_named(tmp_path):
     [({}, Seconds(clients=7.0, server=0.0)), ({"pooled": True}, Seconds(clients=0.0, server=1.0))],
 )
 def test_pooled_data_is_the_servers(tmp_path, changes, expected):
-    known = ("data", "clients", "partition", "model", "client", "seed")
-    recipe = LocalRecipe.model_validate({key: BASE[key] for key in known} | changes)
+    recipe = LocalRecipe.model_validate(LOCAL | changes)
     for client, model in enumerate(unfederated.local_models(recipe)):
         write(tmp_path, "local_model", [model], 2.0**client)
     assert seconds_of(tmp_path, [part(recipe)]) == expected

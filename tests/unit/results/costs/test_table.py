@@ -1,8 +1,7 @@
 import pytest
 from measured import rows_of
 
-from fedstage.results.costs.table import COLUMNS, shown_costs
-from fedstage.results.tables.columns import schema_of
+from fedstage.results.costs.table import shown_costs
 
 SCORES = {("a", 0.1): [50.0, 60.0, 70.0], ("b", 0.1): [53.0, 62.0, 74.0], ("b", 1.0): [80.0, 81.0]}
 
@@ -54,12 +53,6 @@ def test_costs_are_means_over_seeds():
     assert [row[name] for name in ("Bytes", "Clients (s)", "Server (s)", "Memory (MiB)")] == [
         "1.5 MB", "9.75", "150", "0.75",
     ]  # fmt: skip
-
-
-def test_every_column_of_a_file_has_its_type(runs):
-    kinds = {field.name: str(field.type) for field in schema_of(runs, COLUMNS)}
-    assert kinds["method"] == "string"
-    assert {kinds["seed"], kinds["score"]} == {"int64", "double"}
 
 
 def test_a_guarantee_stands_next_to_accuracy_where_any_run_has_one(runs):

@@ -1,11 +1,10 @@
 import pandas as pd
 import pytest
+from measured import SETTINGS, described
 
 from fedstage.results.figures.names import LONGEST, Names, name_partitions, read_names, shorten
 from fedstage.results.figures.partition import draw_partition
-from fedstage.results.runs_file import Candidate, ExperimentRun, Part
-from fedstage.settings.recipes import LocalRecipe
-from fedstage.settings.runs import RunLength
+from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.files import save_json
 
 CENTRES, CLASSES = ("Basel", "Bern"), ("ill", "well")
@@ -13,19 +12,10 @@ TABLE = {"name": "table", "folder": "mine", "client_column": "centre"}
 
 
 def run(info, partition="natural"):
-    line = LocalRecipe.model_validate(
-        {
-            "data": TABLE,
-            "clients": 2,
-            "partition": partition,
-            "model": "mlp",
-            "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-            "seed": 0,
-        }
-    )
-    made_of = [Candidate(parts=[Part(length=RunLength(rounds=2), local=line)])]
-    return ExperimentRun(
-        settings={"seed": 0}, metrics="m", partition="p", info=info, candidates=made_of
+    recipe = SETTINGS | {"data": TABLE, "clients": 2, "partition": partition, "model": "mlp"}
+    parts = [{"length": {"rounds": 2}, "local": recipe}]
+    return ExperimentRun.model_validate(
+        described({"seed": 0}, info=info, candidates=[{"parts": parts}])
     )
 
 

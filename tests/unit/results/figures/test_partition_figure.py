@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from measured import described
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
@@ -12,21 +13,8 @@ from fedstage.results.figures.partition import (
     read_histogram,
     ticks_of,
 )
-from fedstage.results.runs_file import Candidate, ExperimentRun, Part
-from fedstage.settings.recipes import LocalRecipe
-from fedstage.settings.runs import RunLength
+from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.tables import save_table
-
-RECIPE = LocalRecipe.model_validate(
-    {
-        "data": "digits",
-        "clients": 4,
-        "partition": "iid",
-        "model": "cnn_small",
-        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-        "seed": 0,
-    }
-)
 
 
 def histogram(clients=4, classes=3, factor=1):
@@ -36,9 +24,7 @@ def histogram(clients=4, classes=3, factor=1):
 
 
 def run(partition, seed=0, **settings):
-    made_of = [Candidate(parts=[Part(length=RunLength(rounds=2), local=RECIPE)])]
-    settings = {"seed": seed, **settings}
-    return ExperimentRun(settings=settings, metrics="m", partition=partition, candidates=made_of)
+    return ExperimentRun.model_validate(described({"seed": seed, **settings}, partition=partition))
 
 
 def areas(axes):

@@ -34,17 +34,6 @@ def curve(seeds, turn=(0, 1)):
     return axes
 
 
-def test_three_seeds_have_a_band_of_one_deviation():
-    axes = curve(3)
-    (band,) = axes.collections
-    ends = band.get_paths()[0].vertices
-    last = [50.0, 51.0, 54.0]
-    heights = ends[ends[:, 0] == 10, 1]
-    assert heights.max() == pytest.approx(np.mean(last) + np.std(last, ddof=1))
-    assert heights.min() == pytest.approx(np.mean(last) - np.std(last, ddof=1))
-    assert len(axes.lines) == 2  # the mean, and its markers
-
-
 def test_bands_are_the_interval_of_the_mean_a_deviation_or_nothing():
     values = [1.0, 2.0, 6.0, 7.0]
     interval = confidence_interval(values)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from measured import FEDERATED
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
@@ -11,15 +12,9 @@ from fedstage.experiments.descriptions import claims_on, describe_runs
 from fedstage.experiments.targets import results_of
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
-BASE = {
-    "data": "cifar10",
-    "clients": 10,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 8,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-}
+BASE = {key: value for key, value in FEDERATED.items() if key != "seed"} | {
+    "data": "cifar10", "clients": 10, "partition": {"dirichlet": {"alpha": 0.1}}, "rounds": 8,
+}  # fmt: skip
 PUBLISHED = {
     "paper": "fedsdd",
     "table": "table2",
@@ -27,13 +22,9 @@ PUBLISHED = {
     "match": {"method": {"scaffold": None}},
 }
 CLAIM = {
-    "id": "c",
-    "text": "t",
-    "place": "p",
-    "experiment": "e",
-    "greater": {"method": "fedprox"},
-    "than": {"method": "fedavg"},
-}
+    "id": "c", "text": "t", "place": "p", "experiment": "e",
+    "greater": {"method": "fedprox"}, "than": {"method": "fedavg"},
+}  # fmt: skip
 
 
 def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):
@@ -130,10 +121,7 @@ def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
             "e: table.published.paper = 'fedx': use one of bkd, fedeed, fedet, fedsdd",
         ),
         ({"table": "t"}, "e/default: table.published.table = 't': use one of table2"),
-        (
-            {"axes": {"rounds": "rounds"}},
-            "e: table.published.axes: 'rounds': must be one of",
-        ),
+        ({"axes": {"rounds": "rounds"}}, "e: table.published.axes: 'rounds': must be one of"),
         ({"match": {"metod": {}}}, "e: table.published.match: 'metod': must be one of method"),
         (
             {"cells": [{"at": {"metod": "fedavg"}, "row": None}]},
@@ -142,10 +130,7 @@ def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
         ({"where": {"dataset": "cifar10"}}, "e/default: table.published: method = fedavg"),
         ({"pages": 3}, "table.published.pages = 3: unknown key"),
         ({"match": {"method": {"fedavg": 3}}}, "table.published.match.method.fedavg = 3: must be"),
-        (
-            {"cells": [{"at": {}, "row": None}]},
-            "published.cells.0.at = {}: must have at least",
-        ),
+        ({"cells": [{"at": {}, "row": None}]}, "published.cells.0.at = {}: must have at least"),
     ],
     ids=str,
 )

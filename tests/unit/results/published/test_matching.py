@@ -34,69 +34,53 @@ def point(method="fedavg", alpha=1.0, seed=0, **more):
     return {"method": method, "partition.alpha": alpha, "seed": seed, **more}
 
 
-def test_axes_with_columns_of_their_own_need_no_match():
-    assert found([point(alpha=0.1), point(alpha=1.0)]) == [1.0, 0.0]
+OWN_DATA = {**MATCH, "data": {"digits": {"dataset": "cifar10"}}}
+IN_FULL = {"data": {"digits test 200": None, "digits": {"dataset": "cifar10"}}}
+ALPHAS = {"partition.alpha": {0.5: {"partition_alpha": 0.1}, 10: None}}
+EXCEPTIONS = [
+    {"at": {"method": "two", "partition.alpha": 1.0}, "row": {"R": 1}},
+    {"at": {"method": "fedavg", "partition.alpha": [1.0, 2.0]}, "row": None},
+    {"at": {"method": ["two", "fedavg"]}, "row": {"R": 2, "method": "fedsdd"}},
+    {"at": {"method": "own"}, "row": {"method": "fedavg"}},
+]
+OVER_ALPHA = [point("two"), point("two", 0.1), point("fedavg"), point("fedavg", 0.1), point("own")]
+#: What is found by a rule: points, settings of the counterpart, and the numbers of the points.
+FOUND = {
+    "axes with columns of their own need no match": ([point(alpha=0.1), point()], {}, [1, 0]),
+    "a value may be several columns": ([point("two", 0.1)], {}, [5]),
+    "seeds have the same number": (
+        [point("two", 0.1, 0), point("two", 0.1, 1), point("two", 1.0, 0)], {}, [5, 5, 4],
+    ),
+    "null is nothing published": ([point("own"), point("fedavg")], {}, [None, 0]),
+    "an axis may have the values of another column": (
+        [point("fedsdd", 1.0, **{"ensemble.checkpoints": r}) for r in (2, 1)],
+        {"axes": {"ensemble.checkpoints": "R"}}, [4, 2],
+    ),
+    "an axis that the paper lacks has no say": (
+        [point(**{"client.learning_rate": rate}) for rate in (0.1, 0.2)], {}, [0, 0],
+    ),
+    "what all cells have in common": (
+        [{"method": "two", "seed": 0}], {"where": {"partition_alpha": 0.1}}, [5],
+    ),
+    "an axis goes before what is in common": (
+        [point("two", 0.1)], {"where": {"partition_alpha": 1.0, "R": 1}}, [5],
+    ),
+    "choices with settings match by their name": ([point(data="cifar10 train_size 5")], {}, [0]),
+    "or as a match has it": ([point(data="digits test 200")], {"match": OWN_DATA}, [0]),
+    "a value in full goes before its name": (
+        [point(data="digits test 200"), point(data="digits")], {"match": IN_FULL}, [None, 0],
+    ),
+    "numbers may be keys of a match": (
+        [point(alpha=alpha) for alpha in (0.5, 10, 10.0)], {"match": ALPHAS}, [1, None, None],
+    ),
+    "exceptions are laid over axes": (OVER_ALPHA, {"cells": EXCEPTIONS}, [2, 5, None, 5, 0]),
+    "another metric": ([{"method": "fedavg", "seed": 0}], {"metric": "seconds"}, [7]),
+}  # fmt: skip
 
 
-def test_a_value_may_be_several_columns():
-    assert found([point("two", 0.1)]) == [5.0]
-
-
-def test_seeds_have_the_same_number():
-    assert found([point("two", 0.1, 0), point("two", 0.1, 1), point("two", 1.0, 0)]) == [5, 5, 4]
-
-
-def test_null_is_nothing_published():
-    assert found([point("own"), point("fedavg")]) == [None, 0.0]
-
-
-def test_an_axis_may_have_the_values_of_another_column():
-    points = [point("fedsdd", 1.0, **{"ensemble.checkpoints": r}) for r in (2, 1)]
-    assert found(points, axes={"ensemble.checkpoints": "R"}) == [4.0, 2.0]
-
-
-def test_an_axis_that_the_paper_does_not_have_says_nothing():
-    points = [point(**{"client.learning_rate": rate}) for rate in (0.1, 0.2)]
-    assert found(points) == [0.0, 0.0]
-
-
-def test_what_all_cells_have_in_common_is_said_once():
-    assert found([{"method": "two", "seed": 0}], where={"partition_alpha": 0.1}) == [5.0]
-
-
-def test_an_axis_goes_before_what_is_in_common():
-    assert found([point("two", 0.1)], where={"partition_alpha": 1.0, "R": 1}) == [5.0]
-
-
-def test_choices_with_settings_match_by_their_name():
-    assert found([point(data="cifar10 train_size 500")]) == [0.0]
-    small = {**MATCH, "data": {"digits": {"dataset": "cifar10"}}}
-    assert found([point(data="digits test 200")], match=small) == [0.0]
-
-
-def test_a_value_in_full_goes_before_its_name():
-    match = {"data": {"digits test 200": None, "digits": {"dataset": "cifar10"}}}
-    assert found([point(data="digits test 200"), point(data="digits")], match) == [None, 0.0]
-
-
-def test_numbers_may_be_keys_of_a_match():
-    match = {"partition.alpha": {0.5: {"partition_alpha": 0.1}, 10: None}}
-    assert found([point(alpha=0.5), point(alpha=10), point(alpha=10.0)], match) == [1, None, None]
-
-
-def test_an_exception_is_laid_over_what_the_axes_say():
-    cells = [
-        {"at": {"method": "two", "partition.alpha": 1.0}, "row": {"R": 1}},
-        {"at": {"method": "fedavg", "partition.alpha": [1.0, 2.0]}, "row": None},
-        {"at": {"method": ["two", "fedavg"]}, "row": {"R": 2, "method": "fedsdd"}},
-        {"at": {"method": "own"}, "row": {"method": "fedavg"}},
-    ]
-    points = [point("two"), point("two", 0.1), point("fedavg"), point("fedavg", 0.1), point("own")]
-    assert found(points, cells=cells) == [2.0, 5.0, None, 5.0, 0.0]
-
-
-def test_another_metric_of_the_same_table():
-    assert found([{"method": "fedavg", "seed": 0}], metric="seconds") == [7.0]
+@pytest.mark.parametrize(("points", "settings", "numbers"), FOUND.values(), ids=FOUND)
+def test_each_point_has_its_number(points, settings, numbers):
+    assert found(points, **settings) == numbers
 
 
 # --- errors ---------------------------------------------------------------------------------------

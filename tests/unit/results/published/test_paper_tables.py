@@ -98,21 +98,9 @@ def test_at_paper_scale_the_settings_are_the_papers(catalogue):
 #: What a score is called here and there.
 SCORES = ("top1_accuracy", "accuracy", "balanced_accuracy", "auc")
 FENS_CELLS = {
-    1: 63,
-    2: 28,
-    3: 6,
-    4: 12,
-    7: 12,
-    9: 18,
-    10: 21,
-    11: 45,
-    12: 6,
-    13: 5,
-    14: 6,
-    15: 7,
-    16: 6,
+    1: 63, 2: 28, 3: 6, 4: 12, 7: 12, 9: 18, 10: 21, 11: 45, 12: 6, 13: 5, 14: 6, 15: 7, 16: 6,
     17: 9,
-}
+}  # fmt: skip
 
 
 def fens_tables(catalogue):
@@ -201,12 +189,9 @@ def test_iterative_methods_of_fens_have_the_tuned_rates(catalogue):
     found = {}
     for run in runs:
         found.setdefault(run.axes["method"], {})[run.axes["partition.alpha"]] = tuned(run)
-        assert (run.length.rounds, run.recipe.participants, run.recipe.client.batch_size) == (
-            100,
-            20,
-            16,
-        )
-        assert (run.recipe.client.epochs, run.recipe.client.schedule.name) == (2, "constant")
+        client = run.recipe.client
+        assert (run.length.rounds, run.recipe.participants, client.batch_size) == (100, 20, 16)
+        assert (client.epochs, client.schedule.name) == (2, "constant")
         assert getattr(run.recipe.local, "mu", 0.01) == 0.01
     assert found == TUNED
 
@@ -218,16 +203,11 @@ def test_only_fens_sets_samples_of_the_clients_aside(catalogue):
         for scale in catalogue.experiments[name].scales:
             for run in catalogue.runs[name, scale]:
                 for recipe in (one.recipe for one in run.candidates or run.chain()):
-                    kept = (
-                        getattr(local_recipe(recipe), "aggregator_fraction", 0.0)
-                        if isinstance(recipe, OneShotRecipe)
-                        else 0.0
-                    )
+                    one_shot = isinstance(recipe, OneShotRecipe)
+                    kept = local_recipe(recipe).aggregator_fraction if one_shot else 0.0
                     fitted = name == "fens_table9" or run.axes["method"].startswith("fens")
-                    assert (kept, recipe.validation) == (0.1 if fitted else 0.0, 0.0), (
-                        name,
-                        run.axes,
-                    )
+                    found = (kept, recipe.validation)
+                    assert found == (0.1 if fitted else 0.0, 0.0), (name, run.axes)
 
 
 @pytest.mark.parametrize("name", ["fens_table7", "fens_table11"])
@@ -246,11 +226,9 @@ def test_parts_of_a_chain_train_as_they_do_by_themselves(catalogue, name):
         client = rounds.recipe.client
         assert (rounds.length.rounds, client.epochs, client.schedule.name) == (3, 2, "constant")
         assert client.learning_rate == TUNED["fedavg"][run.axes["partition.alpha"]]
-        epochs = 50 if taught.recipe.data.name == "svhn" else 500
-        assert (taught.recipe.client.epochs, taught.recipe.client.schedule.name) == (
-            epochs,
-            "cosine",
-        )
+        long = taught.recipe.client
+        assert long.epochs == (50 if taught.recipe.data.name == "svhn" else 500)
+        assert long.schedule.name == "cosine"
         assert taught.recipe.server.steps == 19532
         if rounds is run.before:
             assert training_id(rounds.recipe) in known
@@ -275,13 +253,9 @@ def test_aggregators_of_fens_are_trained_as_published(catalogue, name, data):
     found = set()
     for run in catalogue.runs[name, "paper"]:
         if run.axes["method"] in ("fens", "fens_int8") and run.recipe.data.name == data:
-            rule, how, length = (
-                run.recipe.aggregator,
-                run.recipe.aggregator_training,
-                run.recipe.client,
-            )
+            rule, how = run.recipe.aggregator, run.recipe.aggregator_training
             hidden, server = getattr(rule, "hidden", None), how.server_optimizer.learning_rate
-            steps = how.batch_size, how.steps, how.rounds, length.epochs
+            steps = how.batch_size, how.steps, how.rounds, run.recipe.client.epochs
             found.add((rule.name, hidden, how.learning_rate, server, *steps))
             assert how.server_optimizer.name == "adam"
     assert found == {TRAINED[name, data]}

@@ -1,3 +1,5 @@
+from measured import FEDERATED
+
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
@@ -10,14 +12,8 @@ PAPER = Paper(label="FedSDD", title="A title", scale="100 rounds")
 
 
 def run(rounds=8, seed=0, local=False, **changes):
-    settings = {
-        "data": {"digits": {"test": 200}},
-        "clients": 10,
-        "partition": {"dirichlet": {"alpha": 0.1}},
-        "participants": 4,
-        "model": "cnn_small",
-        "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.05},
-    }
+    client = FEDERATED["client"] | {"epochs": 2}
+    settings = FEDERATED | {"data": {"digits": {"test": 200}}, "clients": 10, "client": client}
     recipe = Recipe.model_validate(settings | {"seed": seed} | changes)
     trained = alone(recipe, rounds, pooled=True) if local else recipe
     return Run({"method": "fedavg", "seed": seed}, trained, RunLength(rounds=rounds))

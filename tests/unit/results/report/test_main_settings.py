@@ -1,8 +1,6 @@
 """The settings that people look for first, of resolved runs."""
 
-import copy
-
-from measured import CANDIDATES
+from measured import FEDERATED, SETTINGS, described, runs_file
 
 from fedstage.results.report.main_settings import main_settings
 from fedstage.results.report.origins import Origin
@@ -12,28 +10,14 @@ from fedstage.settings.validation import validate
 
 
 def candidate(kind="federated", rounds=2, training="federated", **recipe):
-    (part,) = copy.deepcopy(CANDIDATES)[0]["parts"]
-    settings = part["federated"] | recipe
-    if kind != "federated":
-        del settings["participants"]
-    return {
-        "parts": [{"length": {"rounds": rounds, "training": training}, kind: settings}],
-        "values": {"rounds": rounds},
-    }
+    settings = (FEDERATED if kind == "federated" else SETTINGS) | recipe
+    part = {"length": {"rounds": rounds, "training": training}, kind: settings}
+    return {"parts": [part], "values": {"rounds": rounds}}
 
 
 def experiment(runs):
-    listed = [
-        {
-            "settings": settings,
-            "metrics": f"{number}.parquet",
-            "partition": "p",
-            "candidates": tried,
-        }
-        for number, (settings, tried) in enumerate(runs)
-    ]
-    head = {"experiment": "e", "scale": "mini", "title": "T", "rows": ["method"], "runs": listed}
-    return validate(ExperimentRuns, head | {"labels": {"fedavg": "FedAvg"}}, "runs")
+    listed = [described(settings, candidates=tried) for settings, tried in runs]
+    return validate(ExperimentRuns, runs_file(listed, labels={"fedavg": "FedAvg"}), "runs")
 
 
 def two_methods(**changes):

@@ -7,15 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fedstage.results.report.page import (
-    Section,
-    chart,
-    facts,
-    folded,
-    preformatted,
-    render_page,
-    result_table,
-)
+from fedstage.results.report.page import Section, chart, facts, folded, preformatted, render_page
 from fedstage.results.report.sections import result_sections
 from fedstage.results.tables import html
 from fedstage.results.tables.layout import Layout, TextColumn
@@ -61,7 +53,7 @@ class Parsed(HTMLParser):
 def page():
     cells = [folded(f"cell-{place}", "A <cell>", [preformatted(["<a>"])]) for place in (0, 1)]
     sections = [
-        Section("table", "Table", [result_table(LAYOUT, "cell")]),
+        Section("table", "Table", [html.result_grid(LAYOUT, "cell")]),
         Section("curves", "Curves", [chart(SPEC, "**What** it shows.")]),
         Section("runs", "Runs", cells),
     ]
@@ -79,7 +71,7 @@ def test_the_page_needs_no_other_file(page):
 
 def test_marks_of_cells_stand_in_their_links():
     column = TextColumn("c", ["2", "1", "3"], places=[0, 1, 2], marks=["star", "", "best"])
-    text = result_table(Layout(["Method"], [("a",), ("b",), ("c",)], [column], []), "cell")
+    text = html.result_grid(Layout(["Method"], [("a",), ("b",), ("c",)], [column], []), "cell")
     assert '<td><a href="#cell-0">2<sup>*</sup></a></td>' in text
     assert '<td><a href="#cell-1">1</a></td>' in text
     assert '<td><a href="#cell-2"><b>3</b></a></td>' in text

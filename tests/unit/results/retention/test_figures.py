@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedstage.results.figures.looks import LINE_WIDTH
-from fedstage.results.retention.curves import describe_curves, draw_curves, frame_of
+from fedstage.results.retention.curves import describe_curves, draw_curves
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.retention.venn import describe_venn, draw_venn, mean_counts
 
@@ -62,12 +62,6 @@ def test_each_point_of_the_grid_has_three_axes_and_each_method_a_line():
     assert current.get_ylim()[1] <= 102
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["KD", "BKD"]
-
-
-def test_a_facet_names_what_varies_only():
-    frame = frame_of([run("KD", 0.1, 0), run("BKD", 0.1, 0)], "Method", ["Method", "α"])
-    assert set(frame["_facet"]) == {""}
-    assert list(frame["round"]) == [1, 2, 3, 4] * 2
 
 
 def test_a_run_that_measures_nothing_twice_is_drawn():

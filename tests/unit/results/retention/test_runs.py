@@ -2,17 +2,15 @@
 
 import pytest
 import torch
-from measured import rows_of
+from measured import CANDIDATES, described, rows_of
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import canonical
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
-from fedstage.results.retention.runs import RunRetention, read_retention, steps
+from fedstage.results.retention.runs import RunRetention, read_retention
 from fedstage.results.retention.table import COLUMNS, run_rows, shown_retention, table_rows
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.columns import schema_of
-from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
@@ -57,10 +55,6 @@ def test_a_single_round_forgets_and_fluctuates_not():
     assert {numbers[name] for name in numbers if name not in ("final_accuracy", "distance")} == {
         None
     }
-
-
-def test_steps_are_differences_of_neighbours():
-    assert steps([1.0, 4.0, 2.0]) == [3.0, -2.0]
 
 
 def test_cells_are_means_over_seeds():
@@ -123,20 +117,8 @@ def test_methods_that_are_tested_on_other_samples_are_told():
 # --- files ----------------------------------------------------------------------------------------
 
 
-def described(**changes):
-    recipe = {
-        "data": "digits", "clients": 2, "partition": "iid", "participants": 1,
-        "model": "cnn_small", "seed": 0,
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    }  # fmt: skip
-    part = {"length": {"rounds": 4}, "federated": canonical(Recipe.model_validate(recipe))}
-    raw = {
-        "settings": {"method": "a", "seed": 0},
-        "metrics": "m",
-        "partition": "p",
-        "candidates": [{"parts": [part]}],
-    }
-    return ExperimentRun.model_validate(raw | changes)
+def run_of(**changes):
+    return ExperimentRun.model_validate(described({"method": "a", "seed": 0}, **changes))
 
 
 def write(name, numbers):
@@ -148,7 +130,7 @@ def write(name, numbers):
 def test_measures_are_read_in_the_order_of_rounds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("one", (2, 1))
-    found = read_retention(described(retention=["one.parquet"]))
+    found = read_retention(run_of(retention=["one.parquet"]))
     assert [row["round"] for row in found.rounds] == [1, 2]
     assert found.learnt.tolist() == [False, True]
 
@@ -158,15 +140,14 @@ def test_of_a_choice_the_chosen_candidate_is_read(tmp_path, monkeypatch):
     write("one", (1,))
     write("two", (1, 2))
     save_json("chosen.json", {"chosen": {"rate": 2}})
-    parts = described().model_dump(mode="json", by_alias=True)["candidates"][0]["parts"]
-    run = described(
+    run = run_of(
         retention=["one.parquet", "two.parquet"],
         chosen="chosen.json",
-        candidates=[{"values": {"rate": rate}, "parts": parts} for rate in (1, 2)],
+        candidates=[CANDIDATES[0] | {"values": {"rate": rate}} for rate in (1, 2)],
     )
     assert len(read_retention(run).rounds) == 2
 
 
 def test_a_run_without_measures_is_told():
     with pytest.raises(FedstageError, match=r"method = a, seed = 0: retention = null: .* add"):
-        read_retention(described())
+        read_retention(run_of())

@@ -31,8 +31,7 @@ def test_circles_apart_share_nothing_and_one_in_the_other_all_of_it():
 
 
 @pytest.mark.parametrize(
-    "counts",
-    [(3, 4, 5), (70, 19, 235), (5, 0, 5), (0, 5, 5), (0, 0, 7), (6, 2, 0), (0.5, 300, 1)],
+    "counts", [(3, 4, 5), (70, 19, 235), (5, 0, 5), (0, 5, 5), (0, 0, 7), (6, 2, 0), (0.5, 300, 1)]
 )
 def test_areas_are_the_counts(counts):
     lost, gained, retained = counts

@@ -2,34 +2,20 @@ import re
 from pathlib import Path
 
 import pytest
+from measured import FEDERATED, SERVER
 
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.results.round_times.seconds import (
-    Spread,
-    per_participant,
-    per_round,
-    read_times,
-    spread,
-)
+from fedstage.results.round_times.seconds import per_participant, per_round, read_times, spread
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json, save_json
 
+PARTS = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": "designated"}
 RECIPE = Recipe.model_validate(
-    {
-        "data": {"digits": {"held_out": 100}},
-        "clients": 10,
-        "partition": "iid",
-        "participants": 4,
-        "model": "cnn_small",
-        "global_models": 2,
-        "ensemble": {"name": "aggregated", "checkpoints": 2},
-        "global": {"name": "designated"},
-        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-        "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-        "seed": 0,
-    }
+    FEDERATED
+    | {"data": {"digits": {"held_out": 100}}, "clients": 10, "global_models": 2, "server": SERVER}
+    | PARTS
 )
 ROUNDS = 3
 MACHINE = {"processor": "P", "cores": 4, "gpu": None}
@@ -201,6 +187,6 @@ def test_rounds_without_a_stage_do_not_count(root):
 
 
 def test_spread_is_median_and_quartiles():
-    assert spread([]) is None
-    assert spread([2.0]) == Spread(2.0, 2.0, 2.0)
-    assert spread([1.0, 2.0, 3.0, 4.0, 100.0]) == Spread(3.0, 2.0, 4.0)
+    assert spread([]) == []
+    assert spread([2.0]) == [2.0] * 3
+    assert spread([1.0, 2.0, 3.0, 4.0, 100.0]) == [3.0, 2.0, 4.0]

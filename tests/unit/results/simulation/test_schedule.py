@@ -3,6 +3,8 @@ import sys
 
 import numpy as np
 import pytest
+from measured import SERVER as TEACHES
+from measured import SETTINGS
 
 from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
@@ -13,15 +15,12 @@ from fedstage.settings.recipes import Recipe
 from fedstage.settings.simulation import Simulation
 
 ROUNDS = 5
-BASE = {
+BASE = SETTINGS | {
     "data": {"digits": {"held_out": 100}},
     "clients": 1000,  # so that nobody is drawn again while still busy
     "partition": {"dirichlet": {"alpha": 0.1, "min_samples": 1}},
     "participants": 8,
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-    "seed": 0,
+    "server": TEACHES,
 }
 METHODS = {
     "fedavg": {},

@@ -2,14 +2,13 @@ import math
 
 import numpy as np
 import pandas as pd
-import pytest
+from measured import described, runs_file
 
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import (
     axis_label,
     for_people,
     frame_for_people,
-    human_bytes,
     human_count,
     join_for_people,
     join_labels,
@@ -17,59 +16,25 @@ from fedstage.results.tables.labels import (
     name_points,
     place_for_people,
     settings_for_people,
+    show_range,
     show_value,
+    signed,
+    signed_interval,
 )
 
-RECIPE = {
-    "data": {"name": "digits"},
-    "model": {"name": "cnn_small"},
-    "partition": {"name": "dirichlet", "alpha": 0.1},
-    "clients": 2,
-    "client": {"learning_rate": 0.1, "batch_size": 16, "epochs": 1},
-    "seed": 0,
-}
 LABELS = {"fedavg": "FedAvg", "fedsdd_r2": "FedSDD, R = 2"}
 
 
 def experiment(**changes):
-    def run(**settings):
-        part = {
-            "length": {"rounds": 1, "training": "alone"},
-            "local": RECIPE,
-        }
-        return {
-            "settings": {"method": "fedsdd_r2", "partition.alpha": 0.1, "role": "test"} | settings,
-            "metrics": "m",
-            "partition": "p",
-            "candidates": [{"parts": [part]}],
-        }
-
-    content = {
-        "experiment": "e",
-        "scale": "s",
-        "title": "t",
-        "rows": ["method"],
-        "columns": ["partition.alpha"],
-        "over": "partition.alpha",
-        "labels": LABELS,
-        "runs": [run(seed=0), run(seed=0, method="other")],
-    }
-    return ExperimentRuns.model_validate(content | changes)
+    settings = {"method": "fedsdd_r2", "partition.alpha": 0.1, "role": "test", "seed": 0}
+    runs = [described(settings), described(settings | {"method": "other"})]
+    axes = {"columns": ["partition.alpha"], "over": "partition.alpha", "labels": LABELS}
+    return ExperimentRuns.model_validate(runs_file(runs, **axes | changes))
 
 
-@pytest.mark.parametrize(
-    ("axis", "label"),
-    [
-        ("method", "Method"),
-        ("partition.alpha", "α"),
-        ("server.temperature", "τ"),
-        ("global_models", "K"),
-        ("client.batch_size", "Client batch size"),
-        ("seed", "seed"),
-    ],
-)
-def test_axes_have_labels(axis, label):
-    assert axis_label(axis) == label
+def test_axes_have_labels():
+    axes = ["method", "partition.alpha", "server.temperature", "client.batch_size", "seed"]
+    assert [*map(axis_label, axes)] == ["Method", "α", "τ", "Client batch size", "seed"]
 
 
 def test_an_experiment_has_labels_for_axes_and_methods_and_stays_as_it_was():
@@ -108,65 +73,41 @@ def test_a_frame_has_labels_and_keeps_what_is_measured():
 
 
 def test_two_methods_of_one_label_stay_two_rows():
-    methods = pd.Series(["fedavg", "other"], dtype="string")
+    frame = pd.DataFrame({"method": pd.Series(["fedavg", "other"], dtype="string")})
     same = experiment(labels={"fedavg": "FedAvg", "other": "FedAvg"})
-    assert list(frame_for_people(pd.DataFrame({"method": methods}), same)["Method"]) == [
-        "FedAvg",
-        "FedAvg",
-    ]
+    assert list(frame_for_people(frame, same)["Method"]) == ["FedAvg", "FedAvg"]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [
-        ((2.0, None, 1), "2.0"),
-        ((2.0, 2**0.5), "2.00 ± 1.41"),
-        ((2.0, math.nan), "2.00"),
-        ((math.nan, 1.0), "–"),
-    ],
-)
-def test_a_deviation_is_left_out_where_there_is_none(numbers, text):
-    assert mean_and_std(*numbers) == text
+def test_a_deviation_is_left_out_where_there_is_none():
+    assert mean_and_std(2.0, None, 1) == "2.0"
+    assert mean_and_std(2.0, 2**0.5) == "2.00 ± 1.41"
+    assert mean_and_std(2.0, math.nan) == "2.00"
+    assert mean_and_std(math.nan, 1.0) == "–"
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0"),
-        (999, "999"),
-        (12.5, "12.5"),
-        (999.6, "1.00 × 10³"),
-        (9994, "9.99 × 10³"),
-        (9996, "10.0 × 10³"),
-        (99_960, "100 × 10³"),
-        (72e9, "72.0 × 10⁹"),
-        (1.5e13, "15.0 × 10¹²"),
-    ],
-)
-def test_large_numbers_have_three_digits_and_a_power(count, text):
-    assert human_count(count) == text
+def test_differences_have_a_sign_and_an_interval_if_they_have_one():
+    assert [*map(signed, (1.049, -0.3, 0.0, math.nan))] == ["+1.05", "−0.30", "+0.00", "–"]
+    assert signed_interval(-1.0, -2.0, 0.5) == "−1.00 [−2.00, +0.50]"
+    assert signed_interval(1.0, math.nan, math.nan) == "+1.00"
+    assert signed_interval(math.nan, math.nan, math.nan) == "–"
 
 
-def test_bytes_have_a_unit():
-    assert [human_bytes(count) for count in (999, 37512, 999_950)] == ["999 B", "37.5 kB", "1.0 MB"]
+def test_ranges_are_the_lowest_and_the_highest():
+    assert [*map(show_range, ([3, 1, 2], [5, 5], []))] == ["1–3", "5", "–"]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.1, "0.1"),
-        (1.0, "1"),
-        (np.float64(1e-5), "1e-05"),
-        (20, "20"),
-        (True, "true"),
-        (np.bool_(False), "false"),
-        ("dirichlet", "dirichlet"),
-        (None, "none"),
-        (pd.NA, "none"),
-    ],
-)
-def test_values_are_written_as_a_person_would(value, text):
-    assert show_value(value) == text
+def test_large_numbers_have_three_digits_and_a_power():
+    counts = [0, 999, 12.5, 999.6, 9994, 9996, 99_960, 72e9, 1.5e13]
+    assert [*map(human_count, counts)] == [
+        "0", "999", "12.5", "1.00 × 10³", "9.99 × 10³", "10.0 × 10³", "100 × 10³", "72.0 × 10⁹",
+        "15.0 × 10¹²",
+    ]  # fmt: skip
+
+
+def test_values_are_written_as_a_person_would():
+    values = [0.1, 1.0, np.float64(1e-5), 20, True, np.bool_(False), "dirichlet", None, pd.NA]
+    texts = ["0.1", "1", "1e-05", "20", "true", "false", "dirichlet", "none", "none"]
+    assert [*map(show_value, values)] == texts
 
 
 def test_several_axes_are_named_with_their_values():
@@ -179,7 +120,5 @@ def test_points_are_named_shortly_in_figures():
     assert name_points(frame, ["Data", "α"]) == ["cifar10, α = 0.1"]
     assert name_points(frame, ["Evaluate"]) == ["global model"]
     role = pd.DataFrame({"Role": ["test", "test_own"]})
-    assert name_points(role, ["Role"]) == [
-        "test samples",
-        "test samples as each client prepares them",
-    ]
+    named = ["test samples", "test samples as each client prepares them"]
+    assert name_points(role, ["Role"]) == named

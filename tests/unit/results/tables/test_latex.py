@@ -49,11 +49,7 @@ def test_a_break_in_a_name_breaks_no_line():
 
 
 def test_the_best_is_bold_and_nothing_is_underlined():
-    assert one_axis([60.0, 62.0, 61.0]) == [
-        "m0 & 60.0",
-        r"m1 & \textbf{62.0}",
-        r"m2 & 61.0",
-    ]
+    assert one_axis([60.0, 62.0, 61.0]) == ["m0 & 60.0", r"m1 & \textbf{62.0}", r"m2 & 61.0"]
 
 
 def test_cells_that_are_equal_share_their_mark():

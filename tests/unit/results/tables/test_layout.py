@@ -1,10 +1,8 @@
 import math
 
 import pandas as pd
-import pytest
 
 from fedstage.results.tables import html, markdown
-from fedstage.results.tables.labels import signed
 from fedstage.results.tables.layout import lay_out
 
 NAN = math.nan
@@ -122,13 +120,6 @@ def test_the_page_has_a_head_above_each_group():
     assert '<th colspan="3">alpha = 1</th><th colspan="3">alpha = 0.1</th></tr>' in page
     assert page.count("<th>difference</th>") == 2
     assert "<li>Measured at scale <code>mini</code>: digits.</li>" in page
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(1.049, "+1.05"), (-0.3, "−0.30"), (0.0, "+0.00"), (NAN, "–")]
-)
-def test_differences_have_a_sign(number, text):
-    assert signed(number) == text
 
 
 RELEASED = "as_released: highest round, no result (%)"

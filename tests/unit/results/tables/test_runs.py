@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from measured import CANDIDATES, write_metrics
+from measured import described, runs_file, write_metrics
 
 from fedstage.errors import FedstageError
 from fedstage.results.tables.measured import read_metrics
@@ -11,25 +11,12 @@ from fedstage.storage.files import load_json, save_json
 
 def write_runs(folder, settings, rows=("method",), columns=(), accuracies=(50.0, 60.0), **changes):
     runs = [
-        {
-            "settings": point,
-            "metrics": write_metrics(folder / f"run{i}.parquet", list(accuracies)),
-            "partition": "p.parquet",
-            "candidates": CANDIDATES,
-        }
+        described(point, write_metrics(folder / f"run{i}.parquet", list(accuracies)))
         for i, point in enumerate(settings)
     ]
-    content = {
-        "experiment": "e",
-        "scale": "s",
-        "title": "t",
-        "rows": list(rows),
-        "columns": list(columns),
-        "metric": "top1_accuracy",
-        "runs": runs,
-    }
+    axes = {"rows": list(rows), "columns": list(columns)}
     path = folder / "runs.json"
-    save_json(path, content | changes)
+    save_json(path, runs_file(runs) | axes | changes)
     return path
 
 
@@ -147,9 +134,12 @@ def test_axes_are_distinct_and_not_the_seed(tmp_path, rows, columns):
         read_runs(write_runs(tmp_path, [point()], rows=rows, columns=columns))
 
 
-@pytest.mark.parametrize("name", ["top1_accuracy", "std", "run", "round"])
+TAKEN = ["top1_accuracy", "std", "run", "round", "published", "published_seeds", "difference"]
+
+
+@pytest.mark.parametrize("name", TAKEN)
 def test_settings_called_like_a_column_of_the_table_are_refused(tmp_path, name):
-    with pytest.raises(FedstageError, match=f"{name}: is a column of the table"):
+    with pytest.raises(FedstageError, match=f"{name}: is a column of the table; rename it"):
         read_runs(write_runs(tmp_path, [point(**{name: 1})]))
 
 
@@ -209,12 +199,6 @@ def test_each_run_carries_its_published_number(tmp_path):
 def test_without_a_counterpart_the_frame_has_no_published_columns(tmp_path):
     _, frame = read_runs(write_runs(tmp_path, [point()]))
     assert not [name for name in frame.columns if name.startswith("published")]
-
-
-@pytest.mark.parametrize("name", ["published", "published_std", "published_seeds", "difference"])
-def test_settings_may_not_be_called_as_columns_of_the_comparison(tmp_path, name):
-    with pytest.raises(FedstageError, match=f"{name}: is a column of the table; rename it"):
-        read_runs(write_runs(tmp_path, [point(**{name: 1})]))
 
 
 def test_the_maximum_stands_beside_the_rounds_where_it_is_asked_for(tmp_path):

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from measured import CANDIDATES, write_metrics
+from measured import described, runs_file, write_metrics
 
 from fedstage.errors import FedstageError
 from fedstage.results.tables.runs import last_rounds, read_runs
@@ -16,27 +16,23 @@ from fedstage.storage.files import load_json, save_json
 ACCURACIES = {"fedavg": [50.1, 100 / 3], "=fedsdd": [60.0, 70.2]}
 
 
-@pytest.fixture
-def described(tmp_path):
+@pytest.fixture(name="described")
+def described_runs(tmp_path):
     """A runs file in a folder `results`, of two methods with two seeds."""
     runs = [
-        {
-            "settings": {"method": method, "partition.alpha": 0.1, "seed": seed},
-            "metrics": write_metrics(
+        described(
+            {"method": method, "partition.alpha": 0.1, "seed": seed},
+            write_metrics(
                 tmp_path / f"{method}{seed}.parquet",
                 [accuracy + seed for accuracy in accuracies],
                 auc=[None, 70.0 + seed],
             ),
-            "partition": "unread",
-            "candidates": CANDIDATES,
-        }
+        )
         for method, accuracies in ACCURACIES.items()
         for seed in (0, 1)
     ]
-    content = {"experiment": "e", "scale": "s", "title": "t", "rows": ["method"], "runs": runs}
-    content |= {"columns": ["partition.alpha"], "also": ["maximum"]}
     path = tmp_path / "results/descriptions/e/s.runs.json"
-    save_json(path, content)
+    save_json(path, runs_file(runs, columns=["partition.alpha"], also=["maximum"]))
     return path
 
 

@@ -78,7 +78,9 @@ onstart:
     # What is printed at the end is up to `session.smk`.
     names = names_of_folders(chain.from_iterable(CATALOGUE.runs.values()))
     text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
-    logger.info(text, extra={"explains_failures": True, "names_of_runs": names})
+    interrupted = partial(was_interrupted, workflow.scheduler, CTRL_C)
+    explains = {"explains_failures": True, "names_of_runs": names, "is_interrupted": interrupted}
+    logger.info(text, extra=explains)
 
 
 onsuccess:

@@ -2,6 +2,7 @@
 
 import atexit
 import time
+from functools import partial
 
 from snakemake.logging import logger
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from logging import LogRecord
@@ -23,7 +23,7 @@ _REPEATED = 60.0  # seconds, elsewhere
 _WIDTH = 80  # characters of a terminal that does not state it
 _READABLE = ((".md", ".png"), (".html",), (".csv",))  # the first that a job makes is shown
 #: The output of stages: warnings, how training goes, and errors, which their logs have as well.
-_PRINTED = re.compile(r"fedstage \w+: (?:(warning: )|(round \d+[^:]*: [^,(]*))?")
+_PRINTED = re.compile(r"fedstage \w+: (?:(warning: )|round \d+[^:]*: ([^,(]*))?")
 
 #: Running jobs: rule and outputs, by their numbers.
 Jobs = dict[int, tuple[str, list[str]]]
@@ -43,7 +43,8 @@ class Live:
         self._notes: dict[str, str] = {}
         self._faults: dict[str, None] = {}
         self._logs: list[str] = []
-        self._failed: int | None = None  # known once the run has been interrupted
+        self._failed: int | None = None  # known once an interrupted run has ended
+        self._interrupted: Callable[[], bool] = lambda: False
         self._lock, self._over = RLock(), Event()
         self._diverted = Diverted(self.printed)
         self._stream: TextIO = self._diverted.original
@@ -61,6 +62,7 @@ class Live:
         with self._lock:
             self._failed = getattr(record, "failed_before_interrupt", self._failed)
             self._progress.names = getattr(record, "names_of_runs", self._progress.names)
+            self._interrupted = getattr(record, "is_interrupted", self._interrupted)
             for path in take_in(self._progress, self._jobs, record, datetime.now()):
                 self.show(path)
             self._logs += _logs_of(record)
@@ -79,7 +81,7 @@ class Live:
             if found is None or found[1]:
                 self.show(line)
             elif found[2]:
-                self._notes["accuracy" if "accuracy" in line else "loss"] = found[2]
+                self._notes["accuracy" if "accuracy" in line else "loss"] = f"last {found[2]}"
             else:
                 self._faults[line] = None
 
@@ -122,6 +124,8 @@ class Live:
         return CLEAR + fitting(f"[{bar:.<{length}}] {self._words()}", width - 1)
 
     def _words(self) -> str:
+        if self._interrupted():
+            return f"{_done(self._progress)}; interrupted, running jobs end"
         seconds = seconds_of(self._progress, Path(), self._known)
         note = self._notes.get("accuracy") or self._notes.get("loss", "")
         return describe_shortly(self._progress, datetime.now(), seconds, note)

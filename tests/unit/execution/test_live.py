@@ -127,9 +127,17 @@ def test_what_jobs_print_stays_above_the_line(printing):
     text = printing([*lines, "fedstage a: warning: careful"], [PLANNED], terminal=True)
     assert "\x1b[KTraceback\n" in text
     assert "\x1b[Kfedstage a: warning: careful\n" in text
-    line = "] 0 of 2 jobs; round 3, group 0: training loss 0.5"
+    line = "] 0 of 2 jobs; last training loss 0.5"
     assert any(part.endswith(line) for part in text.split("\r\x1b[K"))
     assert text.endswith("\r\x1b[K0 of 2 jobs done, in 0 s\n")
+
+
+def test_an_interrupted_run_counts_down_no_time(printing):
+    stopping = told(is_interrupted=lambda: True)
+    lines = ["fedstage aggregation: round 3, group 0: training loss 0.5, 2 part (x)"]
+    text = printing(lines, [PLANNED, started(1), stopping], terminal=True)
+    parts = text.split("\r\x1b[K")
+    assert any(part.endswith("] 0 of 2 jobs; interrupted, running jobs end") for part in parts)
 
 
 def test_without_a_terminal_no_line_is_redrawn(printing):

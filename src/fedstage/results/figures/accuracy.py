@@ -97,6 +97,8 @@ def describe_accuracy(
     counts = frame.groupby([LINE, FACET])[SEED].nunique()
     roles = "" if frame["role"].nunique() > 1 else f" on {ROLES[frame['role'].iloc[0]]}"
     what = f"Last evaluated round{roles}." if not has_curves else f"Over rounds{roles}."
+    if not has_curves and frame[FACET].nunique() > 1:
+        what += " Each panel has its own scale."
     if has_curves:
         curved = frame.loc[frame[_EVALUATIONS] > 1, LINE].nunique()
         what += " In grey: the curves of the other panels." * (curved > TOGETHER)

@@ -26,7 +26,7 @@ from fedstage.results.tables.labels import head_of, show_value
 from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD
 from fedstage.results.tables.summary import is_compared, metric_of
 
-_ASIDE, _APART = 0.1, 0.6  # maximum distance between lines, and of all lines, in steps of the axis
+_ASIDE, _APART = 0.05, 0.3  # maximum distance between lines, and of all lines, in steps of the axis
 
 
 @style()

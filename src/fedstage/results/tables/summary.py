@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -74,8 +75,8 @@ def summarise(
     """Average the last evaluated round of each run over seeds.
 
     `frame` has the runs, as `read_runs` returns them. The table has one row per combination of
-    `axes`, in the order of first appearance, and the columns of `table_schema`. An axis called
-    ``rounds`` replaces the column of that name.
+    `axes`, ordered by each of them in turn, its values as they first appear, and the columns of
+    `table_schema`. An axis called ``rounds`` replaces the column of that name.
 
     Raises
     ------
@@ -104,8 +105,14 @@ def values_by_seed(
 def _cells(
     frame: pd.DataFrame, axes: Sequence[str]
 ) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield the values on axes of each row of the table, and the last rounds of its seeds."""
-    yield from last_rounds(frame).groupby(list(axes), sort=False, dropna=False)
+    """Yield the values on axes of each row of the table, and the last rounds of its seeds.
+
+    Rows are ordered by the first axis, then by the second, and so on, so that blocks stay together.
+    """
+    last = last_rounds(frame)
+    codes = [pd.factorize(last[axis], use_na_sentinel=False)[0] for axis in axes]
+    ordered = last.iloc[np.lexsort(codes[::-1])]
+    yield from ordered.groupby(list(axes), sort=False, dropna=False)
 
 
 def is_compared(frame: pd.DataFrame) -> bool:

@@ -76,6 +76,16 @@ def test_rows_are_in_the_order_of_first_appearance():
     assert list(summarise(runs(*points), ["method"])["method"]) == methods
 
 
+def test_rows_with_the_same_first_axis_stay_together():
+    points = [
+        point(method, seed, 60.0, alpha=alpha)
+        for method in ("b", "a") for alpha in (1.0, 0.1) for seed in (0, 1)
+    ]  # fmt: skip
+    table = summarise(with_alpha(*points), ["alpha", "method"])
+    rows = list(zip(table["alpha"], table["method"], strict=True))
+    assert rows == [(1.0, "b"), (1.0, "a"), (0.1, "b"), (0.1, "a")]
+
+
 def test_column_axes_make_a_row_each_and_seeds_stay_within_it():
     points = [
         point(method, seed, accuracy + seed, alpha)

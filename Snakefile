@@ -82,7 +82,7 @@ onstart:
 
 
 onsuccess:
-    explained(link_runs, CATALOGUE, linked(shown_tables(CATALOGUE, wanted())), Path())
+    explained(link_runs, CATALOGUE, linked(shown_results(CATALOGUE, wanted())), Path())
     atexit.register(print, *tables(), sep="\n", end="", file=sys.stderr)
 
 

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 from tests.shared.graph import teaching_logits
-from tests.shared.stages import initial_model, logits_segment, participation, partition, segment
+from tests.shared.stages import (
+    dataset,
+    initial_model,
+    logits_segment,
+    participation,
+    partition,
+    segment,
+)
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
@@ -17,7 +24,6 @@ from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.dataset import dataset
 from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors

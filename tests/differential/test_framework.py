@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 import torch
 from tests.shared.graph import teaching_logits
-from tests.shared.stages import initial_model, logits_segment, participation, partition, segment
+from tests.shared.stages import (
+    dataset,
+    initial_model,
+    logits_segment,
+    participation,
+    partition,
+    segment,
+)
 
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
@@ -23,7 +30,6 @@ from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.dataset import dataset
 from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table

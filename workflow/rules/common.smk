@@ -69,7 +69,6 @@ CATALOGUE = explained(load_catalogue, config, WORKFLOW, ARGUMENTS)
 NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
 EXECUTION = CATALOGUE.config.execution
-KEEP = CATALOGUE.config.keep
 ARCHIVED = explained(archived_sources)
 BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
@@ -126,10 +125,9 @@ def params_of(stage, job):
     }
     if not stage.folder.recipe:
         params["settings"] = lambda w: settings_of(job(w))
-    if "raw" in stage.checks:
+    if stage is data_files.dataset:
         params["raw"] = lambda w: raw(job(w))
-    if "owner" in stage.checks:  # looks at the output, and so is not compared
-        params["owner"] = lambda w, output: owner(job(w))
+        params["owner"] = lambda w, output: owner(job(w))  # with an output, so it is not compared
     return params
 
 
@@ -215,11 +213,6 @@ def described(wildcards, what):
     return description(wildcards.experiment, wildcards.scale, what)
 
 
-def description_file(wildcards):
-    """Return where a description is; snakemake does not compare params that look at the output."""
-    return "results/descriptions/{experiment}/{scale}.{what}.json".format(**wildcards)
-
-
 @cache  # every input function of every result looks at the runs
 def description(experiment, scale, what):
     return explained(describe, CATALOGUE, experiment, scale, what)
@@ -234,9 +227,7 @@ def measurements(wildcards):
 
 def claims_of(wildcards):
     """Return the description of the claims on an experiment, if there are any."""
-    if not claims_on(CATALOGUE, wildcards.experiment):
-        return []
-    return "results/descriptions/{experiment}/{scale}.claims.json".format(**wildcards)
+    return CLAIMS.format(**wildcards) if claims_on(CATALOGUE, wildcards.experiment) else []
 
 
 def files_of_target(target):

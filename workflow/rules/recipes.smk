@@ -1,18 +1,21 @@
 """What is known when the Snakefile is parsed, as files; and which of compared recipes is chosen."""
 
+DESCRIPTION = "results/descriptions/{experiment}/{scale}.{what}.json"
+
 
 # `printf` is a part of the shell: the command may be longer than a program's argument may be, and no
 # other snakemake is started, as for `run`.
 rule description:
     output:
-        "results/descriptions/{experiment}/{scale}.{what}.json",
+        DESCRIPTION,
     log:
         "results/logs/description/{experiment}/{scale}.{what}.log",
     wildcard_constraints:
         what="runs|claims|traces",
     localrule: True
     params:
-        content=lambda w: as_json(sealed(described(w, w.what), description_file(w))),
+        # Not by `output`: snakemake does not compare params that look at it.
+        content=lambda w: as_json(sealed(described(w, w.what), DESCRIPTION.format(**w))),
     message:
         "{wildcards.what} of {wildcards.experiment}, scale {wildcards.scale}"
     shell:

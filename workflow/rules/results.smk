@@ -5,6 +5,7 @@ here is what files these are.
 """
 
 AT = "{experiment}/{scale}"
+CLAIMS = f"results/descriptions/{AT}.claims.json"
 METRICS = {"metrics": of_runs("metrics", "over_rounds")}
 SCORES = {"scores": result_file("run_scores", "scores")}  # made of the metrics
 PARTITIONS = {"partitions": of_runs("partition"), "infos": of_runs("info")}
@@ -16,11 +17,7 @@ READS = {
     "figures": SCORES | PARTITIONS,
     "comparison": SCORES,
     "sweep": SCORES,
-    "claims": SCORES
-    | {
-        "definitions": f"results/descriptions/{AT}.claims.json",
-        "measurements": measurements,
-    },
+    "claims": SCORES | {"definitions": CLAIMS, "measurements": measurements},
     # The records that it shows are of the jobs that made the metrics.
     "report": SCORES
     | PARTITIONS
@@ -66,10 +63,7 @@ SHOWN = {
     ("communication", "figure"): ("accuracy_of_bytes", "accuracy against communication"),
     ("costs", "figure"): ("costs", "accuracy against bytes at the end"),
     ("simulation", "figure"): ("schedule", "simulated schedule"),
-    ("retention_summary", "curves"): (
-        "forgetting_over_rounds",
-        "what is forgotten, over rounds",
-    ),
+    ("retention_summary", "curves"): ("forgetting_curves", "what is forgotten, over rounds"),
     ("retention_summary", "venn"): ("venn", "lost, gained and retained samples"),
 }
 

@@ -45,7 +45,7 @@ def make_segment_rule(segment):
 for declared in segment_rules(
     asked_runs(CATALOGUE, ARGUMENTS),
     EXECUTION.segment_rounds if EXECUTION.granularity == "segment" else 1,
-    KEEP,
+    CATALOGUE.config.keep,
     files_of_rounds(CATALOGUE),
 ):
     make_segment_rule(declared)

@@ -13,7 +13,7 @@ from fedstage.execution.runs import note_run
 from fedstage.experiments.counted_twice import counted_twice
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.links import link_runs, linked, names_of_folders
-from fedstage.experiments.shown import shown_reports, shown_runs, shown_tables
+from fedstage.experiments.shown import shown_results, shown_runs
 from fedstage.experiments.targets import explain_unknown
 from fedstage.experiments.unread import unread_settings
 from fedstage.experiments.unused_methods import unused_methods
@@ -85,10 +85,10 @@ def show_finished():
 
 def tables():
     """Return the targets' tables that there are, each below its path, and the paths of reports."""
-    paths = [path for path in shown_tables(CATALOGUE, wanted()) if (FOLDER / path).exists()]
-    reports = [path for path in shown_reports(CATALOGUE, wanted()) if (FOLDER / path).exists()]
-    shown = [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in paths]
-    return shown + [f"\nWith figures: {path}\n" for path in reports]
+    there = [path for path in shown_results(CATALOGUE, wanted()) if (FOLDER / path).exists()]
+    named = [path for path in there if path.endswith(".md")]
+    shown = [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in named]
+    return shown + [f"\nWith figures: {path}\n" for path in there if path not in named]
 
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job

@@ -20,13 +20,11 @@ from fedstage.experiments.grid import with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments, reader
 from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
-from fedstage.plan import one_shot, unfederated
 from fedstage.plan.digests import digest
 from fedstage.plan.folders import settings_of_folders
-from fedstage.plan.members import evaluated_name
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
-from fedstage.plan.scores import evaluation
+from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
 from fedstage.results.claims.library import (
     Sourced,
@@ -42,8 +40,7 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.merging import Raw, merge_each
-from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -233,17 +230,9 @@ def trained_runs(catalogue: Catalogue, target: str) -> list[Run]:
 
 def metrics_of(run: Run) -> str:
     """Return the metrics file of a run."""
-    length = run.length
     if run.candidates:
         return chosen_metrics_file(choice_id(run))
-    if isinstance(run.recipe, LocalRecipe):
-        client = length.evaluate_client
-        return unfederated.local_metrics_file(run.recipe, length.role, length.rounds, client)
-    if isinstance(run.recipe, OneShotRecipe):
-        return one_shot.one_shot_metrics_file(run.recipe, length.role)
-    name = evaluated_name(length.evaluate)
-    every = length.evaluate_every
-    return evaluation(run.recipe, name, length.role, length.rounds, every)
+    return metrics_file(run.recipe, run.length)
 
 
 def choice_id(run: Run) -> str:

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.digests import canonical
+from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import client_accuracy, retention
-from fedstage.plan.training import global_model
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import Sourced, distinct_cells
 from fedstage.results.communication.files import read_files, traffic_files
@@ -163,11 +163,9 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
             if {"table", "costs"} & set(results):
                 yield from _counted(tried)
             if "retention" in results:
-                read = retention.job(recipe, last).inputs
-                yield from (*read["models"], *read["participants"])
+                yield from files_in(retention.job(recipe, last).inputs)
             if "clients" in results:
-                assert isinstance(recipe, Recipe), "checked when experiments are resolved"
-                yield global_model(recipe, last, 0)
+                yield from files_in(client_accuracy.job(recipe, last).inputs)
 
 
 def _tried(run: Run) -> tuple[Run, ...]:

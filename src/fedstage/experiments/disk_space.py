@@ -7,18 +7,20 @@ from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.models.size import state_size
 from fedstage.plan import one_shot, unfederated
 from fedstage.plan.graph import behind
+from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.participants import groups_drawn
 from fedstage.plan.runs import Run
-from fedstage.plan.segment_files import files_read, inputs
+from fedstage.plan.scores import metrics_file
+from fedstage.plan.segment_files import files_read, inputs, kind_of
 from fedstage.plan.segments import plan
-from fedstage.plan.training import aggregated_model, global_model, updates
+from fedstage.plan.training import local_training
 from fedstage.settings.config_file import Keep
 from fedstage.settings.data import Data
 from fedstage.settings.groups import model_of
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import Recipe
 
 #: Stages of clients' models, with the share of float32 that a parameter takes: a quarter for 8
 #: bits, neglecting parameters that are not quantised.
@@ -56,47 +58,34 @@ def _models_without_size(runs: Iterable[Run]) -> set[str]:
 
 
 def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, int]]:
-    if not isinstance(run.recipe, Recipe):
-        yield from _without_rounds(run.recipe, run.length.evaluate_client)
-        return
-    for round_ in range(1, run.length.rounds + 1):
-        for group in range(run.recipe.global_models):
-            place = (run.recipe, round_, group)
-            size = _model_size(run.recipe.data, model_of(run.recipe, group))
-            # If groups are drawn, a participant is filled once in as many rounds as there are
-            # groups.
-            update = size * _update_parts(run.recipe) // (groups_drawn(run.recipe) or 1)
-            if run.recipe.participation == "poisson":
-                update = update * run.recipe.participants // run.recipe.clients
-            models = (aggregated_model(*place), global_model(*place))
-            trained = updates(*place)
-            every = keep != "needed" or round_ == run.length.rounds
-            yield from ((path, size) for path in models if every or path in read)
-            yield from ((path, update) for path in trained if keep == "all" or path in read)
-
-
-def _without_rounds(
-    recipe: LocalRecipe | OneShotRecipe, client: int | None
-) -> Iterator[tuple[str, int]]:
-    """Yield the models of clients that train to the end (or only one), and of their student."""
-    if isinstance(recipe, LocalRecipe):
-        scored = unfederated.local_metrics_file(recipe, "test", 1, client)
-    else:
-        scored = one_shot.one_shot_metrics_file(recipe, "test")
-        if recipe.distillation is not None:
-            size = _model_size(recipe.data, recipe.student or recipe.model)
-            yield one_shot.student_file(recipe), size
-    for job in behind([scored]):
-        if (parts := _PARTS.get(job.stage)) is not None:
+    """Yield the models and updates behind a run's metrics that stay, with their sizes."""
+    recipe, last = run.recipe, run.length.rounds
+    if isinstance(recipe, OneShotRecipe) and recipe.distillation is not None:
+        student = recipe.student or recipe.model
+        yield one_shot.student_file(recipe), _model_size(recipe.data, student)
+    for job in behind([metrics_file(recipe, run.length)]):
+        file = next(iter(job.files.values()))
+        if parts := _PARTS.get(job.stage):
             trained = client_model(job.config, unfederated.client_of(job.at["who"]) or 0)
-            yield job.files["output"], _model_size(recipe.data, trained) // parts
+            yield file, _model_size(recipe.data, trained) // parts
+        elif isinstance(recipe, Recipe) and job.stage in OF_ROUNDS:
+            size = _model_size(recipe.data, model_of(recipe, job.at["group"]))
+            if job.stage is local_training and (keep == "all" or file in read):
+                yield file, _update_size(recipe, size)
+            every = keep != "needed" or job.at["round"] == last or file in read
+            if kind_of(file) == "models" and every:
+                yield file, size
 
 
-def _update_parts(recipe: Recipe) -> int:
-    """Return the size of an update in models: weights, control variates, residuals, masked."""
+def _update_size(recipe: Recipe, model: int) -> int:
+    """Return the mean size of an update: weights, control variates, residuals, masked."""
     residuals = recipe.compression.name == "stc" and recipe.compression.residuals
     sent = 1 + recipe.local.keeps_state
-    return sent + residuals + (sent if recipe.aggregation.secure else 0)
+    size = model * (sent + residuals + (sent if recipe.aggregation.secure else 0))
+    # If groups are drawn, a participant is filled once in as many rounds as there are groups.
+    size //= groups_drawn(recipe) or 1
+    poisson = recipe.participation == "poisson"
+    return size * recipe.participants // recipe.clients if poisson else size
 
 
 def _model_size(data: Data, model: Model) -> int:

@@ -1,5 +1,7 @@
 """Checks of how a run is scored: its samples must exist, and its models must be trained."""
 
+from collections.abc import Iterator
+
 from fedstage.errors import FedstageError
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.rounds import evaluated_rounds
@@ -16,71 +18,63 @@ from fedstage.settings.runs import RunLength
 
 def check_evaluated(where: str, recipe: AnyRecipe, length: RunLength) -> None:
     """Refuse samples that the data lacks, clients without a model, and untrained models."""
+    for fault in _faults(recipe, length):
+        raise FedstageError(f"{where}: {fault}")
+
+
+def _faults(recipe: AnyRecipe, length: RunLength) -> Iterator[str]:
     if length.role == "validation" and not recipe.validation:
-        raise FedstageError(f"{where}: validation = 0: role = 'validation' needs more than 0")
+        yield "validation = 0: role = 'validation' needs more than 0"
     if length.role == "test_own" and not recipe.data.has_own_test:
         kinds = (kind for kind in alternatives(Data) if getattr(kind, "has_own_test", False))
         allowed = " or ".join(name for kind in kinds for name in kind.names())
-        raise FedstageError(
-            f"{where}: role = 'test_own': only for data = {allowed}, and here "
-            f"data = {recipe.data.name}"
-        )
-    _check_client(f"{where}: evaluate_client = {length.evaluate_client}", recipe, length)
+        yield f"role = 'test_own': only for data = {allowed}, and here data = {recipe.data.name}"
+    client, last = length.evaluate_client, recipe.clients - 1
+    if client is not None and length.training != "alone":
+        yield f"evaluate_client = {client}: only for training = alone, not {length.training}"
+    elif client is not None and client > last:
+        yield f"evaluate_client = {client}: at most {last}, the last of clients = {recipe.clients}"
     if isinstance(recipe, Recipe):
-        _check_private(where, recipe, length)
-        _check_trained(where, recipe, length)
-        _check_present(where, recipe, length)
+        yield from _of_private(recipe, length)
+        yield from _of_untrained(recipe, length)
+        yield from _of_absent(recipe, length)
 
 
-def _check_client(where: str, recipe: AnyRecipe, length: RunLength) -> None:
-    """Refuse to score a client that has no own model."""
-    if length.evaluate_client is None:
-        return
-    if length.training != "alone":
-        raise FedstageError(f"{where}: only for training = alone, not {length.training}")
-    if length.evaluate_client >= recipe.clients:
-        last = f"the last of clients = {recipe.clients}"
-        raise FedstageError(f"{where}: at most {recipe.clients - 1}, {last}")
-
-
-def _check_trained(where: str, recipe: Recipe, length: RunLength) -> None:
-    """Refuse to score a main model, or averaged models, that keep their initial weights."""
-    evaluated = f"{where}: evaluate = {length.evaluate.name!r}"
-    allowed = "use each_client or clients"
+def _of_untrained(recipe: Recipe, length: RunLength) -> Iterator[str]:
+    """Yield that a main model, or averaged models, keep their initial weights."""
+    evaluated, allowed = f"evaluate = {length.evaluate.name!r}", "use each_client or clients"
     if exchanges_features(recipe):
         allowed = "use split_model, each_client or clients"
     elif isinstance(length.evaluate, SplitModel):
-        raise FedstageError(f"{evaluated}: only with local = gkt, whose clients send features")
+        yield f"{evaluated}: only with local = gkt, whose clients send features"
     reason = None
     if isinstance(length.evaluate, GlobalModel):
         reason = why_untrained(recipe)
     elif "aggregated" in length.evaluate.members:
         reason = _why_not_averaged(recipe)
     if reason:
-        raise FedstageError(f"{evaluated}: {reason}; {allowed}")
+        yield f"{evaluated}: {reason}; {allowed}"
 
 
-def _check_present(where: str, recipe: Recipe, length: RunLength) -> None:
-    """Refuse to score the participants' models of a round in which all are absent."""
-    members = getattr(length.evaluate, "members", ())
-    if members not in (("clients",), ("split",)):
+def _of_absent(recipe: Recipe, length: RunLength) -> Iterator[str]:
+    """Yield the rounds whose participants' models are scored, and in which all are absent."""
+    if getattr(length.evaluate, "members", ()) not in (("clients",), ("split",)):
         return
     for round_ in evaluated_rounds(length.rounds, length.evaluate_every):
         if is_idle(recipe, round_):
-            raise FedstageError(
-                f"{where}: evaluate = {length.evaluate.name!r}: all participants are absent in "
-                f"round {round_} with withdraw_stale = true; use global_model, or another "
-                "evaluate_every"
+            yield (
+                f"evaluate = {length.evaluate.name!r}: all participants are absent in round "
+                f"{round_} with withdraw_stale = true; use global_model, or another evaluate_every"
             )
 
 
-def _check_private(where: str, recipe: Recipe, length: RunLength) -> None:
-    """Refuse to score single clients' models, to which no noise is added."""
+def _of_private(recipe: Recipe, length: RunLength) -> Iterator[str]:
+    """Yield that single clients' models are scored, to which no noise is added."""
     hidden = client_privacy(recipe) is not None
     if hidden and set(getattr(length.evaluate, "members", ())) - {"aggregated"}:
-        raise FedstageError(
-            f"{where}: evaluate = {length.evaluate.name!r}: must be global_model or aggregated "
-            "with privacy.client, because no noise is added to single clients' models"
+        yield (
+            f"evaluate = {length.evaluate.name!r}: must be global_model or aggregated with "
+            "privacy.client, because no noise is added to single clients' models"
         )
 
 

@@ -45,9 +45,9 @@ def names_of_folders(runs: Iterable[Run]) -> dict[str, str]:
     return names
 
 
-def linked(tables: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the experiments and scales of tables, ``results/KIND/EXPERIMENT/SCALE.md``."""
-    places = (PurePosixPath(path) for path in tables)
+def linked(results: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the experiments and scales of results such as ``results/KIND/EXPERIMENT/SCALE.md``."""
+    places = (PurePosixPath(path) for path in results)
     return list(dict.fromkeys((path.parent.name, path.stem) for path in places))
 
 

@@ -154,9 +154,8 @@ def _experiments(config: Config, folder: Path) -> Listing:
     catalogue = resolve_sound(config, folder, experiment_names(config, folder), ())
     rows = []
     for name, experiment in catalogue.experiments.items():
-        counts = {scale: len(catalogue.runs[name, scale]) for scale in experiment.scales}
-        sizes = ", ".join(f"{scale} {count}" for scale, count in counts.items())
-        rows.append([name, sizes, experiment.title])
+        sizes = [f"{scale} {len(catalogue.runs[name, scale])}" for scale in experiment.scales]
+        rows.append([name, ", ".join(sizes), experiment.title])
     return ["experiment", "runs at each scale", "title"], rows
 
 

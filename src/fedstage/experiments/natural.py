@@ -35,13 +35,12 @@ def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
     chosen = validate(DataOption, {"data": data}, where).data
     for fault in check_clients(chosen, Natural(name="natural")):
         raise FedstageError(f"{where}: {fault}")
+    count: int | None
     try:
         count = _count(where, chosen, folder or default_folder())
     except UncountedClients:
-        known = _made(chosen)
-        if known is None:
+        if (count := _made(chosen)) is None:
             raise
-        count = known
     return {**settings, KEY: count}
 
 

@@ -113,11 +113,9 @@ def _describe(base: Raw, path: Path, laid: Iterable[Laid]) -> str:
     value = _at(base, path)
     winner = next(method for method in laid if _at(method.by_others, path) != value)
     key = ".".join(path).removesuffix(".name")
-    return (
-        f"base.{key} = {value!r}: reaches no run, because method {winner.method} has "
-        f"{_at(winner.settings, path)!r}; set it in "
-        f"methods.{winner.method}, or leave it out"
-    )
+    won = f"method {winner.method} has {_at(winner.settings, path)!r}"
+    instead = f"set it in methods.{winner.method}, or leave it out"
+    return f"base.{key} = {value!r}: reaches no run, because {won}; {instead}"
 
 
 def laid_over(

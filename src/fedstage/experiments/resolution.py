@@ -261,21 +261,17 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:
     if length.training == "one_shot":
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
-        taught = validate(OneShotRecipe, _without(settings, Recipe, OneShotRecipe), where)
-        _check_public(where, taught, taught.teaching is not None)
-        return taught
+        in_one = validate(OneShotRecipe, _without(settings, Recipe, OneShotRecipe), where)
+        _check_public(where, in_one, in_one.teaching is not None)
+        return in_one
     recipe = validate(Recipe, _without(settings, OneShotRecipe, Recipe), where)
-    exchanged = recipe.local.exchanges == "logits"
-    _check_public(
-        where, recipe, recipe.global_trainer is not None or exchanged or re_estimates(recipe)
-    )
-    apart = set(keys(OneShot)) - set(
-        keys(Recipe)
-    )  # settings shared by rounds and one shot belong to the recipe
+    taught = recipe.global_trainer is not None or recipe.local.exchanges == "logits"
+    _check_public(where, recipe, taught or re_estimates(recipe))
+    # Settings shared by rounds and one shot belong to the recipe.
+    apart = set(keys(OneShot)) - set(keys(Recipe))
     own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)
-    alone_faults = [*check_alone(own, recipe)]
-    if length.training == "alone" and alone_faults:
-        raise FedstageError(f"{where}: {alone_faults[0]}")
+    for fault in check_alone(own, recipe) if length.training == "alone" else ():
+        raise FedstageError(f"{where}: {fault}")
     if length.training == "federated":
         return recipe
     if length.training == "core" and recipe.core is None:

@@ -12,8 +12,8 @@ from fedstage.plan.runs import Run
 _UNTRAINED = ("descriptions", "properties", "simulation", "forgetting")
 
 
-def shown_tables(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
-    """Return the tables in Markdown that a call asks for.
+def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
+    """Return the tables in Markdown that a call asks for, and after them its reports in HTML.
 
     Parameters
     ----------
@@ -21,22 +21,14 @@ def shown_tables(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
         The files, rules and experiments on the command line; by default, and with the rule `all`,
         the targets of the configuration.
     """
-    return [path for path in _shown(catalogue, wanted) if path.endswith(".md")]
-
-
-def shown_reports(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
-    """Return the reports (HTML) that a call asks for; `wanted` is as in `shown_tables`."""
-    return [path for path in _shown(catalogue, wanted) if path.startswith("results/report/")]
-
-
-def _shown(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
-    """Return the results that a call asks for, each once."""
-    files = chain.from_iterable(_results(catalogue, name) for name in _wanted(catalogue, wanted))
-    return list(dict.fromkeys(files))
+    found = (_results(catalogue, name) for name in _wanted(catalogue, wanted))
+    files = list(dict.fromkeys(chain.from_iterable(found)))
+    tables = [path for path in files if path.endswith(".md")]
+    return tables + [path for path in files if path.startswith("results/report/")]
 
 
 def shown_runs(catalogue: Catalogue, wanted: Collection[str]) -> list[Run]:
-    """Return the runs that are trained for a call; `wanted` is as in `shown_tables`."""
+    """Return the runs that are trained for a call; `wanted` is as in `shown_results`."""
     targets = _targets(catalogue)
     names = _wanted(catalogue, wanted)
     found = ((trained_runs if name in targets else _runs)(catalogue, name) for name in names)

@@ -35,13 +35,8 @@ _WEIGHTED = "scores weighted by its label counts"
 Has = Literal["client", "samples", "public"]
 
 
-@dataclass(frozen=True)
-class Trace:
-    """A file, folder or pattern below the working folder, with what it contains of a client."""
-
-    client: int
-    contains: str
-    files: str
+#: What a file, folder or pattern below the working folder contains of a client, and its path.
+Trace = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -72,22 +67,21 @@ class Forgotten:
     def in_data(self, data: Data) -> Iterator[Trace]:
         """Yield the files of a data set that have samples of the client."""
         if data == self.division.data and not self.natural:
-            yield Trace(self.client, "its samples", data_file(data, "train"))
+            yield "its samples", data_file(data, "train")
         elif self.natural and _same_files(data, self.division.data):
             for part in _PARTS:
                 contains = "its name, and its share of means" if part == "info" else "its samples"
                 also = "" if part in ("train", "info") else ", if any are among these"
-                yield Trace(self.client, f"{contains}{also}", data_file(data, part))
+                yield f"{contains}{also}", data_file(data, part)
 
     def in_folder(self, folder: str, recipe: AnyRecipe) -> Iterator[Trace]:
         """Yield the traces of the client in files of a recipe's folder, and of its partition."""
         has = self.has(recipe)
         if has in ("client", "samples"):
-            for contains, path in _of_partition(recipe):
-                yield Trace(self.client, contains, path)
+            yield from _of_partition(recipe)
         if has is not None:
             for contains, below in _of_folder(self, has, folder, recipe):
-                yield Trace(self.client, contains, f"{folder}{below}")
+                yield contains, f"{folder}{below}"
 
 
 def public_data(recipe: AnyRecipe) -> Data | None:
@@ -99,16 +93,14 @@ def public_data(recipe: AnyRecipe) -> Data | None:
     return recipe.public
 
 
-def _of_partition(recipe: AnyRecipe) -> Iterator[tuple[str, str]]:
+def _of_partition(recipe: AnyRecipe) -> Iterator[Trace]:
     yield "which samples are its own", clients_table(recipe)
     yield "its label counts", label_histogram(recipe)
     if isinstance(recipe, Recipe) and recipe.participation == "by_samples":
         yield "drawn by its number of samples", participation_table(recipe, 1).job.folder
 
 
-def _of_folder(
-    gone: Forgotten, has: Has, folder: str, recipe: AnyRecipe
-) -> Iterator[tuple[str, str]]:
+def _of_folder(gone: Forgotten, has: Has, folder: str, recipe: AnyRecipe) -> Iterator[Trace]:
     """Yield what a recipe's folder contains of a client, with the names of files below it."""
     kind, own = folder.split("/")[1], f"client_{gone.client}"
     if has == "samples":
@@ -133,7 +125,7 @@ def _of_folder(
         yield _WEIGHTED, "/metrics"
 
 
-def _of_local_models(gone: Forgotten, own: str, recipe: LocalRecipe) -> Iterator[tuple[str, str]]:
+def _of_local_models(gone: Forgotten, own: str, recipe: LocalRecipe) -> Iterator[Trace]:
     """Yield the traces of a client in models that are trained without federation."""
     yield _WEIGHTED, "/metrics"
     if who := trained_on(recipe):

@@ -5,7 +5,6 @@ deleted (`fedstage forget --delete`).
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
 from fnmatch import fnmatchcase
 
 from fedstage.experiments.catalogue import Catalogue, resolve_sound
@@ -39,12 +38,13 @@ def traces_of(
     every = resolve_sound(catalogue.config, catalogue.folder, names, [experiment])
     recipes = dict(sorted({**(stored or {}), **_of_recipes(every)}.items()))
     traces = [
-        trace
+        (client, *trace)
         for recipe in _forgetful(catalogue, experiment, scale)
         for client in sorted(set(recipe.forget))
         for trace in _traces(every, recipes, Forgotten(client, division_of(recipe)))
     ]
-    return [asdict(trace) for trace in dict.fromkeys(traces)]
+    keys = ("client", "contains", "files")
+    return [dict(zip(keys, trace, strict=True)) for trace in dict.fromkeys(traces)]
 
 
 def _of_recipes(catalogue: Catalogue) -> dict[str, AnyRecipe]:
@@ -70,19 +70,17 @@ def _traces(catalogue: Catalogue, recipes: Mapping[str, AnyRecipe], gone: Forgot
         *(trace for data in dict.fromkeys(read) for trace in gone.in_data(data)),
         *(trace for path, recipe in recipes.items() for trace in gone.in_folder(path, recipe)),
     ]
-    while later := [trace for trace in _started(gone, recipes, traces) if trace not in traces]:
+    while later := [trace for trace in _started(recipes, traces) if trace not in traces]:
         traces += later
     return [*traces, *_presented(catalogue, gone, traces)]
 
 
-def _started(
-    gone: Forgotten, recipes: Mapping[str, AnyRecipe], traces: Collection[Trace]
-) -> Iterator[Trace]:
+def _started(recipes: Mapping[str, AnyRecipe], traces: Collection[Trace]) -> Iterator[Trace]:
     """Yield the recipes that start from a file with traces."""
     for path, recipe in recipes.items():
         start = recipe.start
-        if start is not None and any(is_among(start, trace.files) for trace in traces):
-            yield Trace(gone.client, "goes on from a model with it", path)
+        if start is not None and any(is_among(start, files) for _, files in traces):
+            yield "goes on from a model with it", path
 
 
 def is_among(file: str, files: str) -> bool:
@@ -92,7 +90,7 @@ def is_among(file: str, files: str) -> bool:
 
 def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace]) -> Iterator[Trace]:
     """Yield the results and choices of runs that have files with traces."""
-    contains, folders = "numbers of runs with it", {trace.files for trace in traces}
+    contains, folders = "numbers of runs with it", {files for _, files in traces}
 
     def touched(run: Run) -> bool:
         recipes = (part.recipe for part in run.trained())
@@ -104,7 +102,7 @@ def _presented(catalogue: Catalogue, gone: Forgotten, traces: Collection[Trace])
         if any(map(touched, runs)):
             files = [f"{RESULTS}/{kind}/{experiment}/{scale}.*" for kind in _PRESENTED]
             for pattern in (*files, f"{RESULTS}/figures/{experiment}/{scale}_*"):
-                yield Trace(gone.client, contains, pattern)
+                yield contains, pattern
     for name, run in sorted(catalogue.choices.items()):
         if touched(run):
-            yield Trace(gone.client, contains, f"{RESULTS}/choices/{name}")
+            yield contains, f"{RESULTS}/choices/{name}"

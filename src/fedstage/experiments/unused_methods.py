@@ -44,13 +44,10 @@ def unused_methods(sources: Sources, experiments: Mapping[str, Experiment]) -> I
 def _told(methods: Sequence[str], known: Collection[str]) -> str:
     """Return the text about unused methods; for a single one, also what it may have meant."""
     if len(methods) == 1:
-        return f"methods.{methods[0]}: no run uses it{_meant(methods[0], known)}"
+        meant = "" if methods[0] in known else suggest(methods[0], known)
+        return f"methods.{methods[0]}: no run uses it{meant}"
     more = f" and {len(methods) - _FEW} more" if len(methods) > _FEW else ""
     return f"methods: no run uses {', '.join(methods[:_FEW])}{more}"
-
-
-def _meant(method: str, known: Collection[str]) -> str:
-    return "" if method in known else suggest(method, known)
 
 
 def _used(library: Methods, experiment: Experiment) -> set[str]:

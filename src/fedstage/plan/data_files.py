@@ -54,6 +54,9 @@ def short(data: Data) -> str:
     return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name
 
 
+#: A stage that computes with no model.
+_prepared = partial(Stage, on_device=never)
+
 # --- data sets ------------------------------------------------------------------------------------
 
 #: Parts of a data set with files of their own, in addition to the training samples.
@@ -61,11 +64,10 @@ _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
 @partial(
-    Stage,
+    _prepared,
     folder=Folder("data", Data, short, recipe=False),
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
     checks=("raw", "owner"),
-    on_device=never,
 )
 def dataset(data: Data) -> Inputs[str]:
     """Read a data set into arrays: train, test, held out.
@@ -130,10 +132,9 @@ PARTITIONS = Folder(
 
 
 @partial(
-    Stage,
+    _prepared,
     folder=PARTITIONS,
     outputs={"output": "clients.parquet", "histogram": "label_histogram.parquet"},
-    on_device=never,
 )
 def partition(division: Division) -> PartitionInputs[str]:
     """Divide the training samples over clients and roles."""
@@ -141,10 +142,9 @@ def partition(division: Division) -> PartitionInputs[str]:
 
 
 @partial(
-    Stage,
+    _prepared,
     folder=PARTITIONS,
     outputs={"output": "core.safetensors"},
-    on_device=never,
     used=lambda division: division.core is not None,
 )
 def core(division: Division) -> ClientsInputs[str]:
@@ -190,6 +190,17 @@ def label_histogram(recipe: AnyRecipe) -> File:
     return partition(division_of(recipe), output="histogram")
 
 
+def scored_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]:
+    """Return the files of `ScoredInputs`; `samples` is as in `samples_file`."""
+    return clients_samples(recipe, samples) | {"histogram": label_histogram(recipe)}
+
+
+def images_of(recipe: AnyRecipe, samples: str) -> dict[str, Any]:
+    """Return the files of `SamplesInputs`; `samples` is as in `samples_file`."""
+    whole = samples not in ("validation", "aggregator")
+    return clients_samples(recipe, samples) | ({"clients": None} if whole else {})
+
+
 def core_file(recipe: AnyRecipe) -> File:
     """Return the server's own labelled samples."""
     assert recipe.core is not None, "checked by the recipe: a recipe that reads a core has one"
@@ -227,10 +238,9 @@ def _identity_of_plan(plan: Plan) -> Any:
 
 
 @partial(
-    Stage,
+    _prepared,
     folder=Folder("participation", Plan, _label_of_plan, recipe=False, identity=_identity_of_plan),
     outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
-    on_device=never,
 )
 def participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
     """Draw the client of each participant of a round."""
@@ -266,7 +276,7 @@ class Initial(InitialModel):
 
 
 @partial(
-    Stage,
+    _prepared,
     folder=Folder(
         "initial_models",
         Initial,
@@ -274,7 +284,6 @@ class Initial(InitialModel):
         recipe=False,
     ),
     outputs={"output": "group_{group}.safetensors"},
-    on_device=never,
 )
 def initial_model(initial: Initial, group: int) -> InitialModelInputs[str]:
     """Draw the weights that a global model starts from."""

@@ -119,9 +119,3 @@ def _defined(name: str, package: Path) -> tuple[str, str]:
     first = rest.partition(".")[0]
     imported = source(module, package).imported.get(first)
     return _defined(imported, package) if imported else (module, first)
-
-
-def forget() -> None:
-    """Clear the caches, so that definitions are read from the files again."""
-    _members_of.cache_clear()
-    _defined.cache_clear()

@@ -6,7 +6,7 @@ from typing import Any
 from fedstage.plan import data_files
 from fedstage.plan.data_files import info, partition_name, short
 from fedstage.plan.graph import Folder, Stage
-from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicGeneratorInputs
+from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicInputs
 from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.recipes import Recipe
@@ -35,9 +35,9 @@ FOLDER = Folder(
 
 
 @partial(Stage, folder=FOLDER, outputs={"output": "generator.safetensors", "picture": "images.png"})
-def public_generator(recipe: Recipe) -> PublicGeneratorInputs[str]:
+def public_generator(recipe: Recipe) -> PublicInputs[str]:
     """Train the server's generator on public images."""
-    return PublicGeneratorInputs(public_file(recipe), info(recipe))
+    return PublicInputs(public_file(recipe), info(recipe))
 
 
 @partial(Stage, folder=FOLDER, outputs={"output": "client_{client}.safetensors"})
@@ -52,7 +52,7 @@ def client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInpu
 def client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
     """Compute the odds that public images are each client's."""
     made: list[str] = [client_discriminator(recipe, client) for client in range(recipe.clients)]
-    return ClientOddsInputs(made, public_file(recipe), info(recipe))
+    return ClientOddsInputs(public_file(recipe), info(recipe), made)
 
 
 def odds_files(recipe: Recipe) -> list[str]:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from fedstage.plan.data_files import partition
 from fedstage.plan.discriminators import client_discriminator
 from fedstage.plan.generated import client_generator
-from fedstage.plan.graph import File, Job, behind, files_in, listed
-from fedstage.plan.one_shot import feature_moments, one_shot_metrics_file
+from fedstage.plan.graph import File, behind, files_in, listed
+from fedstage.plan.one_shot import feature_moments
+from fedstage.plan.scores import metrics_file
 from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import (
     SECURE,
@@ -47,17 +48,14 @@ class Exposed(NamedTuple):
 def exposed(files: Iterable[str]) -> Exposed | None:
     """Return the first file of a single client that the server reads behind `files`, if any."""
     for job in behind(files):
-        if job.stage not in BY_CLIENTS and (seen := _seen(job)):
-            return Exposed(job.stage.name, seen)
+        if job.stage not in BY_CLIENTS:
+            for seen in filter(_tells, files_in(job.inputs)):
+                return Exposed(job.stage.name, seen)
     return None
 
 
-def _seen(job: Job) -> str | None:
-    """Return the first file of a single client that a job reads, or the label counts of all."""
-    return next(filter(_tells, files_in(job.inputs)), None)
-
-
 def _tells(file: File) -> bool:
+    """Whether a file is of a single client, or has the label counts of all."""
     histogram = file.job.stage is partition and file.output == "histogram"
     return histogram or file.job.stage in OF_ONE_CLIENT
 
@@ -68,7 +66,7 @@ def predicting(recipe: Recipe | OneShotRecipe, length: RunLength) -> list[str]:
     Rounds count up to the second distilled one, since the jobs behind later rounds are alike.
     """
     if isinstance(recipe, OneShotRecipe):
-        read = one_shot_metrics_file(recipe, length.role).job.inputs
+        read = metrics_file(recipe, length).job.inputs
         return [file for name in ("aggregator", "student") for file in listed(read[name])]
     last = min(length.rounds, first_distillation(recipe) + 1)
     models = [global_model(recipe, last, group) for group in range(recipe.global_models)]

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from fedstage.plan import one_shot, unfederated
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import behind
-from fedstage.plan.scores import evaluation
+from fedstage.plan.scores import metrics_file
 from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import global_model
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.runs import RunLength
 
 
 def scored(recipe: AnyRecipe) -> list[str]:
@@ -17,13 +17,11 @@ def scored(recipe: AnyRecipe) -> list[str]:
 
     After the first distillation, no later file of rounds lies in another folder.
     """
-    if isinstance(recipe, LocalRecipe):
-        return [unfederated.local_metrics_file(recipe, "test", 1)]
     if not isinstance(recipe, Recipe):
-        return [one_shot.one_shot_metrics_file(recipe, "test")]
+        return [metrics_file(recipe, RunLength(rounds=1))]
     last = first_distillation(recipe) or 1
     models = [global_model(recipe, last, group) for group in range(recipe.global_models)]
-    return [evaluation(recipe, "global_model", "test", last, last), *models]
+    return [metrics_file(recipe, RunLength(rounds=last, evaluate_every=last)), *models]
 
 
 def main_folder(recipe: AnyRecipe) -> str:

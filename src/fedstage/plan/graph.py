@@ -126,6 +126,8 @@ class Stage(Command):
     ----------
     inputs : callable
         Maps a configuration and the values of a place to the files that are read, by option.
+    below : str
+        What the names in `outputs` begin with.
     reads : callable
         The settings, such as ``server`` or ``aggregation.rule``, on which the files depend, in
         addition to the settings of the folder and of the inputs.
@@ -150,6 +152,7 @@ class Stage(Command):
 
     inputs: Callable[..., Inputs[str]] = field(kw_only=False)
     folder: Folder
+    below: str = ""
     on_device: Callable[[Any], bool] = always
     reads: Callable[..., Iterable[str]] = lambda config, *place: ()
     used: Callable[[Any], bool] = always
@@ -162,8 +165,9 @@ class Stage(Command):
     checks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Take the name and the description of the function."""
+        """Take the name and the description of the function, and complete the files' names."""
         self.name = self.inputs.__name__
+        self.outputs = {option: self.below + file for option, file in self.outputs.items()}
         first = (self.inputs.__doc__ or "").partition("\n")[0].removesuffix(".")
         self.about = first[:1].lower() + first[1:]
 

@@ -29,12 +29,31 @@ class ClientsInputs(Inputs[P]):
     clients: P  # the partition
 
 
-class StudentInputs(Inputs[P]):
+class SamplesInputs(Inputs[P]):
+    """Samples of clients with one role, or a data set as a whole."""
+
+    data: P
+    info: P  # of the clients' data, by which public images are normalised, too
+    clients: P | None  # the partition, where the samples are of a role
+
+
+class ScoredInputs(ClientsInputs[P]):
+    """Samples on which models are scored."""
+
+    histogram: P
+
+
+class PublicInputs(Inputs[P]):
+    """Public samples."""
+
+    public: P
+    info: P  # of the clients' data
+
+
+class StudentInputs(PublicInputs[P]):
     """A model that learns from public samples."""
 
-    info: P  # of the clients' data
     start: P
-    public: P
 
 
 class DistilledInputs(StudentInputs[P]):
@@ -87,22 +106,18 @@ class ShareInputs(Inputs[P]):
     public_keys: list[P]  # of all participants of its group, as in all steps
 
 
-class MaskedInputInputs(Inputs[P]):
+class MaskedInputInputs(ShareInputs[P]):
     """What a participant masks, and the keys for it."""
 
     info: P
     own_update: P
     start: P  # w*_{t-1,k}
-    private: P
-    public_keys: list[P]
     shares: list[P]
 
 
-class UnmaskInputs(Inputs[P]):
+class UnmaskInputs(ShareInputs[P]):
     """The request to a participant, and the shares that it was given."""
 
-    private: P
-    public_keys: list[P]
     shares: list[P]
     receipts: list[P]
 
@@ -146,16 +161,13 @@ class FeatureTrainingInputs(ClientsInputs[P]):
     updates: list[P]  # of all groups
 
 
-class LogitsInputs(Inputs[P]):
+class LogitsInputs(SamplesInputs[P]):
     """What the logits of an ensemble's members are computed from."""
 
     models: list[P]  # the members, or the updates whose distribution they are drawn from
     aggregated: P | None  # w_{t,k}, for drawn members
     start: P | None  # of the round, if the distribution is about it
     server_model: P | None  # where it goes on from the members
-    data: P
-    info: P  # of the clients' data, by which public images are normalised, too
-    clients: P | None  # the partition, to take only the samples of the validation role
 
 
 class CachedLabelsInputs(Inputs[P]):
@@ -211,32 +223,22 @@ class SelectedLabelsInputs(StudentInputs[P]):
     before: P | None  # the labels of the round before
 
 
-class PublicGeneratorInputs(Inputs[P]):
-    """What the server trains its generator on."""
-
-    public: P
-    info: P
-
-
 class ClientDiscriminatorInputs(ClientsInputs[P]):
     """What a client learns to distinguish: its own samples, and images of the generator."""
 
     generator: P
 
 
-class ClientOddsInputs(Inputs[P]):
+class ClientOddsInputs(PublicInputs[P]):
     """What the odds of all clients on the public images are computed from."""
 
     discriminators: list[P]
-    public: P
-    info: P
 
 
-class EvaluationInputs(ClientsInputs[P]):
+class EvaluationInputs(ScoredInputs[P]):
     """What the scores of global models, or of an ensemble, are computed from."""
 
     models: list[P]  # w*_{t,0} of the evaluated rounds, or the logits of the ensemble's members
-    histogram: P
     participants: list[P]  # of every group of the evaluated rounds
 
 
@@ -248,20 +250,16 @@ class RetentionInputs(ClientsInputs[P]):
     participants: list[P]  # of all groups, on whose samples models are scored
 
 
-class ClientAccuracyInputs(ClientsInputs[P]):
+class ClientAccuracyInputs(ScoredInputs[P]):
     """What the accuracies of the last main model by client and class are computed from."""
 
     model: P
     test: P
-    histogram: P
 
 
-class LocalModelInputs(Inputs[P]):
-    """What a client, or the only model, is trained from."""
+class LocalModelInputs(SamplesInputs[P]):
+    """What a client, or the only model, is trained from: no partition for the server's core."""
 
-    data: P
-    info: P
-    clients: P | None  # the partition; none where `data` is the server's core
     start: P
 
 
@@ -272,22 +270,18 @@ class QuantisedModelInputs(ClientsInputs[P]):
     model: P
 
 
-class ClientLogitsInputs(Inputs[P]):
+class ClientLogitsInputs(SamplesInputs[P]):
     """What the logits of a model, with its quantisation, are computed from."""
 
     recipe: P
     model: P
-    data: P
-    info: P  # of the clients' data, by which public images are normalised, too
-    clients: P | None  # the partition, where the samples are of a role
 
 
-class LocalEvaluationInputs(ClientsInputs[P]):
+class LocalEvaluationInputs(ScoredInputs[P]):
     """What the scores of models, with their quantisation, are computed from."""
 
     recipe: P
     models: list[P]  # one a client, in the order of clients, or a single one
-    histogram: P
 
 
 class GeneratedInputs(Inputs[P]):
@@ -339,12 +333,11 @@ class DistilledModelInputs(DistilledInputs[P]):
     logits: list[P]  # of the members, on the public images
 
 
-class OneShotEvaluationInputs(ClientsInputs[P]):
+class OneShotEvaluationInputs(ScoredInputs[P]):
     """What the score of an aggregator, or of a student in its place, is computed from."""
 
     student: P | None
     aggregator: P | None
     snapshots: P | None  # the aggregator during its training
     logits: list[P]  # of its members, on the samples of the role
-    histogram: P
     rounds: list[P]  # the bytes that clients sent and received

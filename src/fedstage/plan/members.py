@@ -19,14 +19,11 @@ from fedstage.settings.ensembles import (
     Aggregated,
     Bayesian,
     Clients,
-    EachClient,
     Ensemble,
     EnsembleTrainer,
     Evaluated,
     GlobalModel,
-    Odds,
     OneByOne,
-    SplitModel,
 )
 from fedstage.settings.validation import validate
 
@@ -96,22 +93,20 @@ def evaluated_name(evaluated: Evaluated) -> str:
     return _name(evaluated) + suffix
 
 
-def parse_evaluated(name: str) -> EnsembleTrainer | OneByOne:
+def parse_evaluated(name: str) -> Evaluated:
     """Return the models that `evaluated_name` gives this name; FedstageError if there are none."""
-    if name == "each_client":
-        return EachClient(name="each_client")
-    if name == "split_model":
-        return SplitModel(name="split_model")
     stem = name.removesuffix(_PROBABILITIES)
-    ensemble = _parse(stem)
-    if ensemble is None:
+    found = _parse(stem)
+    if stem == name and isinstance(found, GlobalModel | OneByOne):
+        return found
+    if not isinstance(found, Ensemble):
         raise FedstageError(
             f"evaluated = {name!r}: use global_model, each_client, split_model, clients, "
             "clients_by_samples, clients_by_confidence, aggregated_R, bayesian_gaussian_M or "
             "bayesian_dirichlet_M"
         )
     average = "logits" if stem == name else "probabilities"
-    return ensemble.model_copy(update={"average": average})
+    return found.model_copy(update={"average": average})
 
 
 def _name(ensemble: Ensemble) -> str:
@@ -125,12 +120,14 @@ def _name(ensemble: Ensemble) -> str:
     return ".".join([ensemble.name, *(f"{key}={value}" for key, value in settings.items())])
 
 
-def _parse(name: str) -> EnsembleTrainer | None:
+def _parse(name: str) -> Evaluated | None:
     kind, _, rest = name.partition("_")
     if kind == "aggregated" and rest.isdecimal() and int(rest) > 0:
         return Aggregated(name="aggregated", checkpoints=int(rest))
-    if kind == "clients":
-        return _parse_clients(name)
+    if kind == "clients":  # such as ``clients_by_samples``
+        known = get_args(Clients.model_fields["weights"].annotation)
+        ensembles = (Clients(name="clients", weights=weights) for weights in known)
+        return next((ensemble for ensemble in ensembles if _name(ensemble) == name), None)
     if kind == "bayesian":
         try:
             return parse_sampled(rest)
@@ -139,21 +136,16 @@ def _parse(name: str) -> EnsembleTrainer | None:
     return _parse_pairs(name)
 
 
-def _parse_clients(name: str) -> EnsembleTrainer | None:
-    """Return the clients' ensemble of a name such as ``clients_by_samples``."""
-    known = get_args(Clients.model_fields["weights"].annotation)
-    ensembles = (Clients(name="clients", weights=weights) for weights in known)
-    return next((ensemble for ensemble in ensembles if _name(ensemble) == name), None)
-
-
-def _parse_pairs(name: str) -> EnsembleTrainer | None:
-    """Return the ensemble of a name such as ``median.trim=0.1``; None if there is none."""
+def _parse_pairs(name: str) -> Evaluated | None:
+    """Return the models of a name such as ``median.trim=0.1``; None if there are none."""
     kind, *pairs = re.split(r"\.(?=[a-z]\w*=)", name)
-    known = alternatives(EnsembleTrainer)
-    chosen = next((settings for settings in known if kind in settings.names()), None)
-    if chosen is None or chosen in (Clients, Odds, Aggregated, Bayesian):
+    named = (
+        (get_args(one.model_fields["name"].annotation), one) for one in alternatives(Evaluated)
+    )
+    chosen = next((one for names, one in named if kind in names), None)
+    if chosen is None or chosen in (Clients, Aggregated, Bayesian):
         return None
     parts = (pair.partition("=") for pair in pairs)
     settings = {key: yaml.safe_load(value) for key, _, value in parts}
     found = validate(chosen, {"name": kind, **settings}, f"evaluated = {name!r}")
-    return cast(EnsembleTrainer, found)
+    return cast(Evaluated, found)

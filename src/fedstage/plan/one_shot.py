@@ -200,8 +200,7 @@ def one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationIn
         aggregator=None if taught else aggregator(recipe),
         snapshots=None if taught else aggregator(recipe, output="snapshots"),
         logits=[] if taught else [*unfederated.members_logits(recipe, role)],
-        **data_files.clients_samples(recipe, role),
-        histogram=data_files.label_histogram(recipe),
+        **data_files.scored_samples(recipe, role),
         rounds=[*traffic_tables(recipe)],
     )
 

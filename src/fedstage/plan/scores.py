@@ -1,58 +1,71 @@
-"""Measurements of runs in rounds: accuracy, forgetting, accuracy by client and class."""
+"""Measurements of runs: accuracy, forgetting, accuracy by client and class."""
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import product
 
-from fedstage.plan import data_files
+from fedstage.plan import data_files, one_shot, unfederated
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import ClientAccuracyInputs, EvaluationInputs, RetentionInputs
-from fedstage.plan.members import parse_evaluated
+from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.training import global_model, member_logits, participants_table
 from fedstage.plan.training_folder import FOLDER, teaching
+from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.groups import client_groups
-from fedstage.settings.recipes import Recipe
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.runs import RunLength
+
+#: A stage that measures a run.
+_measured = partial(Stage, folder=FOLDER, below="metrics/", reads=teaching)
 
 
 @partial(
-    Stage,
-    folder=FOLDER,
-    outputs={"output": "metrics/{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"},
-    reads=teaching,
+    _measured, outputs={"output": "{evaluated}-{role}/rounds_{rounds:04d}_every_{every}.parquet"}
 )
 def evaluation(
     recipe: Recipe, evaluated: str, role: str, rounds: int, every: int
 ) -> EvaluationInputs[str]:
     """Score a run's global models or ensembles, all rounds."""
     scored = evaluated_rounds(rounds, every)
-    if evaluated == "global_model":
+    predicting = parse_evaluated(evaluated)
+    if isinstance(predicting, GlobalModel):
         models = [global_model(recipe, round_, 0) for round_ in scored]
     else:
-        ensemble = parse_evaluated(evaluated)
-        members = (member_logits(recipe, round_, ensemble, role) for round_ in scored)
+        members = (member_logits(recipe, round_, predicting, role) for round_ in scored)
         models = list(dict.fromkeys(path for paths in members for path in paths))
     return EvaluationInputs(
         models=models,
-        **data_files.clients_samples(recipe, role),
-        histogram=data_files.label_histogram(recipe),
-        participants=[*_participants(recipe, scored)],
+        **data_files.scored_samples(recipe, role),
+        participants=participants_tables(recipe, scored),
     )
 
 
-def _participants(recipe: Recipe, rounds: list[int]) -> list[File]:
+def participants_tables(recipe: Recipe, rounds: Iterable[int]) -> list[str]:
+    """Return the participants of all groups in some rounds."""
     places = product(rounds, client_groups(recipe))
     return [participants_table(recipe, round_, group) for round_, group in places]
 
 
+def metrics_file(recipe: data_files.AnyRecipe, length: RunLength) -> File:
+    """Return the metrics of a run."""
+    if isinstance(recipe, LocalRecipe):
+        client = length.evaluate_client
+        return unfederated.local_metrics_file(recipe, length.role, length.rounds, client)
+    if isinstance(recipe, OneShotRecipe):
+        return one_shot.one_shot_metrics_file(recipe, length.role)
+    name, every = evaluated_name(length.evaluate), length.evaluate_every
+    return evaluation(recipe, name, length.role, length.rounds, every)
+
+
 @partial(
-    Stage,
-    folder=FOLDER,
+    _measured,
     outputs={
-        "output": "metrics/retention/rounds_{rounds:04d}.parquet",
-        "right": "metrics/retention/rounds_{rounds:04d}.safetensors",
+        "output": "retention/rounds_{rounds:04d}.parquet",
+        "right": "retention/rounds_{rounds:04d}.safetensors",
     },
     takes=(),
-    reads=teaching,
 )
 def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     """Measure what a run's main model forgets from round to round."""
@@ -60,22 +73,15 @@ def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
         models=[global_model(recipe, round_, 0) for round_ in range(rounds + 1)],
         **data_files.clients_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
-        participants=[*_participants(recipe, list(range(1, rounds + 1)))],
+        participants=participants_tables(recipe, range(1, rounds + 1)),
     )
 
 
-@partial(
-    Stage,
-    folder=FOLDER,
-    outputs={"output": "metrics/clients/rounds_{rounds:04d}.parquet"},
-    takes=(),
-    reads=teaching,
-)
+@partial(_measured, outputs={"output": "clients/rounds_{rounds:04d}.parquet"}, takes=())
 def client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
     """Score a run's main model for each client and each class."""
     return ClientAccuracyInputs(
         model=global_model(recipe, rounds, 0),
-        **data_files.clients_samples(recipe),
+        **data_files.scored_samples(recipe),
         test=data_files.data_file(recipe.data, "test"),
-        histogram=data_files.label_histogram(recipe),
     )

@@ -4,20 +4,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
-from fedstage.plan.graph import File, Job, listed
-from fedstage.plan.rounds import evaluated_rounds
+from fedstage.plan.graph import File, Job, behind, files_in, listed
 from fedstage.plan.runs import Run
+from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import Kept, Segment
-from fedstage.plan.training import (
-    STEPS,
-    global_model,
-    member_models,
-    member_places,
-    participants_table,
-)
+from fedstage.plan.training import STEPS, logits
 from fedstage.settings.config_file import Keep
-from fedstage.settings.ensembles import GlobalModel
-from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
@@ -115,12 +107,7 @@ def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]
 
 
 def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
-    """Yield the tables that an evaluation reads, and its models or its ensemble's."""
-    for round_ in evaluated_rounds(length.rounds, length.evaluate_every):
-        for group in client_groups(recipe):
-            yield participants_table(recipe, round_, group)
-        if isinstance(length.evaluate, GlobalModel):
-            yield global_model(recipe, round_, 0)
-            continue
-        for place in member_places(recipe, round_, length.evaluate):
-            yield from member_models(recipe, *place)
+    """Yield the files that an evaluation, or the logits that it reads, are made from."""
+    scores = [metrics_file(recipe, length)]
+    for job in behind(scores, lambda job: job.stage in (evaluation, logits)):
+        yield from (file for file in files_in(job.inputs) if file.job.stage is not logits)

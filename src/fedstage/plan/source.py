@@ -16,12 +16,14 @@ The modules that count follow from folders and settings:
 """
 
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan.definitions import Reached, forget
+from fedstage.plan import definitions, syntax
+from fedstage.plan.definitions import Reached
 from fedstage.plan.graph import File, Job, found_file
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
@@ -170,18 +172,11 @@ def classes_of(settings: Settings) -> Classes:
 
 
 def read_again() -> None:
-    """Read the files again for the next fingerprints."""
-    forget()
-    for remembered in (
-        source_of,
-        stage_fingerprint,
-        _reached,
-        _declaring,
-        imports,
-        source,
-        modules,
-    ):
-        remembered.cache_clear()
+    """Read the files again for the next fingerprints, without what functions have cached."""
+    for module in (definitions, syntax, sys.modules[__name__]):
+        for value in vars(module).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
 
 
 @cache

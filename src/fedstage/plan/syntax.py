@@ -101,9 +101,9 @@ def _found_out(module: str, path: Path, content: bytes) -> Source:
     """Return what there is to know about a module."""
     tree = ast.parse(content, str(path))
     home = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    statements = list(_import_statements(tree))
-    named = frozenset(name for node in statements for name in _imported(node, home))
-    imported = {key: name for node in statements for key, name in _local_names(node, home)}
+    found = [pair for node in _import_statements(tree) for pair in _imported(node, home)]
+    named = frozenset(name for _, name in found)
+    imported = {key: name for key, name in found if key and name.startswith("fedstage.")}
     own = {name: f"{module}.{name}" for name, _ in _definitions(tree) if "." not in name}
     known = imported | own
     definitions = {name: _code(node, known) for name, node in _definitions(tree)}
@@ -159,15 +159,6 @@ def _names_of(node: ast.stmt) -> list[str]:
     return []
 
 
-def _local_names(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[tuple[str, str]]:
-    """Yield the local names that an import gives to parts of the package, with the full names."""
-    if isinstance(node, ast.Import):
-        return
-    origin = resolve_name("." * node.level + (node.module or ""), home)
-    if origin.partition(".")[0] == "fedstage":
-        yield from ((alias.asname or alias.name, f"{origin}.{alias.name}") for alias in node.names)
-
-
 def parents(names: Iterable[str]) -> set[str]:
     """Return the packages that modules are in."""
     found = set()
@@ -216,11 +207,14 @@ def _import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
             yield from _import_statements(child)
 
 
-def _imported(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[str]:
-    """Yield the modules, and names in them, that a statement in package `home` may import."""
+def _imported(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[tuple[str, str]]:
+    """Yield the modules, and names in them, that a statement in package `home` may import.
+
+    Each has before it the local name that it is given; modules have none.
+    """
     if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
+        yield from (("", alias.name) for alias in node.names)
         return
     origin = resolve_name("." * node.level + (node.module or ""), home)
-    yield origin
-    yield from (f"{origin}.{alias.name}" for alias in node.names)
+    yield "", origin
+    yield from ((alias.asname or alias.name, f"{origin}.{alias.name}") for alias in node.names)

@@ -88,8 +88,9 @@ def _settled(recipe: Recipe, round_: int, *rest: Any) -> tuple[Any, ...]:
     return (round_ if last is None else min(round_, last), *rest)
 
 
+_OF_GROUP = "round_{round:04d}/group_{group}/"
 #: A stage of rounds, with the folder of a run.
-_of_rounds = partial(Stage, folder=FOLDER, settled=_settled)
+_of_rounds = partial(Stage, folder=FOLDER, settled=_settled, below=_OF_GROUP)
 
 # --- local training -------------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ def _alike_participant(
 
 @partial(
     _of_rounds,
-    outputs={"outputs": "round_{round:04d}/group_{group}/participant_{participant}.safetensors"},
+    outputs={"outputs": "participant_{participant}.safetensors"},
     alike=_alike_participant,
     batches=("client",),
     several=True,
@@ -161,15 +162,18 @@ def _history(recipe: Recipe, base: int, group: int) -> list[str]:
     return [global_model(recipe, round_, group) for round_ in rounds]
 
 
-def updates(recipe: Recipe, round_: int, group: int) -> list[File]:
-    """Return the updates of a group's participants, in the order of their indices."""
-    return [
-        local_training(recipe, round_, group, participant)
-        for participant in group_participants(recipe, group)
-    ]
+def _of_all(recipe: Recipe, round_: int, group: int, stage: Stage, output: str) -> list[str]:
+    """Return a file of each participant of a group, in the order of their indices."""
+    participants = group_participants(recipe, group)
+    return [stage(recipe, round_, group, one, output=output) for one in participants]
 
 
-def _all_updates(recipe: Recipe, round_: int) -> list[File]:
+def updates(recipe: Recipe, round_: int, group: int) -> list[str]:
+    """Return the updates of a group's participants."""
+    return _of_all(recipe, round_, group, local_training, "outputs")
+
+
+def _all_updates(recipe: Recipe, round_: int) -> list[str]:
     return [file for group in client_groups(recipe) for file in updates(recipe, round_, group)]
 
 
@@ -178,17 +182,16 @@ def _all_updates(recipe: Recipe, round_: int) -> list[File]:
 
 #: A step of secure aggregation that each participant takes.
 _step = partial(
-    _of_rounds, on_device=never, used=lambda config: config.aggregation.secure is not None
+    _of_rounds,
+    below=_OF_GROUP + "secure/participant_{participant}_",
+    on_device=never,
+    used=lambda config: config.aggregation.secure is not None,
 )
-_OF_STEP = "round_{round:04d}/group_{group}/secure/participant_{participant}"
 
 
 @partial(
     _step,
-    outputs={
-        "public": f"{_OF_STEP}_public_keys.safetensors",
-        "private": f"{_OF_STEP}_private.safetensors",
-    },
+    outputs={"public": "public_keys.safetensors", "private": "private.safetensors"},
     # A secret belongs to a single update: both lie in one folder and are made by one segment.
     reads=lambda recipe, *place: reach(local_training, recipe, place),
     secret=("private",),
@@ -198,29 +201,18 @@ def advertise(recipe: Recipe, round_: int, group: int, participant: int) -> Adve
     return AdvertiseInputs(data_files.participation_table(recipe, round_))
 
 
-def _sent(recipe: Recipe, round_: int, group: int, step: Stage, output: str) -> list[str]:
-    """Return what all participants of a group send in a step."""
-    participants = group_participants(recipe, group)
-    return [step(recipe, round_, group, one, output=output) for one in participants]
-
-
-@partial(_step, outputs={"shares": f"{_OF_STEP}_shares.safetensors"}, takes=())
+@partial(_step, outputs={"shares": "shares.safetensors"}, takes=())
 def share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInputs[str]:
     """Share a participant's secrets with the others, encrypted."""
     place = (recipe, round_, group)
     return ShareInputs(
         private=advertise(*place, participant, output="private"),
-        public_keys=_sent(*place, advertise, "public"),
+        public_keys=_of_all(*place, advertise, "public"),
     )
 
 
 @partial(
-    _step,
-    outputs={
-        "vector": f"{_OF_STEP}_vector.safetensors",
-        "receipt": f"{_OF_STEP}_receipt.safetensors",
-    },
-    takes=(),
+    _step, outputs={"vector": "vector.safetensors", "receipt": "receipt.safetensors"}, takes=()
 )
 def masked_input(
     recipe: Recipe, round_: int, group: int, participant: int
@@ -231,18 +223,18 @@ def masked_input(
         info=info(recipe),
         own_update=local_training(*place, participant),
         start=global_model(recipe, round_ - 1, group),
-        shares=_sent(*place, share, "shares"),
+        shares=_of_all(*place, share, "shares"),
         **vars(share.inputs(*place, participant)),
     )
 
 
-@partial(_step, outputs={"revealed": f"{_OF_STEP}_revealed.safetensors"}, takes=())
+@partial(_step, outputs={"revealed": "revealed.safetensors"}, takes=())
 def unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskInputs[str]:
     """Reveal a participant's shares of masks that have not vanished."""
     place = (recipe, round_, group)
     return UnmaskInputs(
-        shares=_sent(*place, share, "shares"),
-        receipts=_sent(*place, masked_input, "receipt"),
+        shares=_of_all(*place, share, "shares"),
+        receipts=_of_all(*place, masked_input, "receipt"),
         **vars(share.inputs(*place, participant)),
     )
 
@@ -250,7 +242,7 @@ def unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskI
 #: One file for all clients of a group, which no stage of the server reads.
 @partial(
     _of_rounds,
-    outputs={"output": "round_{round:04d}/group_{group}/secure/client_states.safetensors"},
+    outputs={"output": "secure/client_states.safetensors"},
     takes=(),
     used=lambda config: config.aggregation.secure is not None and clients_keep_state(config),
     temporary=("output",),
@@ -261,8 +253,8 @@ def client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[s
     place = (recipe, round_, group)
     return ClientStateInputs(
         state=client_state(recipe, round_ - 1, group) if round_ > 1 else None,
-        own_updates=[*updates(*place)],
-        receipts=_sent(*place, masked_input, "receipt"),
+        own_updates=updates(*place),
+        receipts=_of_all(*place, masked_input, "receipt"),
     )
 
 
@@ -284,9 +276,9 @@ SECURE = (*STEPS, client_state)
 @partial(
     _of_rounds,
     outputs={
-        "output": "round_{round:04d}/group_{group}/aggregated.safetensors",
-        "participants": "round_{round:04d}/group_{group}/participants.parquet",
-        "new_state": "round_{round:04d}/group_{group}/state.safetensors",
+        "output": "aggregated.safetensors",
+        "participants": "participants.parquet",
+        "new_state": "state.safetensors",
     },
     takes=(),
     made=lambda recipe: ("output", "participants", *(["new_state"] if keeps_state(recipe) else [])),
@@ -304,10 +296,10 @@ def aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[st
     return AggregationInputs(
         info=info(recipe),
         start=global_model(recipe, round_ - 1, group),
-        updates=[] if secure else [*updates(*place)],
-        public_keys=_sent(*place, advertise, "public") if secure else [],
-        vectors=_sent(*place, masked_input, "vector") if secure else [],
-        revealed=_sent(*place, unmask, "revealed") if secure else [],
+        updates=[] if secure else updates(*place),
+        public_keys=_of_all(*place, advertise, "public") if secure else [],
+        vectors=_of_all(*place, masked_input, "vector") if secure else [],
+        revealed=_of_all(*place, unmask, "revealed") if secure else [],
         bases=[global_model(recipe, t, group) for t in bases] if takes_changes(recipe) else [],
         state=aggregation(recipe, round_ - 1, group, output="new_state") if state else None,
         public=public_file(recipe) if public else None,
@@ -336,7 +328,7 @@ def participants_table(recipe: Recipe, round_: int, group: int) -> File:
 
 @partial(
     _of_rounds,
-    outputs={"output": "round_{round:04d}/group_{group}/with_head.safetensors"},
+    outputs={"output": "with_head.safetensors"},
     on_device=never,
     reads=teaching,
     used=lambda config: bool(config.head_sharing),
@@ -351,14 +343,12 @@ def head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[s
         return HeadSharingInputs(
             aggregation(recipe, round_, group), [global_model(recipe, round_, 0)]
         )
-    return HeadSharingInputs(
-        global_model(recipe, round_ - 1, group), [*_all_updates(recipe, round_)]
-    )
+    return HeadSharingInputs(global_model(recipe, round_ - 1, group), _all_updates(recipe, round_))
 
 
 @partial(
     _of_rounds,
-    outputs={"output": "round_{round:04d}/group_{group}/trained.safetensors"},
+    outputs={"output": "trained.safetensors"},
     used=exchanges_features,
     batches=("server",),
 )
@@ -367,7 +357,7 @@ def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTraining
     return FeatureTrainingInputs(
         **data_files.clients_samples(recipe),
         start=global_model(recipe, round_ - 1, group),
-        updates=[*_all_updates(recipe, round_)],
+        updates=_all_updates(recipe, round_),
     )
 
 
@@ -375,22 +365,18 @@ def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTraining
 
 
 @partial(
-    _of_rounds,
-    outputs={"output": "round_{round:04d}/group_{group}/logits/{members}-{images}.safetensors"},
-    takes=("members",),
+    _of_rounds, outputs={"output": "logits/{members}-{images}.safetensors"}, takes=("members",)
 )
 def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -> LogitsInputs[str]:
     """Compute the logits of ensemble members on a data set."""
     aggregated, drawn = aggregated_model(recipe, round_, group), parse_sampled(members)
     about_start = drawn is not None and drawn.variant == "as_released"
     return LogitsInputs(
-        models=[aggregated] if members == "aggregated" else [*updates(recipe, round_, group)],
+        models=[aggregated] if members == "aggregated" else updates(recipe, round_, group),
         aggregated=aggregated if drawn else None,
         start=global_model(recipe, round_ - 1, group) if about_start else None,
         server_model=global_model(recipe, round_, 0) if members == "split" else None,
-        data=data_files.samples_file(recipe, images),
-        info=info(recipe),
-        clients=data_files.clients_table(recipe) if images == "validation" else None,
+        **data_files.images_of(recipe, images),
     )
 
 
@@ -422,7 +408,7 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 
 @partial(
     _of_rounds,
-    outputs={"output": "round_{round:04d}/group_{group}/cached_labels.safetensors"},
+    outputs={"output": "cached_labels.safetensors"},
     on_device=never,
     takes=("round",),
     used=caches_labels,
@@ -458,15 +444,17 @@ def received_logits(recipe: Recipe, round_: int) -> list[File]:
 # --- students -------------------------------------------------------------------------------------
 
 
-def _of_student(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
+def _student(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
+    """Return the files of `StudentInputs`."""
+    start = student_start(recipe, round_, group)
+    return {"info": info(recipe), "start": start, "public": public_file(recipe)}
+
+
+def _distilled(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
     """Return the files of `DistilledInputs`."""
     scored = needs_validation(teaching_of(recipe).server)
-    return {
-        "info": info(recipe),
-        "start": student_start(recipe, round_, group),
-        "public": public_file(recipe),
-        "server_validation": data_file(recipe.data, "server_validation") if scored else None,
-    }
+    validation = data_file(recipe.data, "server_validation") if scored else None
+    return _student(recipe, round_, group) | {"server_validation": validation}
 
 
 def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]:
@@ -475,7 +463,7 @@ def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]
     def declare(inputs: Callable[..., Inputs[str]]) -> Stage:
         return _of_rounds(
             inputs,
-            outputs={"output": "round_{round:04d}/group_{group}/distilled.safetensors"} | outputs,
+            outputs={"output": "distilled.safetensors"} | outputs,
             reads=teaching,
             used=lambda config: (
                 config.global_trainer is not None and _teacher_of(config).inputs is inputs
@@ -491,7 +479,7 @@ def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]
 def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[str]:
     """Teach a group's model with an ensemble's logits."""
     return DistillationInputs(
-        **_of_student(recipe, round_, group),
+        **_distilled(recipe, round_, group),
         logits=[*teacher_logits(recipe, round_)],
         odds=_only(discriminators.odds_files(recipe)),
     )
@@ -501,14 +489,14 @@ def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[
 def label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
     """Teach a model with labels that are kept."""
     (labels,) = chosen_labels(recipe, round_) or kept_labels(recipe, round_)
-    return LabelDistillationInputs(**_of_student(recipe, round_, group), labels=labels)
+    return LabelDistillationInputs(**_distilled(recipe, round_, group), labels=labels)
 
 
 @_distilling()
 def live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillationInputs[str]:
     """Teach a group's model with members that see its images."""
     return LiveDistillationInputs(
-        **_of_student(recipe, round_, group),
+        **_distilled(recipe, round_, group),
         members=teacher_models(recipe, round_),
         logits=[] if teaches_live(recipe) else [*teacher_logits(recipe, round_)],
     )
@@ -520,14 +508,14 @@ def judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDistil
     groups = client_groups(recipe)
     judged = (logits(recipe, round_, other, "clients", "server_validation") for other in groups)
     return JudgedDistillationInputs(
-        **_of_student(recipe, round_, group),
+        **_distilled(recipe, round_, group),
         logits=[*teacher_logits(recipe, round_)],
         judged=[*judged],
-        updates=[*updates(recipe, round_, group)],
+        updates=updates(recipe, round_, group),
     )
 
 
-@_distilling(new_generator="round_{round:04d}/group_{group}/generator.safetensors")
+@_distilling(new_generator="generator.safetensors")
 def data_free_distillation(
     recipe: Recipe, round_: int, group: int
 ) -> DataFreeDistillationInputs[str]:
@@ -586,7 +574,7 @@ DISTILLATIONS = (
 
 @partial(
     _of_rounds,
-    outputs={"output": "round_{round:04d}/group_{group}/selected_labels.safetensors"},
+    outputs={"output": "selected_labels.safetensors"},
     takes=("round",),
     reads=teaching,
     used=receives_server_logits,
@@ -594,9 +582,7 @@ DISTILLATIONS = (
 def selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsInputs[str]:
     """Select what the server's model learns from each public sample."""
     return SelectedLabelsInputs(
-        info=info(recipe),
-        start=student_start(recipe, round_, group),
-        public=public_file(recipe),
+        **_student(recipe, round_, group),
         logits=[*teacher_logits(recipe, round_)],
         before=_only(chosen_labels(recipe, round_ - 1)),
     )

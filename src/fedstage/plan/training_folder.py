@@ -44,12 +44,9 @@ TEACHING = (
     "ensemble", "global_trainer", "distillation", "server", "public", "generator", "head_sharing",
 )  # fmt: skip
 #: Without the delta, which determines no weights.
-_PRIVACY = tuple(
-    f"privacy.{part}"
-    for part in (
-        *("client.clip", "client.noise", "client.noise_by"),
-        *("example.clip", "example.noise"),
-    )
+_PRIVACY = (
+    *(f"privacy.client.{name}" for name in ("clip", "noise", "noise_by")),
+    *(f"privacy.example.{name}" for name in ("clip", "noise")),
 )
 _BASE = (*Recipe.model_fields.keys() - {"privacy", *TEACHING}, *_PRIVACY)
 

@@ -13,10 +13,10 @@ from fedstage.plan.data_files import (
     common_name,
     core_file,
     data_file,
+    images_of,
     info,
     initial_weights,
-    label_histogram,
-    samples_file,
+    scored_samples,
 )
 from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File, Folder, Stage, folder_of, recipe_file
@@ -172,9 +172,7 @@ def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInp
     return ClientLogitsInputs(
         recipe=recipe_file(local_folder(recipe)),
         model=_used(recipe, who),
-        data=samples_file(recipe, images),
-        info=info(recipe),
-        clients=clients_table(recipe) if images in ("validation", "aggregator") else None,
+        **images_of(recipe, images),
     )
 
 
@@ -205,8 +203,7 @@ def local_evaluation(
     return LocalEvaluationInputs(
         recipe=recipe_file(local_folder(recipe)),
         models=[_used(recipe, name) for name in scored[who]],
-        **clients_samples(recipe, role),
-        histogram=label_histogram(recipe),
+        **scored_samples(recipe, role),
     )
 
 

@@ -2,8 +2,9 @@
 
 `fedstage.plan.stages` lists them all. The function of a stage in the graph takes a configuration,
 and the files that it reads as one object, whose class the graph declares. Its keywords are its
-outputs and the values of its place, such as round and group. It reads, calls pure functions, and
-writes; a stage that does several jobs in one returns the seconds of each.
+outputs and the values of its place, such as round and group. Several outputs may be one mapping,
+`made`, by the names that the graph declares, or an object, if many stages write the same. It reads,
+calls pure functions, and writes; a stage that does several jobs in one returns the seconds of each.
 
 It raises `FedstageError` if an input is missing, damaged or does not fit, a setting or option is
 invalid, or training diverges. Figures are PNG or SVG, by their suffix; `runs` is a JSON file of
@@ -21,11 +22,14 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from fedstage.plan.digests import as_json
 from fedstage.plan.graph import Job
+from fedstage.plan.stages import STAGES
 from fedstage.settings.base import Settings
 from fedstage.storage.yaml_files import read_recipe
 
 #: Seconds of the parts of a job with several parts, by the file that each part made.
 Seconds = dict[str, float]
+#: The files that a stage makes, by the options that `fedstage.plan` declares.
+Made = Mapping[str, Path]
 
 
 def find_stage(name: str) -> Callable[..., Seconds | None]:
@@ -56,8 +60,10 @@ def _options(function: Callable[..., Any]) -> Iterator[Option]:
         hint = hints[parameter.name]
         if _is_configuration(hint):
             yield Option("recipe", Path, several=False, required=True)
-        elif is_dataclass(read := get_origin(hint)):
-            yield from (_option(*named) for named in get_type_hints(read).items())
+        elif hint == Made:
+            yield from (_option(output, Path) for output in STAGES[function.__name__].outputs)
+        elif is_dataclass(files := get_origin(hint) or hint):
+            yield from (_option(*named) for named in get_type_hints(files).items())
         else:
             yield _option(option_of(parameter.name), hint)
 
@@ -94,8 +100,10 @@ def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | N
             continue
         if _is_configuration(hint):
             arguments[parameter] = read_recipe(values["recipe"], hint) if config is None else config
-        elif is_dataclass(read := get_origin(hint)):
-            arguments[parameter] = hint(**{part.name: values[part.name] for part in fields(read)})
+        elif hint == Made:
+            arguments[parameter] = {output: values[output] for output in STAGES[name].outputs}
+        elif is_dataclass(files := get_origin(hint) or hint):
+            arguments[parameter] = hint(**{part.name: values[part.name] for part in fields(files)})
         else:
             arguments[parameter] = values[option_of(parameter)]
     return function(**arguments)

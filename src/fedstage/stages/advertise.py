@@ -8,18 +8,18 @@ from fedstage.data.participation import client_of
 from fedstage.plan.inputs import AdvertiseInputs
 from fedstage.randomness import secret
 from fedstage.settings.recipes import Recipe
+from fedstage.stages import Made
 from fedstage.storage.tensors import save_tensors
 
 
 def advertise(
     recipe: Recipe,
     read: AdvertiseInputs[Path],
+    made: Made,
     *,
     round_: int,
     group: int,
     participant: int,
-    public: Path,
-    private: Path,
 ) -> None:
     """Draw a participant's two key pairs and b_u, the seed of its self mask.
 
@@ -31,11 +31,11 @@ def advertise(
     place = {"round": round_, "group": group, "participant": participant, "client": client}
     metadata = place | {"base_round": base}
     if client is None:
-        save_tensors(private, {}, metadata)
-        save_tensors(public, {}, metadata)
+        save_tensors(made["private"], {}, metadata)
+        save_tensors(made["public"], {}, metadata)
         return
     names = ("channel", "mask", "seed")
     own = {name: secret(recipe.seed, "advertise", round_, client, name) for name in names}
-    save_tensors(private, as_tensors(own), metadata)
+    save_tensors(made["private"], as_tensors(own), metadata)
     sent = {name: public_key(own[name]) for name in ("channel", "mask")}
-    save_tensors(public, as_tensors(sent), metadata)
+    save_tensors(made["public"], as_tensors(sent), metadata)

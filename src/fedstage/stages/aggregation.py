@@ -29,6 +29,7 @@ from fedstage.settings.groups import model_of
 from fedstage.settings.models import Lower
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.teaching import teaching_of
+from fedstage.stages import Made
 from fedstage.storage.opened import open_all, open_tensors
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
@@ -61,12 +62,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
 
 
 def aggregation(
-    recipe: Recipe,
-    read: AggregationInputs[Path],
-    *,
-    output: Path,
-    participants: Path,
-    new_state: Path | None = None,
+    recipe: Recipe, read: AggregationInputs[Path], made: Made, *, new_state: Path | None = None
 ) -> None:
     """Average the updates of a group; write the model, its participants and the round state.
 
@@ -115,11 +111,11 @@ def aggregation(
         weights = state_of(model)
     samples = (update.metadata["samples"] for update in group_round.answered)
     metadata["samples"] = mean.samples if mean else sum(samples)
-    save_tensors(output, weights, metadata)
-    _log_loss(group_round.answered, metadata, output.absolute().parents[2].name)
+    save_tensors(made["output"], weights, metadata)
+    _log_loss(group_round.answered, metadata, made["output"].absolute().parents[2].name)
     _log_dropped(received, metadata)
     columns = masked.columns(group_round) if masked else _columns(group_round)
-    save_table(participants, columns, PARTICIPANTS_SCHEMA)
+    save_table(made["participants"], columns, PARTICIPANTS_SCHEMA)
     if new_state is not None:
         kept = server_state(group_round, mean) if mean else next_client_state(group_round)
         save_tensors(new_state, together(kept, memory), metadata)

@@ -14,20 +14,14 @@ from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import AggregatorInputs
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.stages import Made
 from fedstage.stages.inputs import begin
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
 
 
-def aggregator(
-    recipe: OneShotRecipe,
-    read: AggregatorInputs[Path],
-    *,
-    output: Path,
-    snapshots: Path,
-    rounds: Path,
-) -> None:
+def aggregator(recipe: OneShotRecipe, read: AggregatorInputs[Path], made: Made) -> None:
     """Train or compute the aggregator, and write it with a table of its traffic.
 
     No data of the clients in `forget` are read: neither their models nor their samples and counts.
@@ -60,12 +54,12 @@ def aggregator(
     known = knowledge(recipe, chosen, counts, info, samples, own)
     trained = fit(recipe, chosen, known, samples, validation_samples)
     metadata = {"members": chosen, "round": trained.best}
-    save_tensors(output, trained.parameters, metadata)
-    save_tensors(snapshots, *_stacked(trained.kept))
+    save_tensors(made["output"], trained.parameters, metadata)
+    save_tensors(made["snapshots"], *_stacked(trained.kept))
     sizes = [payload_bytes(load_tensors(path)[0]) for path in read.models]
     sent = _quantised(read.quantised) if read.quantised else None
     columns = traffic(recipe, sizes, places.tolist(), info["classes"], trained, sent)
-    save_table(rounds, columns, ROUNDS_SCHEMA)
+    save_table(made["rounds"], columns, ROUNDS_SCHEMA)
 
 
 def _stacked(kept: Mapping[int, Weights]) -> tuple[Weights, dict[str, list[int]]]:

@@ -6,6 +6,7 @@ from fedstage.results.claims.judging import judge_claims
 from fedstage.results.claims.report import render_report
 from fedstage.results.claims.table import SCHEMA, claim_rows
 from fedstage.results.tables import html as html_writer
+from fedstage.results.tables.documents import TableFiles
 from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.storage.files import save_text
 
@@ -15,18 +16,15 @@ def claims(
     runs: Path,
     scores: Path | None = None,
     definitions: Path,
-    csv: Path,
-    parquet: Path,
-    markdown: Path,
-    html: Path,
+    files: TableFiles,
     measurements: list[Path] | None = None,
 ) -> None:
     """Judge claims by the last evaluated round of each run, or by other measurements of the runs.
 
     Parameters
     ----------
-    csv, parquet : Path
-        The judgements with exact numbers: one row per comparison.
+    files : TableFiles
+        Exact numbers have one row per comparison.
     measurements : list of Path, optional
         Parquet tables with a column for every axis, for `seed` and for further metrics, such as
         seconds; metrics that none of them has are read from the runs' metrics files.
@@ -34,9 +32,9 @@ def claims(
     judged = judge_claims(runs, definitions, measurements or [], scores)
     experiment = judged.experiment
     rows = claim_rows(judged.judgements, experiment.metric)
-    write_csv(csv, rows, SCHEMA.names)
-    write_parquet(parquet, rows, SCHEMA)
+    write_csv(files.csv, rows, SCHEMA.names)
+    write_parquet(files.parquet, rows, SCHEMA)
     title = f"{experiment.title}: claims"
     report = (judged.judgements, title, judged.source, experiment.notes)
-    save_text(markdown, render_report(*report))
-    save_text(html, render_report(*report, writer=html_writer))
+    save_text(files.markdown, render_report(*report))
+    save_text(files.html, render_report(*report, writer=html_writer))

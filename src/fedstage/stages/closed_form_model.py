@@ -10,13 +10,12 @@ from fedstage.models.prototypes import LAST
 from fedstage.plan.inputs import ClosedFormModelInputs
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.transfers import ClosedForm
+from fedstage.stages import Made
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 
-def closed_form_model(
-    recipe: OneShotRecipe, read: ClosedFormModelInputs[Path], *, output: Path, rounds: Path
-) -> None:
+def closed_form_model(recipe: OneShotRecipe, read: ClosedFormModelInputs[Path], made: Made) -> None:
     """Compute the last layer, which follows the layers of `start`.
 
     Parameters
@@ -41,7 +40,7 @@ def closed_form_model(
     layers, _ = load_tensors(read.start)
     tensors = {name: value.clone() for name, value in layers.items()}
     tensors |= {f"{LAST}.weight": weights, f"{LAST}.bias": biases}
-    save_tensors(output, tensors, {"members": [metadata["client"] for _, metadata in sent]})
+    save_tensors(made["output"], tensors, {"members": [metadata["client"] for _, metadata in sent]})
     up, down = payload_bytes(sent[0][0]), payload_bytes(layers)
     phases = {"initial_model": (0, down), "moments": (up, 0)}
-    save_rows(rounds, before_rounds(phases, len(sent)), ROUNDS_SCHEMA)
+    save_rows(made["rounds"], before_rounds(phases, len(sent)), ROUNDS_SCHEMA)

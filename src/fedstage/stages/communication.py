@@ -17,25 +17,16 @@ from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_exact
-from fedstage.results.tables.documents import write_document
+from fedstage.results.tables.documents import TableFiles, write_document
 from fedstage.results.tables.labels import for_people, settings_for_people
 from fedstage.settings.experiments import is_fixed
 
 
-def communication(
-    *,
-    runs: Path,
-    csv: Path,
-    parquet: Path,
-    by_run: Path,
-    markdown: Path,
-    html: Path,
-    figure: list[Path],
-) -> None:
+def communication(*, runs: Path, files: TableFiles, by_run: Path, figure: list[Path]) -> None:
     """Add up the bytes that one client sends and receives in each phase of each run.
 
-    `csv` and `parquet` have exact numbers, one row per run and phase, `markdown` and `html` a line
-    per cell with means over seeds, for people. `by_run` has a row for each run, with its value on
+    The exact numbers have one row per run and phase, tables for people a line per cell, with means
+    over seeds. `by_run` has a row for each run, with its value on
     every axis and its seed, for claims; `figure` draws accuracy over bytes, with a path for each
     format and for its caption. Where an accuracy to reach is fixed, tables for people begin with
     the parameters that all participants have moved until it is reached.
@@ -44,7 +35,7 @@ def communication(
     metric, axes, reach = experiment.metric, experiment.axes, experiment.reach
     read = [read_traffic(run, metric) for run in experiment.runs]
     measured = with_goals(read, reach)
-    write_exact(table_rows(measured, axes), COLUMNS, csv=csv, parquet=parquet)
+    write_exact(table_rows(measured, axes), COLUMNS, csv=files.csv, parquet=files.parquet)
     write_exact(run_rows(measured), RUN_COLUMNS, parquet=by_run)
     people = for_people(experiment)
     labelled = [
@@ -61,7 +52,7 @@ def communication(
     if is_fixed(reach):
         notes = _notes(explain_goal(reach, metric), experiment.params)
         tables.insert(0, goal_table(labelled, people.rows, people.columns, notes))
-    write_document(experiment, source, tables, markdown=markdown, html=html)
+    write_document(experiment, source, tables, markdown=files.markdown, html=files.html)
     what, bands = (labelled, people.rows, people.columns), experiment.bands
     drawn = draw_communication(*what, metric, looks_of_runs(experiment), bands)
     caption = describe_communication(*what, bands)

@@ -11,7 +11,7 @@ from fedstage.results.figures.style import save_figure
 from fedstage.results.privacy import guarantee
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import write_exact
-from fedstage.results.tables.documents import write_document
+from fedstage.results.tables.documents import TableFiles, write_document
 from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import for_people, settings_for_people
 from fedstage.results.tables.measured import read_metrics
@@ -19,16 +19,7 @@ from fedstage.settings.scores import Metric
 from fedstage.storage.tables import load_table
 
 
-def costs(
-    *,
-    runs: Path,
-    communicated: Path,
-    csv: Path,
-    parquet: Path,
-    markdown: Path,
-    html: Path,
-    figure: list[Path],
-) -> None:
+def costs(*, runs: Path, communicated: Path, files: TableFiles, figure: list[Path]) -> None:
     """Put accuracy, bytes, seconds of clients and server, and memory of each method in one table.
 
     Where any method has privacy, epsilon and delta stand next to accuracy.
@@ -37,10 +28,8 @@ def costs(
     ----------
     communicated : Path
         Bytes and memory of each run, in the order of `runs`: the stage `communication` wrote it.
-    csv, parquet : Path
-        Exact numbers, one row per run.
-    markdown, html : Path
-        Means over seeds, for people, with paired differences.
+    files : TableFiles
+        Exact numbers have one row per run; for people there are paired differences, too.
     figure : list of Path
         Accuracy against bytes, one point per method: a path for each format and for its caption.
     """
@@ -57,7 +46,7 @@ def costs(
     measured = [none | costs for costs in measured]
     pairs = list(zip(experiment.runs, measured, strict=True))
     rows = [run.settings | costs for run, costs in pairs]
-    write_exact(rows, (*COLUMNS, *PRIVATE), csv=csv, parquet=parquet)
+    write_exact(rows, (*COLUMNS, *PRIVATE), csv=files.csv, parquet=files.parquet)
     labelled = [settings_for_people(run.settings, experiment) | costs for run, costs in pairs]
     axes = (people.rows, people.columns)
     source = (
@@ -65,7 +54,7 @@ def costs(
         "are those that the jobs recorded; jobs that run at the same time slow one another down."
     )
     table = shown_costs(labelled, *axes, metric)
-    write_document(experiment, source, [table], markdown=markdown, html=html)
+    write_document(experiment, source, [table], markdown=files.markdown, html=files.html)
     caption = f"{experiment.title}. {describe_costs(labelled, *axes, experiment.bands)}"
     looks = looks_of_runs(experiment)
     save_figure(draw_costs(labelled, *axes, metric, looks, experiment.bands), figure, caption)

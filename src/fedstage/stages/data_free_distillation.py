@@ -9,18 +9,13 @@ from fedstage.data.label_counts import read_counts
 from fedstage.models.loading import state_of
 from fedstage.plan.inputs import DataFreeDistillationInputs
 from fedstage.settings.recipes import Recipe
+from fedstage.stages import Made
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
 
 def data_free_distillation(
-    recipe: Recipe,
-    read: DataFreeDistillationInputs[Path],
-    *,
-    round_: int,
-    group: int,
-    output: Path,
-    new_generator: Path,
+    recipe: Recipe, read: DataFreeDistillationInputs[Path], made: Made, *, round_: int, group: int
 ) -> None:
     """Train a student and the generator of its images in turn; write both."""
     device, info = begin(recipe, read.info)
@@ -30,5 +25,5 @@ def data_free_distillation(
     generator, learnt = learn_without_data(
         recipe, model, live, counts, info, read.generator, round_, group
     )
-    save_tensors(new_generator, state_of(generator), {"round": round_, "group": group})
-    save_tensors(output, state_of(model), student.metadata | learnt)
+    save_tensors(made["new_generator"], state_of(generator), {"round": round_, "group": group})
+    save_tensors(made["output"], state_of(model), student.metadata | learnt)

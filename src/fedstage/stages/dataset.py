@@ -14,6 +14,7 @@ from fedstage.errors import FedstageError
 from fedstage.settings.data import Data, DataOption
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.validation import validate
+from fedstage.stages import Made
 from fedstage.storage.files import save_json
 from fedstage.storage.raw_contents import unchanged
 from fedstage.storage.tensors import save_tensors
@@ -26,12 +27,9 @@ def dataset(
     raw: str | None = None,
     owner: str | None = None,
     folder: Path | None = None,
-    train: Path,
-    test: Path,
-    held_out: Path,
+    made: Made,
     server_validation: Path | None = None,
     test_own: Path | None = None,
-    info: Path,
 ) -> None:
     """Write the training, test and held-out arrays of a data set, and its info.
 
@@ -78,14 +76,14 @@ def dataset(
         loaded = load(chosen, folder)
     if owner != "server":
         check_classes(chosen.name, loaded)
-    save_tensors(train, _tensors(loaded.train))
-    save_tensors(test, _tensors(loaded.test))
-    save_tensors(held_out, {"images": _public(chosen, loaded.held_out)})
+    save_tensors(made["train"], _tensors(loaded.train))
+    save_tensors(made["test"], _tensors(loaded.test))
+    save_tensors(made["held_out"], {"images": _public(chosen, loaded.held_out)})
     if server_validation is not None:
         save_tensors(server_validation, _tensors(loaded.server_validation))
     if test_own is not None:
         save_tensors(test_own, _tensors(loaded.test_own or loaded.test.none))
-    save_json(info, describe(chosen.name, loaded))
+    save_json(made["info"], describe(chosen.name, loaded))
 
 
 def describe(name: str, data: Dataset) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
 from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.scores import ClassCounts, score
-from fedstage.settings.ensembles import OneByOne
+from fedstage.settings.ensembles import EnsembleTrainer, GlobalModel, OneByOne
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, read_evaluated, read_owners, read_participants
 from fedstage.storage.tables import save_rows
@@ -31,7 +31,6 @@ from fedstage.training.inference import compute_logits
 _LOGGER = logging.getLogger(__name__)
 
 Row = dict[str, Any]
-RoundLogits = Iterator[tuple[int, torch.Tensor]]
 RoundScores = Iterator[tuple[int, dict[str, Any]]]
 
 
@@ -69,17 +68,16 @@ def evaluation(
         round_: _traffic(tables.get(round_, []), counts_sent(recipe, round_, classes))
         for round_ in scored
     }
-    if evaluated != "global_model" and isinstance(parse_evaluated(evaluated), OneByOne):
+    predicting = parse_evaluated(evaluated)
+    if isinstance(predicting, OneByOne):
         scores = _one_by_one(evaluated, read.models, labels, counts, owners, tables)
     else:
-        round_logits = (
-            zip(scored, _global_models(recipe, info, read.models, images), strict=True)
-            if evaluated == "global_model"
-            else _ensembles(evaluated, read.models, scored)
-        )
-        scores = (
-            (round_, model_metrics(one, labels, counts, owners)) for round_, one in round_logits
-        )
+        if isinstance(predicting, GlobalModel):
+            predicted = _global_models(recipe, info, read.models, images)
+        else:
+            predicted = _ensembles(predicting, evaluated, read.models, scored)
+        pairs = zip(scored, predicted, strict=True)
+        scores = ((round_, model_metrics(one, labels, counts, owners)) for round_, one in pairs)
     rows = [
         {"round": round_, "evaluated": evaluated, "role": role} | row | traffic[round_]
         for round_, row in scores
@@ -102,16 +100,16 @@ def _global_models(
         yield compute_logits(model, images, info, recipe.numerics)
 
 
-def _ensembles(evaluated: str, paths: list[Path], rounds: list[int]) -> RoundLogits:
-    ensemble = parse_evaluated(evaluated)
-    assert not isinstance(ensemble, OneByOne), "which is no ensemble"
+def _ensembles(
+    ensemble: EnsembleTrainer, name: str, paths: list[Path], rounds: list[int]
+) -> Iterator[torch.Tensor]:
     reach = checkpoints(ensemble)
     members = read_members(paths)
     for round_ in rounds:
         window: list[Members] = [part for part in members if round_ - reach < part.round <= round_]
         if not window:
-            raise FedstageError(f"{evaluated}, round {round_}: no member of the ensemble is left")
-        yield round_, teacher_logits(ensemble, window)
+            raise FedstageError(f"{name}, round {round_}: no member of the ensemble is left")
+        yield teacher_logits(ensemble, window)
 
 
 def _one_by_one(

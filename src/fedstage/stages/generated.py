@@ -17,6 +17,7 @@ from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Cvae, OfClients
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.stages import Made
 from fedstage.stages.inputs import Info, begin
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -26,15 +27,7 @@ LABELS = "label_counts"
 NOBODY = -1  # in place of a client
 
 
-def generated(
-    recipe: OneShotRecipe,
-    read: GeneratedInputs[Path],
-    *,
-    output: Path,
-    histogram: Path,
-    picture: Path,
-    rounds: Path,
-) -> None:
+def generated(recipe: OneShotRecipe, read: GeneratedInputs[Path], made: Made) -> None:
     """Generate labelled images with the clients' generators, or one distilled from them.
 
     Parameters
@@ -55,13 +48,14 @@ def generated(
         images, classes, clients = of_one(recipe, generator, sent, info, device)
     else:
         images, classes, clients = of_each(recipe, generator, sent, info, device)
-    save_tensors(output, {"images": images, "labels": classes, "clients": clients})
-    save_rows(histogram, count_generated(clients.tolist(), classes.tolist()), HISTOGRAM_SCHEMA)
+    save_tensors(made["output"], {"images": images, "labels": classes, "clients": clients})
+    numbers = count_generated(clients.tolist(), classes.tolist())
+    save_rows(made["histogram"], numbers, HISTOGRAM_SCHEMA)
     row = "" if NOBODY in clients else "client"
-    save_grid(picture, images, clients, classes, info["class_names"], row)
+    save_grid(made["picture"], images, clients, classes, info["class_names"], row)
     largest, counts = max(payload_bytes(own) for own, _ in opened), COUNT * int(info["classes"])
     phases = {"generator": (largest - counts, 0), LABELS: (counts, 0)}
-    save_rows(rounds, before_rounds(phases, len(opened)), ROUNDS_SCHEMA)
+    save_rows(made["rounds"], before_rounds(phases, len(opened)), ROUNDS_SCHEMA)
 
 
 class Sent(NamedTuple):

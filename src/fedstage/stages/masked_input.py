@@ -24,13 +24,12 @@ from fedstage.settings.exchange import secure_of
 from fedstage.settings.groups import group_participants, model_of
 from fedstage.settings.privacy import noise_of_clients
 from fedstage.settings.recipes import Recipe
+from fedstage.stages import Made
 from fedstage.storage.opened import open_tensors
 from fedstage.storage.tensors import save_tensors
 
 
-def masked_input(
-    recipe: Recipe, read: MaskedInputInputs[Path], *, vector: Path, receipt: Path
-) -> None:
+def masked_input(recipe: Recipe, read: MaskedInputInputs[Path], made: Made) -> None:
     """Write the masked vector of a participant's update, and a receipt for it.
 
     A participant whose training diverged sends nothing, as if it had dropped out.
@@ -39,16 +38,16 @@ def masked_input(
     updates = [update for update in read_updates([read.own_update]) if not update.diverged]
     there = own.participant in shared and still_there(recipe, own.metadata, "masked_input")
     if not (there and updates):
-        save_tensors(vector, {}, own.metadata)
-        save_tensors(receipt, {}, own.metadata)
+        save_tensors(made["vector"], {}, own.metadata)
+        save_tensors(made["receipt"], {}, own.metadata)
         return
     check_answers("share", place_of(own.metadata), len(shared), secure_of(recipe).threshold)
     values = _values(recipe, read, updates[0], own)
     keys = answered(read_messages(read.public_keys))
     public = {other: keys[other].text("mask") for other in shared}
     sent = masked(values, own.participant, own.text("seed"), own.text("mask"), public)
-    save_tensors(vector, {"vector": torch.from_numpy(sent)}, own.metadata)
-    save_tensors(receipt, {"arrived": torch.ones(1, dtype=torch.uint8)}, own.metadata)
+    save_tensors(made["vector"], {"vector": torch.from_numpy(sent)}, own.metadata)
+    save_tensors(made["receipt"], {"arrived": torch.ones(1, dtype=torch.uint8)}, own.metadata)
 
 
 def _values(

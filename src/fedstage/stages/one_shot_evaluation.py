@@ -13,6 +13,7 @@ from fedstage.plan.one_shot_sharing import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import model_metrics
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.stages import Made
 from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, stack_logits
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
@@ -21,12 +22,7 @@ from fedstage.weights import Weights
 
 
 def one_shot_evaluation(
-    recipe: OneShotRecipe,
-    read: OneShotEvaluationInputs[Path],
-    *,
-    role: str,
-    output: Path,
-    over_rounds: Path,
+    recipe: OneShotRecipe, read: OneShotEvaluationInputs[Path], made: Made, *, role: str
 ) -> None:
     """Write one row of metrics, of round 1, and the aggregator's metrics during its training.
 
@@ -70,8 +66,8 @@ def one_shot_evaluation(
 
         predicted = predictions(last)
         later = [row(round_, predictions(one)) for round_, one in _snapshots(read.snapshots)]
-    save_rows(output, [row(1, predicted)], METRICS_SCHEMA)
-    save_rows(over_rounds, later, METRICS_SCHEMA)
+    save_rows(made["output"], [row(1, predicted)], METRICS_SCHEMA)
+    save_rows(made["over_rounds"], later, METRICS_SCHEMA)
 
 
 def _snapshots(path: Path) -> Iterator[tuple[int, Weights]]:

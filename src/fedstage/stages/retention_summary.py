@@ -24,7 +24,7 @@ from fedstage.results.retention.table import (
 from fedstage.results.retention.venn import describe_venn, draw_venn
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_exact
-from fedstage.results.tables.documents import write_document
+from fedstage.results.tables.documents import TableFiles, write_document
 from fedstage.results.tables.exact import write_csv
 from fedstage.results.tables.labels import for_people, settings_for_people
 
@@ -32,28 +32,24 @@ from fedstage.results.tables.labels import for_people, settings_for_people
 def retention_summary(
     *,
     runs: Path,
-    csv: Path,
-    parquet: Path,
+    files: TableFiles,
     by_run: Path,
     overlap: Path,
-    markdown: Path,
-    html: Path,
     curves: list[Path],
     venn: list[Path],
 ) -> None:
     """Average the measures of forgetting of all runs over rounds and seeds.
 
-    `csv` and `parquet` have exact numbers, one row per cell of the table, `markdown` and `html`
-    rounded ones. `by_run` has a row for each run, with its value on every axis, its seed and its
-    mean overlap with the other methods, for claims.
-    `overlap` has a row for each pair of methods: how much of their new knowledge is the same.
-    `curves` draws measures over rounds, `venn` what is lost, gained and retained;
-    both have a path for each format, and one for their caption.
+    The exact numbers have one row per cell of the table. `by_run` has a row for each run, with its
+    value on every axis, its seed and its mean overlap with the other methods, for claims. `overlap`
+    has a row for each pair of methods: how much of their new knowledge is the same. `curves` draws
+    measures over rounds, `venn` what is lost, gained and retained; both have a path for each
+    format, and one for their caption.
     """
     experiment = read_runs_file(runs)
     axes = experiment.axes
     measured = [read_retention(run) for run in experiment.runs]
-    write_exact(table_rows(measured, axes), COLUMNS, csv=csv, parquet=parquet)
+    write_exact(table_rows(measured, axes), COLUMNS, csv=files.csv, parquet=files.parquet)
     shared = zip(run_rows(measured), mean_overlaps(measured, axes), strict=True)
     write_exact([row | {OVERLAP: value} for row, value in shared], BY_RUN, parquet=by_run)
     overlaps = overlap_rows(measured, axes)
@@ -66,7 +62,7 @@ def retention_summary(
     if overlaps:
         tables.append(shown_overlaps(overlaps, axes, experiment.labels))
     source = "what the main model forgets of the participants before, from round to round."
-    write_document(experiment, source, tables, markdown=markdown, html=html)
+    write_document(experiment, source, tables, markdown=files.markdown, html=files.html)
     title, drawn = experiment.title, (labelled, people.rows, people.columns)
     looks, bands = looks_of_runs(experiment), experiment.bands
     caption = f"{title}. {describe_curves(labelled, bands)}"

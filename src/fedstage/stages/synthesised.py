@@ -16,6 +16,7 @@ from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.teaching import server_of
+from fedstage.stages import Made
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
@@ -23,16 +24,7 @@ from fedstage.storage.tensors import save_tensors
 _ROWS = 10  # of the picture
 
 
-def synthesised(
-    recipe: OneShotRecipe,
-    read: SynthesisedInputs[Path],
-    *,
-    output: Path,
-    histogram: Path,
-    picture: Path,
-    student: Path,
-    weights: Path,
-) -> None:
+def synthesised(recipe: OneShotRecipe, read: SynthesisedInputs[Path], made: Made) -> None:
     """Run DENSE or Co-Boosting.
 
     Parameters
@@ -54,20 +46,20 @@ def synthesised(
         for client, path in zip(clients, read.models, strict=True)
     ]
     learner = load_model(read.start, recipe.student, info, device, recipe.numerics)
-    made = synthesise(
+    found = synthesise(
         generator,
         of_server(generator, info),
         World(teachers, learner, info, recipe.numerics),
         server_of(recipe),
         (recipe.seed, "synthesised"),
     )
-    images, labels = made.images.pixels.cpu(), made.images.labels.cpu()
-    save_tensors(output, {"images": images, "labels": labels})
+    images, labels = found.images.pixels.cpu(), found.images.labels.cpu()
+    save_tensors(made["output"], {"images": images, "labels": labels})
     nobody = [-1] * len(labels)
-    save_rows(histogram, count_generated(nobody, labels.tolist()), HISTOGRAM_SCHEMA)
+    save_rows(made["histogram"], count_generated(nobody, labels.tolist()), HISTOGRAM_SCHEMA)
     epochs = torch.arange(len(labels)) // generator.batch_size
     first = epochs < _ROWS
     names = info["class_names"]
-    save_grid(picture, images[first], epochs[first] + 1, labels[first], names, "epoch")
-    save_tensors(student, state_of(learner), {"members": clients, "loss": made.loss})
-    save_tensors(weights, {"weights": made.weights}, {"members": clients})
+    save_grid(made["picture"], images[first], epochs[first] + 1, labels[first], names, "epoch")
+    save_tensors(made["student"], state_of(learner), {"members": clients, "loss": found.loss})
+    save_tensors(made["weights"], {"weights": found.weights}, {"members": clients})

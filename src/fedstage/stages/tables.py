@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fedstage.results.tables.documents import TableFiles
 from fedstage.results.tables.dropped import count_dropped
 from fedstage.results.tables.exact import frame_as_csv
 from fedstage.results.tables.html import render_html
@@ -17,21 +18,12 @@ from fedstage.storage.files import save_text
 from fedstage.storage.tables import save_table
 
 
-def tables(
-    *,
-    runs: Path,
-    scores: Path | None = None,
-    csv: Path,
-    parquet: Path,
-    markdown: Path,
-    html: Path,
-    latex: Path,
-) -> None:
+def tables(*, runs: Path, scores: Path | None = None, files: TableFiles, latex: Path) -> None:
     """Write the table of the last evaluated round of each run, averaged over seeds.
 
-    It has the published numbers and the differences too, if the experiment has a counterpart. `csv`
-    and `parquet` have exact numbers, one row per combination of the row and column axes; the others
-    are for people: rounded, column axes as columns, with a legend. Where updates were dropped, both
+    It has the published numbers and the differences too, if the experiment has a counterpart. The
+    exact numbers have one row per combination of the row and column axes; the others are rounded,
+    with column axes as columns and a legend. Where updates were dropped, both
     give their number.
     """
     experiment, frame = read_scores(runs, scores)
@@ -45,8 +37,8 @@ def tables(
         schema = pa.schema([*schema, *DROPPED])
     layout, source = present(experiment, frame, table, counts)
     label = f"{experiment.experiment}-{experiment.scale}"
-    save_text(csv, frame_as_csv(table))
-    save_table(parquet, {str(name): column for name, column in table.items()}, schema)
-    save_text(markdown, render(layout, experiment.title, source))
-    save_text(html, render_html(layout, experiment.title, source))
+    save_text(files.csv, frame_as_csv(table))
+    save_table(files.parquet, {str(name): column for name, column in table.items()}, schema)
+    save_text(files.markdown, render(layout, experiment.title, source))
+    save_text(files.html, render_html(layout, experiment.title, source))
     save_text(latex, render_latex(layout, experiment.title, source, label))

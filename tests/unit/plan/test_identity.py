@@ -20,7 +20,6 @@ from fedstage.plan.training import advertise, local_training
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
-from fedstage.settings.exchange import clients_keep_state, keeps_state
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 
@@ -75,6 +74,10 @@ IDS = {
 LOCAL = {"alone", "pooled"}
 ROUNDS = {"taught", "untaught"}
 SERVED = {"global_models": 3, "server_model": True}
+HEADED = {"model": {"cnn_small": {"head": {}}}}
+MIXED = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
+GENERATED = {"generator": "fedftg", "public": "generated"}
+UNIFORM = {"aggregation": {"weights": "uniform"}}
 #: Each field of a run, a changed value, and the ids that must change with it; no other may. Some
 #: need settings beside them.
 REACH = {
@@ -93,59 +96,27 @@ REACH = {
     "global_models": (2, ROUNDS),
     "architectures": (["cnn_small", "resnet8"], ROUNDS, {"global_models": 2}),
     "client_architectures": (
-        [{"model": "resnet8", "clients": 5}],
-        {"participation", *ROUNDS},
-        {"global_models": 2, "architectures": ["cnn_small", "resnet8"]},
-    ),
+        [{"model": "resnet8", "clients": 5}], {"participation", *ROUNDS}, MIXED),
     "client_groups": ("drawn", {"participation", *ROUNDS}, {"global_models": 2}),
     "server_model": (True, ROUNDS, {"global_models": 2}),
-    "head_sharing": (True, {"taught"}, SERVED | {"model": {"cnn_small": {"head": {}}}}),
+    "head_sharing": (True, {"taught"}, SERVED | HEADED),
     "remainder": ("main", ROUNDS, {"global_models": 3}),
     "local": ("fedprox", ROUNDS),
     "client": ({**CLIENT, "momentum": 0.5}, {*ROUNDS, *LOCAL}),
     "compression": ({"stc": {"downstream": False}}, ROUNDS),
     "aggregation": ({"weights": "uniform"}, ROUNDS),
-    "privacy": (
-        {"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}},
-        ROUNDS,
-        {"aggregation": {"weights": "uniform"}, "ensemble": "aggregated"},
-    ),
+    "privacy": ({"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}}, ROUNDS,
+                UNIFORM | {"ensemble": "aggregated"}),
     "ensemble": ("aggregated", {"taught"}),
     "global": ({"basic": {"warm_up": 1}}, {"taught"}),
     "distillation": ("l1", {"taught"}),
     "server": ({**SERVER, "temperature": 2.0}, {"taught"}),
     "public": ("cifar10", {"taught"}),
-    "generator": (
-        {"fedftg": {"diversity": 2.0}},
-        {"taught"},
-        {"generator": "fedftg", "public": "generated"},
-    ),
+    "generator": ({"fedftg": {"diversity": 2.0}}, {"taught"}, GENERATED),
     "on_divergence": ("drop", ROUNDS),
     "numerics": ({"threads": 2}, {*ROUNDS, *LOCAL}),
     "seed": (1, {"partition", "participation", "initial", *ROUNDS, *LOCAL}),
-}
-
-
-def test_a_delta_of_privacy_determines_no_weights():
-    def of(**how):
-        private = {"privacy": {"client": {"clip": 0.5, "noise": 1.0} | how}}
-        return recipe(aggregation={"weights": "uniform"}, **private)
-
-    stated = of(delta=0.01)
-    assert ids_that_differ(of(), stated) == set()
-    assert ids_that_differ(stated, of(delta=0.02)) == set()
-    assert ids_that_differ(stated, of(delta=0.01, noise=2.0)) == ROUNDS
-    assert ids_that_differ(stated, of(delta=0.01, clip=0.25)) == ROUNDS
-
-
-def test_privacy_of_samples_is_told_by_clip_and_noise():
-    def of(**how):
-        return recipe(privacy={"example": {"clip": 0.5, "noise": 1.0} | how})
-
-    assert ids_that_differ(of(), of(delta=1e-5)) == set()
-    assert ids_that_differ(of(), of(noise=2.0)) == ROUNDS
-    assert ids_that_differ(of(), of(clip=0.25)) == ROUNDS
-    assert ids_that_differ(recipe(), of()) == ROUNDS
+}  # fmt: skip
 
 
 def ids_that_differ(one, other):
@@ -158,6 +129,18 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other():
         base = beside[0] if beside else {}
         before, after = distilled_recipe(**base), distilled_recipe(**base | {field: value})
         assert ids_that_differ(before, after) == expected, field
+
+
+def test_a_delta_of_privacy_determines_no_weights():
+    for part, beside in (("client", UNIFORM), ("example", {})):
+        base = {"clip": 0.5, "noise": 1.0}
+        private = recipe(**beside, privacy={part: base})
+        assert ids_that_differ(recipe(**beside), private) == ROUNDS
+        for change, expected in (
+            ({"delta": 0.01}, set()), ({"noise": 2.0}, ROUNDS), ({"clip": 0.25}, ROUNDS),
+        ):  # fmt: skip
+            changed = recipe(**beside, privacy={part: base | change})
+            assert ids_that_differ(private, changed) == expected, (part, change)
 
 
 # --- digests --------------------------------------------------------------------------------------
@@ -185,19 +168,16 @@ def test_settings_that_are_written_in_other_ways_have_the_same_ids():
 
 
 def test_one_equals_one_point_zero():
-    def focal(one):
-        return {**CLIENT, "loss": {"focal": {"gamma": one, "class_weights": [one] * 10}}}
+    def recipes_of(one):
+        focal = {"focal": {"gamma": one, "class_weights": [one] * 10}}
+        yield {"partition": {"dirichlet": {"alpha": one}}}
+        yield {"local": {"fedprox": {"mu": one}}}
+        for of_client in ({"learning_rate": one}, {"clip_norm": one}, {"loss": focal}):
+            yield {"client": CLIENT | of_client}
 
-    for setting in (
-        lambda one: {"partition": {"dirichlet": {"alpha": one}}},
-        lambda one: {"client": {**CLIENT, "learning_rate": one}},
-        lambda one: {"client": {**CLIENT, "clip_norm": one}},
-        lambda one: {"local": {"fedprox": {"mu": one}}},
-        lambda one: {"client": focal(one)},
-    ):
+    for changes in zip(recipes_of(1), recipes_of(1.0), strict=True):
         # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
-        texts = {as_json(canonical(recipe(**setting(one)))) for one in (1, 1.0)}
-        assert len(texts) == 1, texts
+        assert len({as_json(canonical(recipe(**each))) for each in changes}) == 1, changes
 
 
 def test_a_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(monkeypatch):
@@ -292,74 +272,45 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
 
 
 def test_names_are_readable():
-    full = distilled_recipe(global_models=4, **{"global": "designated"}, seed=3)
-    assert partition_id(full).startswith("digits-dirichlet0.1-seed3-")
+    norm, local = {"model": {"cnn_small": {"norm": "batch"}}}, {"batch_norm": "local"}
+    adam = {"aggregation": {"server_optimizer": "adam"}}
+    forgetful, upwards = {"residuals": False}, {"downstream": False}
+    for changes, method in (
+        ({}, "fedavg"),
+        (DISTILLED | {"global": "designated", "global_models": 4}, "fedavg-K4-designated"),
+        (DISTILLED | {"local": "scaffold"}, "scaffold-basic"),
+        (DISTILLED | GENERATED, "fedavg-basic-fedftg"),
+        (SERVED | HEADED | {"head_sharing": True}, "fedavg-K3-heads"),
+        ({"aggregation": {"rule": "median"}}, "fedavg-median"),
+        ({"privacy": {"example": {"clip": 0.5, "noise": 1.0}}}, "fedavg-private"),
+        # What is kept from round to round is named.
+        (norm | {"aggregation": {"batch_norm": "re_estimate"}}, "fedavg"),
+        ({"aggregation": local}, "fedavg"),
+        (norm | {"aggregation": local}, "fedavg-local_bn"),
+        *(({"aggregation": {"server_optimizer": name}}, f"fedavg-{name}")
+          for name in ("momentum", "yogi")),
+        ({"compression": "stc"} | adam, "fedavg-stc-adam"),
+        ({"compression": {"stc": upwards}}, "fedavg-stc"),
+        ({"compression": {"stc": forgetful}}, "fedavg-stc"),
+        ({"compression": {"stc": forgetful | upwards}}, "fedavg-stc_memoryless"),
+    ):  # fmt: skip
+        name = f"digits-dirichlet0.1-cnn_small-{method}-seed3-[0-9a-f]{{10}}"
+        assert re.fullmatch(name, training_id(recipe(**changes, seed=3))), changes
+    mixed, iid = training_id(recipe(**MIXED)), training_id(recipe(partition="iid"))
+    assert mixed.startswith("digits-dirichlet0.1-cnn_small_and_others-fedavg-K2-seed0-")
+    assert iid.startswith("digits-iid-cnn_small-fedavg-seed0-")
+    assert partition_id(recipe(seed=3)).startswith("digits-dirichlet0.1-seed3-")
     assert data_id(ParquetData(name="parquet", folder="flowers")).startswith("flowers-")
-    generated = {"generator": "fedftg", "public": "generated"}
-    heads = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_sharing": True}
-    mixed = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
-    for settings, name in {
-        full: "digits-dirichlet0.1-cnn_small-fedavg-K4-designated-seed3-",
-        recipe(partition="iid"): "digits-iid-cnn_small-fedavg-seed0-",
-        recipe(**mixed): "digits-dirichlet0.1-cnn_small_and_others-fedavg-K2-seed0-",
-        recipe(**heads): "digits-dirichlet0.1-cnn_small-fedavg-K3-heads-seed0-",
-        distilled_recipe(**generated): "digits-dirichlet0.1-cnn_small-fedavg-basic-fedftg-seed0-",
-        recipe(
-            aggregation={"rule": "median"}
-        ): "digits-dirichlet0.1-cnn_small-fedavg-median-seed0-",
-    }.items():
-        assert re.fullmatch(name + "[0-9a-f]{10}", training_id(settings))
 
 
 def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard():
     for folder in ("a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"):
         settings = recipe(data={"parquet": {"folder": folder}})
-        for name in (
-            data_id(settings.data),
-            partition_id(settings),
-            training_id(settings),
-        ):
+        for name in (data_id(settings.data), partition_id(settings), training_id(settings)):
             assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name)
     one, other = (ParquetData(name="parquet", folder=folder) for folder in ("a/b", "a_b"))
     assert data_id(one) != data_id(other)  # though their names read the same
     assert data_id(Digits(name="digits", split_seed=1)) != data_id(recipe().data)
-
-
-BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
-OWN_STATISTICS = {"aggregation": {"batch_norm": "local"}}
-ADAM = {"aggregation": {"server_optimizer": "adam"}}
-#: Settings, what is beside the trainer in the name, and whether clients or the server remember.
-STATEFUL = [
-    ({}, "", False, False),
-    (DISTILLED, "basic", False, False),
-    ({"local": "fedprox"}, "", False, False),
-    ({"local": "fednova"}, "", False, False),
-    ({"local": "scaffold"}, "", True, True),
-    ({"local": "scaffold", **DISTILLED}, "basic", True, True),
-    ({"local": "moon", "model": {"cnn_small": {"head": {}}}}, "", True, True),
-    (BATCH_NORM, "", False, False),
-    (OWN_STATISTICS, "", False, False),
-    (BATCH_NORM | OWN_STATISTICS, "local_bn", True, True),
-    (BATCH_NORM | {"aggregation": {"batch_norm": "re_estimate"}}, "", False, False),
-    *(({"aggregation": {"server_optimizer": name}}, name, False, True)
-      for name in ("momentum", "adam", "yogi")),
-    (ADAM | {"local": "scaffold"}, "adam", True, True),
-    ({"compression": "stc"}, "stc", True, True),
-    ({"compression": "stc", **ADAM}, "stc-adam", True, True),
-    ({"compression": {"stc": {"downstream": False}}}, "stc", True, True),
-    ({"compression": {"stc": {"residuals": False}}}, "stc", False, True),
-    ({"compression": {"stc": {"residuals": False, "downstream": False}}}, "stc_memoryless",
-     False, False),
-]  # fmt: skip
-
-
-def test_runs_that_keep_state_are_named_so():
-    for changes, named, of_clients, of_server in STATEFUL:
-        settings = recipe(**changes)
-        found = clients_keep_state(settings), keeps_state(settings)
-        assert found == (of_clients, of_server), changes
-        name = "-".join(filter(None, [settings.local.name, named, "seed0"]))
-        assert training_id(settings).startswith(f"digits-dirichlet0.1-cnn_small-{name}-"), changes
 
 
 # --- plans of participants ------------------------------------------------------------------------
@@ -367,32 +318,34 @@ def test_runs_that_keep_state_are_named_so():
 
 def test_plans_are_named_after_all_that_determines_them():
     drawn = {"global_models": 4, "client_groups": "drawn"}
-    stragglers = {"cyclic": {"delays": [0, 1]}}
-    for changes, name in (
-        ({}, "8_of_10-seed0"),
-        ({"seed": 3}, "8_of_10-seed3"),
-        (drawn, "8_of_10-4_groups-seed0"),
-        (drawn | {"server_model": True}, "8_of_10-3_groups-seed0"),
-        ({"client_groups": "drawn"}, "8_of_10-seed0"),  # from a single group nobody is drawn
-        (drawn | {"global_models": 2, "server_model": True}, "8_of_10-seed0"),
-        (drawn | {"participation": "by_samples"}, "8_of_10-4_groups-by_samples-seed0-DIGEST"),
-        ({"staleness": "never"}, "8_of_10-never-seed0-DIGEST"),
-        ({"staleness": stragglers}, "8_of_10-cyclic-seed0-DIGEST"),
-        ({"staleness": stragglers, "withdraw_stale": True},
-         "8_of_10-cyclic_withdrawn-seed0-DIGEST"),
-        ({"staleness": "never", "participation": "in_turn"}, "8_of_10-in_turn-never-seed0-DIGEST"),
-        ({"staleness": {"cyclic": {"delays": [0, 0]}}, "withdraw_stale": True}, "8_of_10-seed0"),
-    ):  # fmt: skip
-        found = participation_id(recipe(**changes))
-        assert re.fullmatch(name.replace("DIGEST", "[0-9a-f]{10}"), found), changes
     by_samples = drawn | {"participation": "by_samples"}
-    for one, other in (
-        (by_samples, by_samples | {"partition": "iid"}),
-        ({"staleness": stragglers}, {"staleness": {"cyclic": {"delays": [0, 2]}}}),
+    stragglers = {"staleness": {"cyclic": {"delays": [0, 1]}}}
+    for changes, name in (
+        ({}, "seed0"),
+        ({"seed": 3}, "seed3"),
+        (drawn, "4_groups-seed0"),
+        (drawn | {"server_model": True}, "3_groups-seed0"),
+        ({"client_groups": "drawn"}, "seed0"),  # from a single group nobody is drawn
+        (drawn | {"global_models": 2, "server_model": True}, "seed0"),
+        (by_samples, "4_groups-by_samples-seed0-DIGEST"),
+        ({"staleness": "never"}, "never-seed0-DIGEST"),
+        (stragglers, "cyclic-seed0-DIGEST"),
+        (stragglers | {"withdraw_stale": True}, "cyclic_withdrawn-seed0-DIGEST"),
+        ({"staleness": "never", "participation": "in_turn"}, "in_turn-never-seed0-DIGEST"),
+        ({"staleness": {"cyclic": {"delays": [0, 0]}}, "withdraw_stale": True}, "seed0"),
     ):
-        assert participation_id(recipe(**one)) != name_of(
-            data_files.participation_table(recipe(**other), 1)
-        )
+        found = participation_id(recipe(**changes))
+        assert re.fullmatch(f"8_of_10-{name}".replace("DIGEST", "[0-9a-f]{10}"), found), changes
+    for one, other in (
+        (by_samples, {"partition": "iid"}),
+        (stragglers, {"staleness": {"cyclic": {"delays": [0, 2]}}}),
+    ):
+        assert participation_id(recipe(**one)) != participation_id(recipe(**one | other))
+    # In blocks, which do not depend on the number of rounds.
+    for round_, rounds in ((1, "0001-0100"), (100, "0001-0100"), (101, "0101-0200"),
+                           (9900, "9801-9900")):  # fmt: skip
+        path = data_files.participation_table(recipe(), round_)
+        assert path == f"results/participation/8_of_10-seed0/rounds_{rounds}.parquet"
 
 
 TWO = {"global_models": 2, "architectures": ["cnn_small", "logistic_regression"]}

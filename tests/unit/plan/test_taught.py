@@ -1,5 +1,22 @@
 """Which global models are taught, when, and what that reaches."""
 
+from tests.shared import recipes
+from tests.shared.recipes import (
+    AWAY,
+    DESIGNATED,
+    DSFL,
+    FEDDF,
+    GEMS,
+    GENERATED,
+    GKT,
+    HEADED,
+    SERVER,
+    SHARED,
+    STRAGGLERS,
+    after,
+    recipe,
+)
+
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.taught import (
     first_distillation,
@@ -9,110 +26,58 @@ from fedstage.plan.taught import (
     was_taught,
 )
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.recipes import Recipe
 
-SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
-BASE = {
-    "data": {"digits": {"server_validation": 20}}, "clients": 10, "partition": "iid",
-    "participants": 4, "model": "cnn_small", "global_models": 2, "server": SERVER, "seed": 0,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-}  # fmt: skip
-FEDDF = {"global_models": 1, "ensemble": "clients", "global": "basic"}
-FEDSDD = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": {"designated": {"warm_up": 1}}}
-SMALL = {"cnn_small": {"head": {}}}
-SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn", "model": SMALL,
-          "ensemble": "clients", "global": "designated"}  # fmt: skip
-GEMS = SERVED | {"local": {"digest": {"teacher": "server"}}, "distillation": "fedgems",
-                 "public": "core", "core": {}}  # fmt: skip
-UPPER, LOWER = "resnet_upper", "resnet_lower"
-GKT = {"local": "gkt", "model": UPPER, "architectures": [UPPER, LOWER, LOWER], "global_models": 3,
-       "client_groups": "drawn", "server_model": True}  # fmt: skip
+SERVED = recipes.SERVED | HEADED | DESIGNATED
+FEDSDD = recipes.FEDSDD | after(1, "designated")
 BATCH_NORM = {"model": "resnet8", "aggregation": {"batch_norm": "re_estimate"}}
-STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
-AWAY = STRAGGLERS | {"withdraw_stale": True}
-SHARED = {"local": {"scaffold": {"control": "shared"}}}
 
 SLOWER = {"server": SERVER | {"learning_rate": 0.5}}
+TAUGHT = {"distillation.0": "1234"}
 OF_GROUP_0 = {"local_training.0": "234", "aggregation.0": "234", "logits.0": "234"}
 OF_CLIENTS = {f"{stage}.{group}": "1234" for stage in ("local_training", "aggregation", "logits")
               for group in (1, 2)}  # fmt: skip
 FROM_3 = dict.fromkeys(OF_CLIENTS, "34")
 AFTER_WARM_UP = {"distillation.0": "234", "local_training.0": "34", "aggregation.0": "34",
                  "logits.0": "34"}  # fmt: skip
-HEADS = {f"head_sharing.{group}": "1234" for group in range(3)}
-#: A method, what is changed, and in which of the first four rounds that changes files, by stage
-#: and group; it changes no others.
-REACH = {
-    "nothing is taught": ({}, SLOWER, {}),
-    "nobody learns": ({"ensemble": "clients", "public": "held_out"}, {"public": "svhn"}, {}),
-    "the only model": (FEDDF, SLOWER, {"distillation.0": "1234", **OF_GROUP_0}),
-    "the first of two, after a warm-up": (FEDSDD, SLOWER, AFTER_WARM_UP),
-    "control variates of its own": (FEDSDD | {"local": "scaffold"}, SLOWER, AFTER_WARM_UP),
-    "shared ones carry it on, a round later": (
-        FEDSDD | SHARED,
-        SLOWER,
-        AFTER_WARM_UP | {"local_training.1": "4", "aggregation.1": "4", "logits.1": "4"},
-    ),
-    "a server's model": (SERVED, SLOWER, {"distillation.0": "1234"}),
-    "heads travel": (
-        SERVED | {"head_sharing": True},
-        SLOWER,
-        HEADS | {"distillation.0": "1234"} | dict.fromkeys(OF_CLIENTS, "234"),
-    ),
-    "nobody is in step": (
-        FEDDF | {"staleness": "never"},
-        SLOWER,
-        {"distillation.0": "1234", "aggregation.0": "234"},
-    ),
-    "every other round is a round late": (
-        FEDDF | STRAGGLERS,
-        SLOWER,
-        {"distillation.0": "1234", "aggregation.0": "234", "local_training.0": "34",
-         "logits.0": "34"},
-    ),
-    "nobody comes to every other round": (
-        FEDDF | AWAY,
-        SLOWER,
-        {"distillation.0": "13", "aggregation.0": "234", "local_training.0": "34", "logits.0": "3"},
-    ),
-    "a generator": (
-        FEDDF | {"generator": "fedftg", "public": "generated"},
-        {"generator": {"fedftg": {"diversity": 2.0}}},
-        {"distillation.0": "1234", "local_training.0": "234", "aggregation.0": "234"},
-    ),
-    "statistics on public images": (
-        BATCH_NORM | {"global_models": 1},
-        {"public": "svhn"},
-        {"local_training.0": "1234", "aggregation.0": "1234"},
-    ),
-    "clients learn from logits": (
-        SERVED | {"local": "digest"},
-        SLOWER,
-        OF_CLIENTS | {"distillation.0": "1234"},
-    ),
-    "but not from the server's model": (SERVED | {"local": "digest"}, {"global": None}, {}),
-    "labels that are kept": (
-        SERVED | {"local": {"digest": {"cache": {}}}, "global": None},
-        {"distillation": "l1"},
-        OF_CLIENTS | dict.fromkeys(("cached_labels.2", "logits.1", "logits.2"), "123"),
-    ),
-    "clients learn from the server's model": (
-        GEMS | {"global": {"designated": {"warm_up": 1}}},
-        {"global": {"designated": {"warm_up": 2}}},
-        {"distillation.0": "34", "selected_labels.0": "34"} | FROM_3,
-    ),
-    "the server learns from features": (
-        GKT,
-        SLOWER,
-        {"feature_training.0": "1234"}
-        | {key: "1234" for key in OF_CLIENTS if not key.startswith("logits")},
-    ),
-    "features need no teacher": (GKT, {"server": SERVER | {"temperature": 2.0}}, {}),
-}  # fmt: skip
-
-
-def recipe(**changes):
-    return Recipe.model_validate(BASE | changes)
+#: Methods, what is changed, and in which of the first four rounds that changes files, by stage and
+#: group; it changes no others.
+REACH = [
+    ({}, SLOWER, {}),
+    ({"ensemble": "clients", "public": "held_out"}, {"public": "svhn"}, {}),  # nobody learns
+    (FEDDF, SLOWER, TAUGHT | OF_GROUP_0),
+    (FEDSDD, SLOWER, AFTER_WARM_UP),
+    (FEDSDD | {"local": "scaffold"}, SLOWER, AFTER_WARM_UP),
+    # Shared control variates carry it on, a round later.
+    (FEDSDD | SHARED, SLOWER,
+     AFTER_WARM_UP | {"local_training.1": "4", "aggregation.1": "4", "logits.1": "4"}),
+    (SERVED, SLOWER, TAUGHT),
+    # Heads travel.
+    (SERVED | {"head_sharing": True}, SLOWER,
+     TAUGHT | {f"head_sharing.{group}": "1234" for group in range(3)}
+     | dict.fromkeys(OF_CLIENTS, "234")),
+    # Who is late or away learns later.
+    (FEDDF | {"staleness": "never"}, SLOWER, TAUGHT | {"aggregation.0": "234"}),
+    (FEDDF | STRAGGLERS, SLOWER,
+     TAUGHT | {"aggregation.0": "234", "local_training.0": "34", "logits.0": "34"}),
+    (FEDDF | AWAY, SLOWER,
+     {"distillation.0": "13", "aggregation.0": "234", "local_training.0": "34", "logits.0": "3"}),
+    (FEDDF | GENERATED, {"generator": {"fedftg": {"diversity": 2.0}}},
+     TAUGHT | {"local_training.0": "234", "aggregation.0": "234"}),
+    # Statistics on public images.
+    (BATCH_NORM, {"public": "svhn"}, {"local_training.0": "1234", "aggregation.0": "1234"}),
+    # Clients learn from logits, but not from the server's model; or from labels that are kept.
+    (DSFL, SLOWER, OF_CLIENTS | TAUGHT),
+    (DSFL, {"global": None}, {}),
+    (DSFL | {"local": {"digest": {"cache": {}}}, "global": None}, {"distillation": "l1"},
+     OF_CLIENTS | dict.fromkeys(("cached_labels.2", "logits.1", "logits.2"), "123")),
+    # Clients learn from the server's model.
+    (GEMS | after(1, "designated"), after(2, "designated"),
+     {"distillation.0": "34", "selected_labels.0": "34"} | FROM_3),
+    # The server learns from features, which needs no teacher.
+    (GKT, SLOWER, {"feature_training.0": "1234"}
+     | {key: "1234" for key in OF_CLIENTS if not key.startswith("logits")}),
+    (GKT, {"server": SERVER | {"temperature": 2.0}}, {}),
+]  # fmt: skip
 
 
 def files_of(config):
@@ -124,18 +89,18 @@ def files_of(config):
 
 
 def test_what_teaches_reaches_what_comes_after_and_nothing_else():
-    for name, (method, change, expected) in REACH.items():
+    for method, change, expected in REACH:
         one, other = files_of(recipe(**method)), files_of(recipe(**method | change))
         found = {}
         for key in sorted(one.keys() & other.keys()):
             if one[key] != other[key]:
                 stage, group, round_, *_ = key
                 found.setdefault(f"{stage}.{group}", {})[str(round_)] = None
-        assert {key: "".join(rounds) for key, rounds in found.items()} == expected, name
+        assert {key: "".join(rounds) for key, rounds in found.items()} == expected, method
 
 
 def test_a_run_has_a_second_folder_for_what_nothing_taught():
-    for method, folders in ((FEDDF, 2), ({}, 1), (GKT, 1), (SERVED | {"local": "digest"}, 2)):
+    for method, folders in ((FEDDF, 2), ({}, 1), (GKT, 1), (DSFL, 2)):
         assert len({training_id(owner) for owner in owners(recipe(**method))}) == folders
 
 
@@ -144,15 +109,14 @@ def rounds_of(holds, config, group):
 
 
 def test_who_is_distilled_and_was_taught_in_which_rounds():
-    idle = {"global": {"basic": {"warm_up": 1}}}
     for method, group, distilled, taught in (
         ({}, 0, [], []),
         (FEDDF, 0, range(1, 8), range(1, 8)),
         (FEDSDD, 0, range(2, 8), range(2, 8)),
         (FEDSDD, 1, [], []),
         (FEDDF | AWAY, 0, (1, 3, 5, 7), range(1, 8)),  # a taught model stays so
-        (FEDDF | AWAY | idle, 0, (3, 5, 7), range(3, 8)),
-        (FEDDF | {"staleness": "never", "withdraw_stale": True} | idle, 0, [], []),
+        (FEDDF | AWAY | after(1), 0, (3, 5, 7), range(3, 8)),
+        (FEDDF | {"staleness": "never", "withdraw_stale": True} | after(1), 0, [], []),
         (SERVED | {"head_sharing": True}, 1, [], range(1, 8)),
         (SERVED, 1, [], []),
         (GKT, 0, [], range(1, 8)),
@@ -164,7 +128,7 @@ def test_who_is_distilled_and_was_taught_in_which_rounds():
 
 
 def test_the_first_distillation_is_after_the_warm_up_in_a_round_to_which_somebody_comes():
-    late = FEDDF | {"global": {"basic": {"warm_up": 1}}, "withdraw_stale": True}
+    late = FEDDF | after(1) | {"withdraw_stale": True}
     assert first_distillation(recipe()) == 0
     assert first_distillation(recipe(**FEDDF)) == 1
     assert first_distillation(recipe(**late)) == 2

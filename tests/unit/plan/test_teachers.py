@@ -1,6 +1,8 @@
 """Teachers and students of a round: what logits, labels and distillations are made from."""
 
+from tests.shared import recipes
 from tests.shared.graph import lists_of
+from tests.shared.recipes import AWAY, BASIC, DESIGNATED, DSFL, GENERATED, GKT, served_by
 
 from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id
@@ -16,22 +18,12 @@ from fedstage.plan.training import (
 )
 from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Clients
-from fedstage.settings.recipes import Recipe
 
-SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
-BASE = {
-    "data": {"digits": {"server_validation": 20}}, "clients": 6, "partition": "iid",
-    "participants": 4, "model": "cnn_small", "global_models": 2, "seed": 0,
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "ensemble": "clients",
-    "global": "basic", "server": SERVER,
-}  # fmt: skip
-SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn",
-          "global": "designated"}  # fmt: skip
-GENERATED = {"generator": "fedftg", "public": "generated"}
+SERVED = recipes.SERVED | DESIGNATED
 
 
 def recipe(**changes):
-    return Recipe.model_validate({**BASE, **changes})
+    return recipes.recipe(**BASIC | {"global_models": 2} | changes)
 
 
 def read(file):
@@ -72,9 +64,7 @@ def test_logits_read_the_models_of_members_and_samples():
 
 
 def test_a_split_models_logits_are_of_updates_and_the_servers_model_behind_them():
-    parts = ["resnet_upper", "resnet_lower", "resnet_lower"]
-    features = {"local": "gkt", "model": parts[0], "architectures": parts, "global": None}
-    one = recipe(**SERVED | features)
+    one = recipe(**GKT | {"global": None})
     found = read(logits(one, 3, 1, "split", "test"))
     assert found["models"] == updates(one, 3, 1)
     assert found["server_model"] == [global_model(one, 3, 0)]
@@ -104,8 +94,7 @@ def test_members_of_a_teacher():
 
 def test_public_images():
     held_out, other = recipe(), recipe(public={"svhn": {"train_size": 100}})
-    core = recipe(core={}, public="core")
-    every = recipe(core={"samples": "all"}, public="core")
+    core, every = (recipe(core={"samples": of}, public="core") for of in ("share", "all"))
     folder = data_files.clients_table(core).removesuffix("/clients.parquet")
     for one, name, file in (
         (held_out, "held_out", data_files.data_file(held_out.data, "held_out")),
@@ -115,62 +104,60 @@ def test_public_images():
     ):
         assert (public_id(one), public_file(one)) == (name, file)
         assert read(logits(one, 1, 0, "clients", name))["data"] == [file]
-    assert folder != data_files.clients_table(held_out).removesuffix("/clients.parquet")
+    assert data_files.clients_table(core) != data_files.clients_table(held_out)
     assert data_files.clients_table(every) == data_files.clients_table(held_out)
 
 
 # --- students -------------------------------------------------------------------------------------
 
-OWN = data_files.data_file(recipe().data, "server_validation")
+OWN = {"server_validation": [data_files.data_file(recipe().data, "server_validation")]}
 AUGMENTED = {"augmentation": "flip", "teacher_images": "augmented"}
 
 
 def test_students_read_what_their_server_uses():
     def judged(one):
         images = [logits(one, 3, group, "clients", "server_validation") for group in (0, 1)]
-        return {"judged": images, "updates": updates(one, 3, 1), "server_validation": [OWN]}
+        return OWN | {"judged": images, "updates": updates(one, 3, 1)}
 
-    for changes, expected in (
-        ({}, lambda one: {}),
-        ({"server": {"early_stopping": {}}}, lambda one: {"server_validation": [OWN]}),
-        ({"server": {"drop_worst": "as_published"}}, judged),
-        ({"server": {"factor_transfer": {}}, "model": "resnet8"},
-         lambda one: {"members": all_updates(one, 3)}),
-        ({"server": {"factor_transfer": {"weight": 0.0}}, "model": "resnet8"}, lambda one: {}),
-        ({"server": AUGMENTED}, lambda one: {"members": all_updates(one, 3), "logits": None}),
-        ({"global": {"basic": {"starts_from": "previous"}}},
+    def asked(one):
+        return {"members": all_updates(one, 3)}
+
+    for server, more, expected in (
+        ({}, {}, lambda one: {}),
+        ({"early_stopping": {}}, {}, lambda one: OWN),
+        ({"drop_worst": "as_published"}, {}, judged),
+        ({"factor_transfer": {}}, {"model": "resnet8"}, asked),
+        ({"factor_transfer": {"weight": 0.0}}, {"model": "resnet8"}, lambda one: {}),
+        (AUGMENTED, {}, lambda one: asked(one) | {"logits": None}),
+        ({}, {"global": {"basic": {"starts_from": "previous"}}},
          lambda one: {"start": [global_model(one, 2, 1)]}),
     ):  # fmt: skip
-        one = recipe(**changes | {"server": SERVER | changes.get("server", {})})
+        one = recipe(**served_by(**server) | more)
         usual = {
             "start": [aggregated_model(one, 3, 1)],
             "logits": teacher_logits(one, 3),
             "public": [public_file(one)],
         }
         found = {option: files for option, files in (usual | expected(one)).items() if files}
-        assert read(global_model(one, 3, 1)) == found, changes
+        assert read(global_model(one, 3, 1)) == found, (server, more)
         assert list(global_model(one, 3, 1).job.files) == ["output"]
+    # Averages of earlier rounds are asked, too.
+    one = recipe(**served_by(**AUGMENTED), ensemble={"aggregated": {"checkpoints": 2}})
+    averages = [aggregated_model(one, round_, group) for round_ in (2, 3) for group in (0, 1)]
+    assert read(global_model(one, 3, 0))["members"] == averages
 
 
 def test_who_learns_from_a_generator_goes_on_from_the_last_one_and_reads_no_images():
-    away = {"staleness": {"cyclic": {"delays": [0, 1]}}, "withdraw_stale": True}
-    one = recipe(**GENERATED, **away)  # round 2 is idle
+    one = recipe(**GENERATED, **AWAY)  # round 2 is idle
     generator = global_model(one, 1, 1).job.files["new_generator"]
     assert generator.endswith("/round_0001/group_1/generator.safetensors")
-    expected = {
+    assert read(global_model(one, 3, 1)) == {
         "start": [aggregated_model(one, 3, 1)],
         "members": all_updates(one, 3),
         "histogram": [data_files.label_histogram(one)],
         "generator": [generator],
     }
-    assert read(global_model(one, 3, 1)) == expected
     assert "generator" not in read(global_model(one, 1, 1))
-
-
-def test_averages_of_earlier_rounds_are_asked_too():
-    one = recipe(server=SERVER | AUGMENTED, ensemble={"aggregated": {"checkpoints": 2}})
-    expected = [aggregated_model(one, round_, group) for round_ in (2, 3) for group in (0, 1)]
-    assert read(global_model(one, 3, 0))["members"] == expected
 
 
 def test_the_servers_model_starts_from_its_previous_one_in_any_case():
@@ -180,11 +167,11 @@ def test_the_servers_model_starts_from_its_previous_one_in_any_case():
 
 
 def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
-    one = recipe(**SERVED, local={"digest": {"cache": {}}})
+    one = recipe(**DSFL | {"local": {"digest": {"cache": {}}}})
     (path,) = kept_labels(one, 3)
     assert path.endswith("/round_0003/group_2/cached_labels.safetensors")
     assert read(path) == {"logits": teacher_logits(one, 3), "before": kept_labels(one, 2)}
     assert "before" not in read(kept_labels(one, 1)[0])
     assert read(updates(one, 4, 1)[0])["received_logits"] == [path]
     assert read(global_model(one, 3, 0))["labels"] == [path]
-    assert kept_labels(recipe(**SERVED, local="digest"), 3) == []
+    assert kept_labels(recipe(**DSFL), 3) == []

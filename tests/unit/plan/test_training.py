@@ -1,9 +1,21 @@
 """Files of a round of training: where they lie, and what each is made from."""
 
-import re
 from itertools import product
 
+from tests.shared import recipes
 from tests.shared.graph import lists_of
+from tests.shared.recipes import (
+    DSFL,
+    FEDDF,
+    FEDET,
+    FEDSDD,
+    GEMS,
+    GKT,
+    RANDOM,
+    SHARED,
+    STRAGGLERS,
+    after,
+)
 
 from fedstage.plan import data_files
 from fedstage.plan.staleness import base_round
@@ -18,35 +30,16 @@ from fedstage.plan.training import (
     teacher_logits,
     updates,
 )
-from fedstage.plan.training_folder import owners, public_file, training_folder
-from fedstage.settings.recipes import Recipe
+from fedstage.plan.training_folder import public_file, training_folder
 
-SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
-BASE = {
-    "data": {"digits": {"server_validation": 20}}, "clients": 10, "partition": "iid",
-    "participants": 8, "model": "cnn_small", "global_models": 2, "seed": 0,
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-}  # fmt: skip
-FEDDF = {"ensemble": "clients", "global": "basic", "server": SERVER}
-FEDSDD = {"ensemble": "aggregated", "global": "designated", "server": SERVER}
-SERVED = {"global_models": 3, "server_model": True, "client_groups": "drawn",
-          "ensemble": "clients", "server": SERVER, "participants": 4}  # fmt: skip
-FEDET = SERVED | {"model": {"cnn_small": {"head": {}}}, "head_sharing": True,
-                  "global": "designated"}  # fmt: skip
-GKT = SERVED | {"local": "gkt", "model": "resnet_upper",
-                "architectures": ["resnet_upper", "resnet_lower", "resnet_lower"]}  # fmt: skip
-GEMS = SERVED | {"local": {"digest": {"teacher": "server"}}, "distillation": "fedgems",
-                 "public": "core", "core": {}, "global": "designated"}  # fmt: skip
 BATCH_NORM = {"model": "resnet8"}
-SHARED = {"local": {"scaffold": {"control": "shared"}}}
 RE_ESTIMATE = {"aggregation": {"batch_norm": "re_estimate"}}
-STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
-RANDOM = {"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}}
+CLIENTS_ALONE = DSFL | {"global": None}
 START = "results/local_models/a/core.safetensors"
 
 
 def recipe(**changes):
-    return Recipe.model_validate({**BASE, **changes})
+    return recipes.recipe(**{"global_models": 2, "participants": 8} | changes)
 
 
 def read(file):
@@ -92,51 +85,38 @@ def test_paths_of_a_round():
     assert "new_state" not in aggregation.job(taught, 3, 1).files
 
 
-def test_paths_need_no_quotes():
-    drawn = {"bayesian": {"distribution": "dirichlet", "concentration": 0.5}}
-    one = recipe(**FEDDF | {"public": "svhn", "ensemble": drawn})
-    paths = [
-        *teacher_logits(one, 3),
-        *updates(one, 3, 1),
-        public_file(one),
-        global_model(one, 3, 1),
-    ]
-    paths += [data_files.clients_table(one), data_files.participation_table(one, 1)]
-    assert all(re.fullmatch(r"results(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+", path) for path in paths)
-
-
 def test_participants_of_uneven_groups():
-    for remainder, sizes in (("spread", (3, 3, 2)), ("main", (4, 2, 2))):
+    for remainder, expected in (
+        ("spread", [[0, 1, 2], [3, 4, 5], [6, 7]]),
+        ("main", [[0, 1, 2, 3], [4, 5], [6, 7]]),
+    ):
         one = recipe(global_models=3, remainder=remainder)
-        participants = [
-            [file.job.at["participant"] for file in updates(one, 2, group)] for group in range(3)
-        ]
-        assert tuple(map(len, participants)) == sizes
-        assert [participant for group in participants for participant in group] == list(range(8))
+        found = [[file.job.at["participant"] for file in updates(one, 2, k)] for k in range(3)]
+        assert found == expected
 
 
 def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run():
-    models = ["cnn_small", "logistic_regression"]
-    one = recipe(architectures=models)
+    models = {"architectures": ["cnn_small", "logistic_regression"]}
+    one, started, served = recipe(**models), {"start": START}, {"server_model": True}
     initial = [
         data_files.initial_weights(one.data, recipe(model=model).model, 0, group)
-        for group, model in enumerate(models)
+        for group, model in enumerate(models["architectures"])
     ]
-    served = {"architectures": models, "server_model": True}
     for changes, expected in (
-        ({"architectures": models}, initial),
-        (served | {"start": START}, [START, START]),
-        (served | {"start": START, "start_of": "server"}, [START, initial[1]]),
-        ({"architectures": models, "start": START}, [START, START]),
+        ({}, initial),
+        (served | started, [START, START]),
+        (served | started | {"start_of": "server"}, [START, initial[1]]),
+        (started, [START, START]),
     ):
-        assert [global_model(recipe(**changes), 0, group) for group in (0, 1)] == expected
+        found = [global_model(recipe(**models | changes), 0, group) for group in (0, 1)]
+        assert found == expected, changes
     assert global_model(recipe(seed=1), 0, 0) != initial[0]
 
 
 def test_a_servers_model_is_the_last_distilled_one_however_late_that_is():
     """Nothing goes back round by round."""
     served = FEDDF | {"server_model": True}
-    late = recipe(**served | {"global": {"basic": {"warm_up": 9000}}})
+    late = recipe(**served | after(9000))
     initial = global_model(late, 0, 0)
     assert global_model(late, 9000, 0) == aggregated_model(late, 9001, 0) == initial
     assert global_model(late, 9001, 0).endswith("/round_9001/group_0/distilled.safetensors")
@@ -179,13 +159,10 @@ def test_participants_and_aggregations_read_the_state_of_the_round_before():
         (adam | {"local": "scaffold"}, [1], [1]),
     ):
         one = recipe(**changes)
-        for file, groups in (
-            (updates(one, 5, 1)[0], of_participants),
-            (aggregation(one, 5, 1), of_aggregation),
-        ):
-            assert read(file).get("state", []) == states(one, 4, *groups), changes
-        for file in (updates(one, 1, 1)[0], aggregation(one, 1, 1)):
-            assert "state" not in read(file)
+        for stage, groups in ((local_training, of_participants), (aggregation, of_aggregation)):
+            first, later = (stage(one, t, 1, *([4] * (stage is local_training))) for t in (1, 5))
+            assert read(later).get("state", []) == states(one, 4, *groups), changes
+            assert "state" not in read(first)
 
 
 def test_a_participant_reads_the_last_global_models_of_its_group():
@@ -216,7 +193,7 @@ def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
 
 
 def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_before():
-    one = recipe(**SERVED, local="digest")
+    one = recipe(**CLIENTS_ALONE)
     first, later = (read(updates(one, round_, 1)[0]) for round_ in (1, 3))
     assert not {"received_logits", "public", "state"} & first.keys()
     assert later["received_logits"] == [
@@ -229,12 +206,12 @@ def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_befo
 
 def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_it():
     features, selecting = recipe(**GKT), recipe(**GEMS)
-    warm = recipe(**GEMS | {"global": {"designated": {"warm_up": 1}}})
+    warm = recipe(**GEMS | after(1, "designated"))
     for one, public, first in ((features, False, 1), (selecting, True, 1), (warm, True, 2)):
         for round_ in (1, 2, 3):
-            found, heard = read(updates(one, round_, 2)[0]), round_ > first
-            assert found.get("server_model", []) == [global_model(one, round_ - 1, 0)] * heard
-            assert found.get("public", []) == [public_file(one)] * (public and heard)
+            found, receives = read(updates(one, round_, 2)[0]), round_ > first
+            assert found.get("server_model", []) == [global_model(one, round_ - 1, 0)] * receives
+            assert found.get("public", []) == [public_file(one)] * (public and receives)
             assert "received_logits" not in found
     assert read(updates(features, 3, 2)[0])["state"] == states(features, 2, 2)
 
@@ -244,11 +221,9 @@ def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_i
 
 def test_an_aggregation_reads_what_it_averages_and_where_that_started():
     one = recipe(**FEDDF)
+    expected = {"start": [global_model(one, 2, 1)], "updates": updates(one, 3, 1)}
     for output in ("output", "participants"):
-        assert read(aggregation(one, 3, 1, output=output)) == {
-            "start": [global_model(one, 2, 1)],
-            "updates": updates(one, 3, 1),
-        }
+        assert read(aggregation(one, 3, 1, output=output)) == expected
 
 
 def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
@@ -258,7 +233,7 @@ def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
         (RE_ESTIMATE, False),
         (BATCH_NORM, False),
         (FEDDF, False),
-        (SERVED | {"local": "digest"}, True),
+        (CLIENTS_ALONE, True),
         (GKT, False),
     ):
         one = recipe(**changes)
@@ -269,9 +244,8 @@ def test_changes_are_since_the_models_that_participants_started_from():
     changes = {"aggregation": {"stale": "changes"}, "global_models": 1}
     one = recipe(**RANDOM, **changes)
     for round_ in range(1, 7):
-        expected = [
-            global_model(one, base_round(one, round_, participant), 0) for participant in range(8)
-        ]
+        bases = [base_round(one, round_, participant) for participant in range(8)]
+        expected = [global_model(one, base, 0) for base in bases]
         assert read(aggregation(one, round_, 0))["bases"] == expected
     for other in (recipe(**RANDOM), recipe(**changes)):
         assert "bases" not in read(aggregation(other, 2, 0))
@@ -282,15 +256,11 @@ def test_changes_are_since_the_models_that_participants_started_from():
 
 def test_the_servers_model_takes_the_heads_of_all_and_gives_its_own_when_it_is_distilled():
     one = recipe(**FEDET)
-    up, student, down = (
-        aggregated_model(one, 3, 0),
-        global_model(one, 3, 0),
-        global_model(one, 3, 2),
-    )
-    names = [path.partition("/round_")[2] for path in (up, student, down)]
-    assert names == ["0003/group_0/with_head.safetensors", "0003/group_0/distilled.safetensors",
-                     "0003/group_2/with_head.safetensors"]  # fmt: skip
-    assert len(all_updates(one, 3)) == 2 * 4
+    up, student = aggregated_model(one, 3, 0), global_model(one, 3, 0)
+    down = global_model(one, 3, 2)
+    for file, place in ((up, "0/with_head"), (student, "0/distilled"), (down, "2/with_head")):
+        assert file.endswith(f"/round_0003/group_{place}.safetensors")
+    assert len(all_updates(one, 3)) == 2 * 8
     assert read(up) == {"model": [global_model(one, 2, 0)], "heads": all_updates(one, 3)}
     assert read(student)["start"] == [up]
     assert read(down) == {"model": [aggregation(one, 3, 2)], "heads": [student]}
@@ -321,39 +291,3 @@ def test_a_server_selects_by_what_it_was():
     }
     assert "before" not in read(chosen_labels(one, 1)[0])
     assert read(global_model(one, 3, 0))["labels"] == [path]
-
-
-# --- what methods share ---------------------------------------------------------------------------
-
-
-def test_methods_of_a_seed_share_partition_participation_and_initial_models():
-    methods = [recipe(), recipe(**FEDDF), recipe(**FEDSDD), recipe(local="fedprox")]
-    of_seed = (
-        data_files.clients_table,
-        data_files.label_histogram,
-        lambda one: data_files.participation_table(one, 7),
-        lambda one: global_model(one, 0, 0),
-    )
-    for name in of_seed:
-        assert len({name(method) for method in methods}) == 1
-        assert name(recipe()) != name(recipe(seed=1))
-    assert len({data_files.data_file(recipe(seed=seed).data, "train") for seed in (0, 1)}) == 1
-
-
-def test_what_students_learn_beside_their_teacher_reaches_nothing_before_them():
-    plain = recipe(**FEDDF)
-    for server in ({"buffer": {}}, {"epochs": 2, "steps": None}, {"moving_average": {}}):
-        other = recipe(**FEDDF | {"server": SERVER | server})
-        assert updates(plain, 1, 0) == updates(other, 1, 0)
-        assert teacher_logits(plain, 1) == teacher_logits(other, 1)
-        assert global_model(plain, 1, 0) != global_model(other, 1, 0)
-
-
-def test_methods_with_a_servers_model_share_what_clients_train_until_it_teaches_them():
-    plain = recipe(**SERVED)
-    served, headed = recipe(**SERVED, **{"global": "designated"}), recipe(**FEDET)
-    apart = recipe(**FEDET | {"head_sharing": False})
-    assert owners(served)[1] == owners(plain)[1]
-    for round_ in range(1, 4):
-        assert updates(plain, round_, 1) == updates(served, round_, 1)
-        assert (updates(apart, round_, 1) == updates(headed, round_, 1)) == (round_ == 1)

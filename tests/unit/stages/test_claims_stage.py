@@ -8,7 +8,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.plan.results import FORMATS
 from fedstage.results.claims.table import SCHEMA
-from fedstage.stages.claims import claims
+from fedstage.stages import call
 from fedstage.stages.comparison import comparison
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
@@ -60,7 +60,7 @@ def make(runs, *wanted, name="claims", gate=None, **more):
     save_json(definitions, {"claims": list(wanted)} | ({"gate": gate} if gate else {}))
     kinds = {"csv": "csv", "parquet": "parquet", "markdown": "md", "html": "html"}
     paths = {kind: runs.parent / f"{name}.{suffix}" for kind, suffix in kinds.items()}
-    claims(runs=runs, definitions=definitions, **paths, **more)
+    call("claims", {"runs": runs, "definitions": definitions} | paths | more)
     return paths
 
 

@@ -16,8 +16,8 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
+from fedstage.stages import call
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
-from fedstage.stages.communication import communication
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
@@ -99,7 +99,7 @@ def make(runs):
     save_json(path, runs)
     names = ("csv", "parquet", "by_run", "markdown", "html", "figure")
     outputs = {name: path.with_name(f"out_{name}.png") for name in names}
-    communication(runs=path, **outputs | {"figure": [outputs["figure"]]})
+    call("communication", {"runs": path} | outputs | {"figure": [outputs["figure"]]})
     return outputs
 
 

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from tests.shared.stages import dataset
 
 from fedstage.data.datasets import load
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.settings.data import Digits
-from fedstage.stages.dataset import dataset
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.public_images import change_once

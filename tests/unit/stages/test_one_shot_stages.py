@@ -12,6 +12,7 @@ import torch
 from tests.shared.stages import (
     aggregator,
     client_logits,
+    dataset,
     distilled_model,
     initial_model,
     local_evaluation,
@@ -31,7 +32,6 @@ from fedstage.plan.one_shot_sharing import local_recipe, members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.quantisation import Int8
-from fedstage.stages.dataset import dataset
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table

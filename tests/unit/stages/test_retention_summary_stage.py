@@ -18,7 +18,7 @@ from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.overlaps import mean_overlaps
 from fedstage.results.retention.runs import RunRetention
 from fedstage.settings.scores import RETAINED
-from fedstage.stages.retention_summary import retention_summary
+from fedstage.stages import call
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
@@ -84,7 +84,7 @@ def make(catalogue):
     save_json(Path("runs.json"), describe_runs(catalogue, "e", "default"))
     outputs = {name: Path(f"out_{name}.png") for name in OUTPUTS}
     lists = {name: [outputs[name]] for name in ("curves", "venn")}
-    retention_summary(runs=Path("runs.json"), **outputs | lists)
+    call("retention_summary", {"runs": Path("runs.json")} | outputs | lists)
     return outputs
 
 

@@ -11,7 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.layout import lay_out
-from fedstage.stages.tables import tables
+from fedstage.stages import call
 from fedstage.storage.files import load_json, save_json
 
 ACCURACIES = {
@@ -57,7 +57,7 @@ def make(runs, name="table"):
             ("latex", "tex"),
         )
     }
-    tables(runs=runs, **paths)
+    call("tables", {"runs": runs} | paths)
     return paths
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.shared.stages import (
     aggregation,
+    dataset,
     distillation,
     evaluation,
     initial_model,
@@ -20,7 +21,6 @@ from tests.shared.stages import (
     partition,
 )
 
-from fedstage.stages.dataset import dataset
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table

@@ -15,6 +15,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 from tests.shared.stages import (
     aggregation,
+    dataset,
     distillation,
     evaluation,
     initial_model,
@@ -36,7 +37,6 @@ from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.ensembles import Aggregated
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
-from fedstage.stages.dataset import dataset
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table

@@ -10,7 +10,8 @@ from fedstage.plan import discriminators, one_shot, unfederated
 from fedstage.plan.data_files import data_file
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
 from fedstage.plan.one_shot_sharing import members, quantised_recipe
-from fedstage.plan.training import aggregated_model, global_model, participants_table
+from fedstage.plan.scores import participants_tables
+from fedstage.plan.training import aggregated_model, global_model
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
 from fedstage.settings.exchange import generates
 from fedstage.settings.groups import client_groups, group_participants
@@ -30,8 +31,7 @@ def traffic_files(recipe: AnyRecipe, rounds: int) -> list[str]:
         return list(one_shot.traffic_tables(recipe))
     if isinstance(recipe, LocalRecipe):
         return []
-    places = product(range(1, rounds + 1), client_groups(recipe))
-    return [participants_table(recipe, round_, group) for round_, group in places]
+    return participants_tables(recipe, range(1, rounds + 1))
 
 
 def before_rounds(recipe: Recipe) -> list[str]:

@@ -1,6 +1,7 @@
 """Tables of texts below a title, as Markdown and HTML."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -8,6 +9,16 @@ from fedstage.results.tables import html as html_writer
 from fedstage.results.tables import markdown as markdown_writer
 from fedstage.results.tables.columns import TextTable
 from fedstage.storage.files import save_text
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of a table: exact numbers, and for people means in Markdown and HTML."""
+
+    csv: Path
+    parquet: Path
+    markdown: Path
+    html: Path
 
 
 class Described(Protocol):

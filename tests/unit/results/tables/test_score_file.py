@@ -9,8 +9,8 @@ from fedstage.errors import FedstageError
 from fedstage.results.tables.runs import last_rounds, read_runs
 from fedstage.results.tables.score_file import read_score_file
 from fedstage.results.tables.score_merging import merge
+from fedstage.stages import call
 from fedstage.stages.run_scores import run_scores
-from fedstage.stages.tables import tables
 from fedstage.storage.files import load_json, save_json
 
 ACCURACIES = {"fedavg": [50.1, 100 / 3], "=fedsdd": [60.0, 70.2]}
@@ -82,7 +82,7 @@ def test_tables_of_the_scores_have_the_same_bytes(described, written, tmp_path):
     for name, scores in (("metrics", None), ("scores", written)):
         names = ("csv", "parquet", "markdown", "html", "latex")
         paths = {option: tmp_path / name / option for option in names}
-        tables(runs=described, scores=scores, **paths)
+        call("tables", {"runs": described, "scores": scores} | paths)
         made[name] = [path.read_bytes() for path in paths.values()]
     assert made["metrics"] == made["scores"]
 

@@ -28,24 +28,17 @@ def test_what_is_no_choice_has_one_name():
 POINT = {"method": "fedavg", "partition.alpha": 0.1, "evaluate": "aggregated checkpoints 2"}
 
 
-@pytest.mark.parametrize(
-    ("cells", "selected"),
-    [
-        ({}, True),
-        ({"method": "fedavg"}, True),
-        ({"method": ["feddf", "fedavg"]}, True),
-        ({"method": "feddf"}, False),
-        ({"partition.alpha": "0.1", "method": "fedavg"}, True),
-        ({"partition.alpha": 0.1, "method": "feddf"}, False),
-        ({"evaluate": "aggregated"}, True),
-        ({"evaluate": "aggregated checkpoints 2"}, True),
-        ({"evaluate": "aggregated checkpoints 4"}, False),
-        ({"model": "resnet20"}, False),
-    ],
-    ids=str,
-)
-def test_cells_are_those_with_all_the_values(cells, selected):
-    assert selects(cells, POINT) == selected
+def test_cells_are_those_with_all_the_values():
+    for cells in (
+        {}, {"method": "fedavg"}, {"method": ["feddf", "fedavg"]}, {"evaluate": "aggregated"},
+        {"partition.alpha": "0.1", "method": "fedavg"}, {"evaluate": "aggregated checkpoints 2"},
+    ):  # fmt: skip
+        assert selects(cells, POINT), cells
+    for cells in (
+        {"method": "feddf"}, {"partition.alpha": 0.1, "method": "feddf"}, {"model": "resnet20"},
+        {"evaluate": "aggregated checkpoints 4"},
+    ):  # fmt: skip
+        assert not selects(cells, POINT), cells
 
 
 def test_a_point_is_shown_as_in_tables():

@@ -64,20 +64,15 @@ def test_accuracy_by_class_is_nan_for_a_class_that_does_not_occur():
     assert by_class.dtype == torch.float64
 
 
-def test_own_accuracy_weighs_classes_by_the_clients_samples():
-    counts = {0: {0: 3, 1: 1}, 1: {2: 8}, 2: {1: 2, 2: 6}}
-    own = own_accuracies([score(LOGITS, LABELS)], counts)
+def test_own_accuracy_weighs_the_classes_that_are_evaluated_by_the_clients_samples():
+    scores = [score(LOGITS, LABELS)]
+    own = own_accuracies(scores, {0: {0: 3, 1: 1}, 1: {2: 8}, 2: {1: 2, 2: 6}})
     assert own == pytest.approx([(3 * 50 + 100) / 4, 50.0, (2 * 100 + 6 * 50) / 8])
-
-
-def test_classes_that_the_evaluated_set_lacks_are_left_out():
-    assert own_accuracies([score(LOGITS, LABELS)], {0: {1: 1, 3: 99}}) == [100.0]
-    assert own_accuracies([score(LOGITS, LABELS)], {0: {0: 4, 1: 4, 3: 8}}) == [75.0]
-
-
-def test_clients_are_in_order_whatever_the_order_of_the_histogram():
-    counts = {10: {1: 1}, 2: {0: 1}, 0: {2: 1, 1: 1}}
-    assert own_accuracies([score(LOGITS, LABELS)], counts) == [75.0, 50.0, 100.0]
+    assert own_accuracies(scores, {0: {1: 1, 3: 99}}) == [100.0]  # class 3 is not
+    assert own_accuracies(scores, {0: {0: 4, 1: 4, 3: 8}}) == [75.0]
+    assert own_accuracies(scores, {0: {0: 1}, 1: {3: 5}}) == [50.0]
+    # Clients are in order, whatever the order of the histogram.
+    assert own_accuracies(scores, {10: {1: 1}, 2: {0: 1}, 0: {2: 1, 1: 1}}) == [75.0, 50.0, 100.0]
 
 
 def test_each_client_is_scored_by_its_own_model():
@@ -91,11 +86,6 @@ def test_spread_is_the_deviation_of_a_sample():
     assert spread([5.0, 5.0]) == 0.0
     assert spread([5.0]) is None
     assert spread([]) is None
-
-
-def test_a_client_whose_classes_are_not_evaluated_is_left_out():
-    scores = [score(torch.eye(3), torch.tensor([0, 1, 1]))]
-    assert own_accuracies(scores, {0: {0: 1}, 1: {2: 5}}) == [100.0]
 
 
 def test_a_wrong_number_of_models_is_refused():

@@ -155,3 +155,11 @@ def test_rows_have_exact_numbers():
     assert (last["low"], last["high"], last["seeds"]) == (None, None, 1)
     assert {row["metric"] for row in rows} == {"top1_accuracy"}
     assert all(list(row) == SCHEMA.names for row in rows)
+
+
+def test_rows_have_the_papers_own_p_values_plain_and_corrected():
+    means = {"a": 92.0, "b": 88.0}
+    more = [Cell({"method": m, "alpha": 0.5}, {}, mean, 0.4, 3) for m, mean in means.items()]
+    weak, strong = claim_rows([judge(CLAIMS[0], [*CELLS[:2], *more])], "top1_accuracy")
+    assert strong["published_p_holm"] == pytest.approx(2 * strong["published_p"])
+    assert weak["published_p_holm"] == weak["published_p"] > strong["published_p"]

@@ -36,17 +36,17 @@ def bars(axes):
     return found
 
 
-def test_a_bar_a_job_in_the_lane_of_its_worker_or_client():
+def test_a_bar_a_job_in_the_lane_of_its_worker_or_client_with_its_round():
     axes = draw(panel()).axes[0]
     assert sorted(bars(axes)) == [(0, 4, 2), (0, 5, 4), (5, 6, 0), (6, 10, 1)]
-
-
-def test_lanes_are_from_top_to_bottom_the_server_and_the_clients():
-    axes = draw(panel()).axes[0]
     assert axes.get_ylim() == (4.5, -0.5)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ["server", "client 0", "client 1", "client 2"]
     assert list(axes.get_yticks()) == [0.5, 2, 3, 4]
+    assert [text.get_text() for text in axes.texts] == ["1"] * 4
+    # Numbers stand where there is room only.
+    spans = {Job(12, 0, "local_training", "participant_0"): span(0, 0.0, 0.1)}
+    assert not draw(Panel("a", spans, {})).axes[0].texts
 
 
 def test_groups_and_stages_have_colours_of_their_own():
@@ -56,17 +56,8 @@ def test_groups_and_stages_have_colours_of_their_own():
     }
     assert len(faces) == 4
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "training, group 0",
-        "training, group 1",
-        "logits",
-        "distillation",
-    ]
-
-
-def test_rounds_stand_in_bars():
-    texts = [text.get_text() for text in draw(panel()).axes[0].texts]
-    assert texts == ["1"] * 4
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["training, group 0", "training, group 1", "logits", "distillation"]
 
 
 def test_clients_that_are_away_are_shown_and_explained():
@@ -81,10 +72,8 @@ def test_the_legend_has_what_is_drawn_only():
         Job(1, 0, "distillation", "y"): span(SERVER, 4.0, 6.0),
     }
     figure = draw(Panel("a", spans, {0: [], 1: []}))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "training",
-        "distillation",
-    ]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["training", "distillation"]
 
 
 def test_panels_stand_below_one_another_on_one_scale():
@@ -104,8 +93,3 @@ def test_groups_are_told_apart_in_greyscale():
     for groups in (1, 4, 8):
         bright = sorted(map(luminance, group_colours(groups)))
         assert all(after - before > 0.04 for before, after in pairwise(bright))
-
-
-def test_numbers_stand_where_there_is_room_only():
-    spans = {Job(12, 0, "local_training", "participant_0"): span(0, 0.0, 0.1)}
-    assert not draw(Panel("a", spans, {})).axes[0].texts

@@ -48,13 +48,11 @@ def test_a_break_in_a_name_breaks_no_line():
         assert "b\\$c" in text
 
 
-def test_the_best_is_bold_and_nothing_is_underlined():
+def test_the_best_is_bold_and_cells_that_are_equal_share_their_mark():
     assert one_axis([60.0, 62.0, 61.0]) == ["m0 & 60.0", r"m1 & \textbf{62.0}", r"m2 & 61.0"]
-
-
-def test_cells_that_are_equal_share_their_mark():
-    marked = one_axis([62.0, 61.0, 62.0, 61.0, 60.0])
-    assert [r"\textbf" in line for line in marked] == [True, False, True, False, False]
+    found = one_axis([62.0, 61.0, 62.0, 61.0, 60.0])
+    assert [r"\textbf" in line for line in found] == [True, False, True, False, False]
+    assert one_axis([NAN, 60.0, 61.0])[0] == "m0 & nan"
 
 
 def seeds(*scores):
@@ -118,10 +116,6 @@ def test_where_there_is_nothing_to_choose_nothing_is_marked(means):
     assert "*" not in "".join(one_axis(means))
 
 
-def test_what_is_not_there_is_not_marked():
-    assert one_axis([NAN, 60.0, 61.0])[0] == "m0 & nan"
-
-
 def test_columns_are_ranked_for_themselves_and_some_not_at_all():
     columns = [
         column([1.0, 2.0], "measured", "g"),
@@ -134,22 +128,15 @@ def test_columns_are_ranked_for_themselves_and_some_not_at_all():
     ]
 
 
-def test_blocks_are_ranked_for_themselves_with_a_rule_between():
+def test_blocks_are_ranked_for_themselves_with_a_rule_between_unless_all_have_one_line():
     keys = [("small", "a"), ("large", "a"), ("small", "b"), ("large", "b")]
     given = layout(keys, [column([1.0, 4.0, 2.0, 3.0])], rows=("model", "method"))
     assert body(drawn(given)) == [
-        r"small & a & 1.0",
-        r"& b & \textbf{2.0}",
-        r"\midrule",
-        r"large & a & \textbf{4.0}",
+        r"small & a & 1.0", r"& b & \textbf{2.0}", r"\midrule", r"large & a & \textbf{4.0}",
         r"& b & 3.0",
-    ]
-
-
-def test_blocks_of_one_line_have_no_rules():
-    keys = [("small", "a"), ("large", "a")]
-    given = layout(keys, [column([1.0, 2.0])], rows=("model", "method"))
-    assert r"\midrule" not in "".join(body(drawn(given)))
+    ]  # fmt: skip
+    single = layout(keys[:2], [column([1.0, 2.0])], rows=("model", "method"))
+    assert r"\midrule" not in "".join(body(drawn(single)))
 
 
 # --- heads ----------------------------------------------------------------------------------------

@@ -157,12 +157,8 @@ class Recipe(Groups):
         yield from self._check_secure()
         yield from check_privacy(self)
         yield from self._check_noise()
-        if re_estimates(self) and self.public.name == "held_out" and not self.data.holds_out:
-            yield (
-                "data.held_out = 0: aggregation.batch_norm = re_estimate with public = held_out "
-                "needs at least 1 sample"
-            )
-        if self.global_trainer is not None or self.local.exchanges == "logits":
+        is_read = self.global_trainer is not None or self.local.exchanges == "logits"
+        if is_read or re_estimates(self):
             yield from check_public(self.data, self.public, self.core, self.generator)
         if self.local.exchanges == "features":
             yield from check_parts(f"local = {self.local.name}", self.model, models)

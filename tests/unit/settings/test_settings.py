@@ -449,7 +449,8 @@ def test_statistics_are_estimated_on_public_data():
     estimated = {"model": model, "aggregation": {"batch_norm": "re_estimate"}}
     nothing = {"digits": {"held_out": 0}}
     message = refusal(**estimated, data=nothing)
-    assert "data.held_out = 0: aggregation.batch_norm = re_estimate" in message
+    assert "data.held_out = 0: public = held_out needs at least 1 sample" in message
+    assert "core = null: public = core needs one" in refusal(**estimated, public="core")
     assert re_estimates(recipe(**estimated, data=nothing, public="svhn"))
     assert re_estimates(recipe(**estimated))
     without = recipe(**estimated | {"model": {"cnn_small": {"norm": "group"}}}, data=nothing)

@@ -71,6 +71,7 @@ def page(folder: Path, scale: str, config: Path, workflow: Path) -> str:
             papers[paper].title,
             *_of_paper(list(own), catalogue, measured, folder, scale),
             _others(folder, paper, claims),
+            papers[paper].remark,
         )
         for paper, own in groupby(primary, lambda one: str(one.paper))
     ]

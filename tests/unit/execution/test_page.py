@@ -92,6 +92,7 @@ def test_primary_claims_are_judged_by_kept_scores(small, described, tmp_path):
     assert "regime decides" not in text
     further = "Also measured: fedsdd_partitions: [scores](fedsdd_partitions/scores.csv).\n"
     assert further in text
+    assert "\n**Limits of this regime**: " in text.partition("One-Shot Federated Learning")[2]
     waiting = {line[5].strip() for line in lines.values() if "not measured" in line[5]}
     assert waiting == {
         "not measured yet; first look at 5 seeds",

@@ -57,13 +57,15 @@ class Finding:
 class Section:
     """A paper: its title, its primary claims, and a picture of the measurements.
 
-    `others` are links to further experiments on which the study has results, in Markdown.
+    `others` are links to further experiments on which the study has results, in Markdown; a
+    `remark` qualifies what was measured.
     """
 
     title: str
     findings: Sequence[Finding]
     picture: str | None = None
     others: Sequence[str] = ()
+    remark: str | None = None
 
 
 def render_overview(sections: Sequence[Section], scale: str) -> str:
@@ -72,6 +74,7 @@ def render_overview(sections: Sequence[Section], scale: str) -> str:
     for section in sections:
         parts += [markdown.heading(section.title), _table(section)]
         parts += dict.fromkeys(one.regime for one in section.findings if one.regime)
+        parts += [section.remark.strip()] if section.remark else []
         parts += [f"![Measured: {section.title}]({section.picture})"] if section.picture else []
         parts += [f"Also measured: {'; '.join(section.others)}."] if section.others else []
     legend = [markdown.heading("How to read it"), markdown.items(_LEGEND)]

@@ -17,11 +17,15 @@ HEADER = ["table", *_KEYS, "setting", "metric", "unit", "value", "std", "n_seeds
 
 
 class Paper(Settings):
-    """A paper: its short name in tables, its title, and the scale of its experiments."""
+    """A paper: its short name in tables, its title, and the scale of its experiments.
+
+    A `remark` qualifies what was measured here, where the page of results shows the paper's claims.
+    """
 
     label: str
     title: str
     scale: str
+    remark: str | None = None
 
 
 @dataclass(frozen=True)

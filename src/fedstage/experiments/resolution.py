@@ -27,7 +27,7 @@ from fedstage.settings.figures import Style
 from fedstage.settings.known import check_channels
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
-from fedstage.settings.recipes import Recipe, re_estimates
+from fedstage.settings.recipes import Recipe, reads_public
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
@@ -265,8 +265,7 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:
         _check_public(where, in_one, in_one.teaching is not None)
         return in_one
     recipe = validate(Recipe, _without(settings, OneShotRecipe, Recipe), where)
-    taught = recipe.global_trainer is not None or recipe.local.exchanges == "logits"
-    _check_public(where, recipe, taught or re_estimates(recipe))
+    _check_public(where, recipe, reads_public(recipe))
     # Settings shared by rounds and one shot belong to the recipe.
     apart = set(keys(OneShot)) - set(keys(Recipe))
     own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)

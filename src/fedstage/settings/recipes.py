@@ -116,8 +116,7 @@ class Recipe(Groups):
     @property
     def teaching(self) -> EnsembleTeaching | None:
         """What students, or clients, learn from an ensemble, if any do."""
-        taught = self.global_trainer is not None or self.local.exchanges == "logits"
-        if not taught or self.ensemble is None or self.server is None:
+        if not _is_taught(self) or self.ensemble is None or self.server is None:
             return None
         learnt = (self.server, self.distillation, self.public)
         return EnsembleTeaching(*learnt, self.ensemble, self.global_trainer, self.generator)
@@ -157,8 +156,7 @@ class Recipe(Groups):
         yield from self._check_secure()
         yield from check_privacy(self)
         yield from self._check_noise()
-        is_read = self.global_trainer is not None or self.local.exchanges == "logits"
-        if is_read or re_estimates(self):
+        if reads_public(self):
             yield from check_public(self.data, self.public, self.core, self.generator)
         if self.local.exchanges == "features":
             yield from check_parts(f"local = {self.local.name}", self.model, models)
@@ -181,6 +179,15 @@ class Recipe(Groups):
                 "aggregation.batch_norm = average: must be re_estimate with aggregation.secure, "
                 "where no running statistics are sent"
             )
+
+
+def _is_taught(recipe: Recipe) -> bool:
+    return recipe.global_trainer is not None or recipe.local.exchanges == "logits"
+
+
+def reads_public(recipe: Recipe) -> bool:
+    """Whether students, clients or running statistics need the public samples."""
+    return _is_taught(recipe) or re_estimates(recipe)
 
 
 def re_estimates(recipe: Recipe) -> bool:

@@ -1,6 +1,7 @@
 """What a run starts from, and which recipes may follow one another."""
 
 import pytest
+from tests.shared.measured import FEDERATED, SETTINGS
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.starts import check_start, ended_in, named_start
@@ -11,23 +12,15 @@ from fedstage.plan.training import global_model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 
-SHARED = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "seed": 0,
-}
 TAUGHT = {"distillation": "l1", "server": {"steps": 3, "batch_size": 8, "learning_rate": 0.1}}
 
 
 def federated(**changes):
-    return Recipe.model_validate(SHARED | {"participants": 4} | changes)
+    return Recipe.model_validate(FEDERATED | changes)
 
 
 def one_shot(**changes):
-    return OneShotRecipe.model_validate(SHARED | TAUGHT | changes)
+    return OneShotRecipe.model_validate(SETTINGS | TAUGHT | changes)
 
 
 def test_a_start_is_a_method_or_one_with_changes():
@@ -71,7 +64,7 @@ def test_what_ends_in_several_models_or_was_not_federated_is_no_start(recipe):
 
 
 def test_the_settings_of_training_may_differ():
-    check_start("e", federated(client=SHARED["client"] | {"epochs": 9}), one_shot())
+    check_start("e", federated(client=SETTINGS["client"] | {"epochs": 9}), one_shot())
     check_start("e", one_shot(), federated(participants=2))
     check_start("e", alone(federated(), 3, pooled=True), federated())
 

@@ -79,7 +79,11 @@ onstart:
     names = names_of_folders(chain.from_iterable(CATALOGUE.runs.values()))
     text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
     interrupted = partial(was_interrupted, workflow.scheduler, CTRL_C)
-    explains = {"explains_failures": True, "names_of_runs": names, "is_interrupted": interrupted}
+    explains = {
+        "explains_failures": True,
+        "names_of_runs": names,
+        "is_interrupted": interrupted,
+    }
     logger.info(text, extra=explains)
 
 

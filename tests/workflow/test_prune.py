@@ -54,6 +54,17 @@ def pruned(capsys, *options):
     return {row.partition(":")[0] for row in rows}, total
 
 
+def test_only_experiments_with_results_are_resolved_if_they_need_everything(here, capsys):
+    (here.path / "workflow/experiments/new.yaml").write_text("title: [broken\n")
+    assert main(["prune"]) == 0
+    assert "new.yaml" not in capsys.readouterr().err
+    (here.path / "results/training/unknown").mkdir()
+    assert main(["prune"]) == 0
+    shown = capsys.readouterr()
+    assert "results/training/unknown: 0 B" in shown.out
+    assert "a broken experiment is left out" in shown.err
+
+
 def test_nothing_of_an_experiment_is_pruned(capsys):
     rows, total = pruned(capsys)
     assert rows == set()

@@ -12,7 +12,13 @@ from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.execution.runs import explain_lock, is_locked
-from fedstage.experiments.catalogue import Catalogue, choice_id, expand, resolve_sound
+from fedstage.experiments.catalogue import (
+    Catalogue,
+    choice_id,
+    expand,
+    resolve_all,
+    resolve_sound,
+)
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.folders import settings_of_folders
 from fedstage.plan.results import FOLDERS, RESULTS
@@ -48,25 +54,39 @@ def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> st
     """
     if is_locked(Path()):
         raise FedstageError(explain_lock(Path()))
-    catalogue = _catalogue(config, workflow)
-    patterns = keep or ["*/*"]
-    targets = {split_target(t) for pattern in patterns for t in expand(pattern, catalogue.runs)}
-    needed = _needed(catalogue, targets)
-    unneeded = {path: _size(path) for path in _results(targets, needed)}
+    paths, logs = _unneeded(keep, config, workflow)
+    unneeded = {path: _size(path) for path in paths}
     if delete:
-        for path in (*unneeded, *_logs(targets, needed)):
+        for path in (*unneeded, *logs):
             _delete(path)
     rows = [f"{path}: {human_bytes(size)}" for path, size in unneeded.items()]
     total = f"{len(rows)} folders and files of results, {human_bytes(sum(unneeded.values()))}"
     return "\n".join([*rows, f"{total}: {'deleted' if delete else '--delete deletes them'}"])
 
 
-def _catalogue(config: Path, workflow: Path) -> Catalogue:
-    """Return the catalogue of all experiments, without broken ones that have no results."""
+def _unneeded(keep: Sequence[str], config: Path, workflow: Path) -> tuple[list[Path], list[Path]]:
+    """Return the results and the logs that are not needed.
+
+    Usually the experiments that have results need everything that is there; only otherwise all
+    experiments are resolved, which takes long. Broken ones without results are left out.
+    """
     checked = validate(Config, load_yaml(config), str(config))
     every = experiment_names(checked, workflow)
-    described = Path(RESULTS, "descriptions")
-    return resolve_sound(checked, workflow, every, [n for n in every if (described / n).is_dir()])
+    present = [name for name in every if Path(RESULTS, "descriptions", name).is_dir()]
+    if not keep:
+        targets = [f"{name}/*" for name in present]
+        some = resolve_all(checked.model_copy(update={"targets": targets}), workflow, present)
+        if not any(_without(some, some.runs)):
+            return [], []
+    catalogue = resolve_sound(checked, workflow, every, present)
+    kept = (expand(pattern, catalogue.runs) for pattern in keep or ["*/*"])
+    return _without(catalogue, {split_target(target) for target in chain.from_iterable(kept)})
+
+
+def _without(catalogue: Catalogue, targets: Collection[Place]) -> tuple[list[Path], list[Path]]:
+    """Return the results and the logs that targets do not need."""
+    needed = _needed(catalogue, targets)
+    return list(_results(targets, needed)), list(_logs(targets, needed))
 
 
 def _needed(catalogue: Catalogue, targets: Collection[Place]) -> set[str]:

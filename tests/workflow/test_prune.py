@@ -59,7 +59,8 @@ def test_all_experiments_are_resolved_only_if_something_is_not_needed(
 ):
     (tmp_path / "workflow/experiments").mkdir(parents=True)
     (tmp_path / "workflow/experiments/new.yaml").write_text("title: [broken\n")
-    (tmp_path / "config.yaml").write_text("targets: [new]\n")
+    quickstart = yaml.safe_load((METHODS.parents[1] / "config.yaml").read_text())
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(quickstart))
     shutil.copy(METHODS, tmp_path / "workflow")
     monkeypatch.chdir(tmp_path)
     assert main(["prune"]) == 0

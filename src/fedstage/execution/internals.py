@@ -57,8 +57,8 @@ def stop_at_bad_data(scheduler: Any) -> None:
 class IndexBySuffix:
     """The rules that make a file, looked up by the end of its name.
 
-    Snakemake's own index tries all outputs with the same beginning. Those of segments begin with
-    ``results/training/``, and there may be thousands.
+    Snakemake's own index tries all outputs with the same beginning. Thousands of outputs of
+    segments begin with ``results/training/``.
     """
 
     def __init__(self, rules: Collection[Any]) -> None:

@@ -59,8 +59,9 @@ def best(target: str, over: Collection[str] = ()) -> str:
         groups.setdefault(rest_of(cell, tried), []).append(cell)
     chosen = [max(group, key=lambda cell: fmean(cell.values.values())) for group in groups.values()]
     lines = [line for same in _merged(chosen, tried) for line in _entry(same, tried, experiment)]
-    metric = METRICS[experiment.metric]
-    return "\n".join([f"# {target}: {metric} (%) on validation samples", "cells:", *lines])
+    about = f"# {target}: best {METRICS[experiment.metric]} (%) on validation samples."
+    place = "# Paste it under a scale. Cells without an axis of `at` in their grid are not changed."
+    return "\n".join([about, place, "cells:", *lines])
 
 
 def _swept(target: str, cells: Sequence[Cell], over: Collection[str]) -> dict[str, list[float]]:

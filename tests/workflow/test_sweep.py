@@ -2,14 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
 pytestmark = pytest.mark.workflow
 
-WORKFLOW = Path(__file__).parents[2] / "workflow"
 RATES = "client.learning_rate"
 
 
@@ -30,14 +28,6 @@ def swept(new_project):
     return project
 
 
-def fedstage(project, *arguments):
-    """Return what a command prints in the working folder."""
-    command = [sys.executable, "-m", "fedstage.execution.cli", *arguments]
-    done = subprocess.run(command, cwd=project.path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_sweep_has_a_figure_also_in_the_report(swept):
     assert swept.files("results/figures/tiny/default_over.png")
     (report,) = swept.files("results/report/tiny/default.html")
@@ -45,7 +35,9 @@ def test_the_sweep_has_a_figure_also_in_the_report(swept):
 
 
 def test_the_best_values_give_an_experiment_whose_models_are_trained_already(swept):
-    cells = yaml.safe_load(fedstage(swept, "best", "tiny"))["cells"]
+    command = [sys.executable, "-m", "fedstage.execution.cli", "best", "tiny"]
+    done = subprocess.run(command, cwd=swept.path, capture_output=True, text=True, check=True)
+    cells = yaml.safe_load(done.stdout)["cells"]
     assert [cell["at"] for cell in cells] == [
         {"method": ["fedavg", "fedprox"], "partition.alpha": [0.5, 5.0]}
     ]
@@ -61,7 +53,6 @@ def test_the_best_values_give_an_experiment_whose_models_are_trained_already(swe
         "scales": {"default": {"cells": cells}},
     }
     path.write_text(yaml.safe_dump(config | {"targets": ["chosen"]}))
-    fedstage(swept, "check", "--workflow", str(WORKFLOW))
     jobs = swept.plan().jobs
     assert jobs["evaluation"] == 4
     assert "local_training" not in jobs

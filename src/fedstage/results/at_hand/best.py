@@ -26,17 +26,17 @@ _GIVEN = (METHOD, "data", "partition", "public", "clients", "participants")
 def best(target: str, over: Collection[str] = ()) -> str:
     """Return the best values of swept axes, for each point of the other axes, as YAML.
 
-    Best is the highest mean over seeds of the table's metric in the last evaluated round; of equal
-    means, the first in the grid. The YAML has the `cells` of a scale. Its comments give the means,
-    and name values at an edge of those tried.
+    Best is the highest mean over seeds of the table's metric after the last evaluated round; of
+    equal means, the first in the grid. The YAML has the `cells` of a scale. Its comments give the
+    means, and name best values at an edge of the grid.
 
     Parameters
     ----------
     target : str
         As for `fedstage.results.load`.
     over : collection of str
-        The swept axes; by default all axes of numbers, except for those of data, partition, and
-        numbers of clients and participants.
+        The swept axes; by default all axes with several numbers, except for the numbers of clients
+        and participants and settings of data and partition.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def best(target: str, over: Collection[str] = ()) -> str:
     chosen = [max(group, key=lambda cell: fmean(cell.values.values())) for group in groups.values()]
     lines = [line for same in _merged(chosen, tried) for line in _entry(same, tried, experiment)]
     about = f"# {target}: best {METRICS[experiment.metric]} (%) on validation samples."
-    place = "# Paste it under a scale. Cells without an axis of `at` in their grid are not changed."
+    place = "# Paste it under a scale of an experiment whose grid has the axes of `at`."
     return "\n".join([about, place, "cells:", *lines])
 
 

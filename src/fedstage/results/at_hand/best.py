@@ -106,7 +106,8 @@ def _entry(
 ) -> Iterator[str]:
     """Yield the lines of an entry of `cells`: its means, values at an edge, and its settings."""
     axes = cells[0].axes
-    at = {axis: _values(cells, axis) for axis in axes if axis not in tried}
+    others = sorted(axes.keys() - tried, key=lambda axis: (axis != METHOD, axis))
+    at = {axis: _values(cells, axis) for axis in others}
     for cell in cells:
         scores = list(cell.values.values())
         mean, seeds = mean_and_std(fmean(scores), spread(scores)), len(scores)

@@ -14,7 +14,7 @@ from fedstage.execution.faults import expect_interrupts, explained
 from fedstage.storage.yaml_files import load_yaml
 
 min_version("9.0")
-expect_interrupts()
+expect_interrupts(workflow.output_settings.dryrun)
 
 # Snakemake does not say where in it a fault is.
 if Path("config.yaml").is_file():

@@ -109,10 +109,20 @@ sys.addaudithook(_at_a_file)
 @pytest.mark.parametrize("name", ["config.yaml", "methods.yaml", "results.smk", ".lock"])
 def test_an_interrupted_plan_is_one_line(project, tmp_path, name, number):
     """While the Snakefile, the configuration or the library is read, and while jobs are planned."""
-    python = tmp_path / "python"
-    python.mkdir()
-    (python / "sitecustomize.py").write_text(AT_A_FILE.format(name=name, signal=number))
-    run = project.call(PYTHONPATH=str(python), short=True)
+    run = interrupted_at(name, number, project, tmp_path)
     assert run.code != 0
     assert run.output.splitlines()[-1] == LINE
     assert "Traceback" not in run.output
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "results.smk"])
+def test_an_interrupted_dry_run_does_not_go_on(project, tmp_path, name):
+    run = interrupted_at(name, "SIGINT", project, tmp_path, "--dry-run")
+    assert run.code != 0
+    assert run.output.splitlines()[-1] == "fedstage: interrupted"
+
+
+def interrupted_at(name, number, project, tmp_path, *arguments):
+    """Call snakemake, which gets a signal as it opens a file of this name."""
+    (tmp_path / "sitecustomize.py").write_text(AT_A_FILE.format(name=name, signal=number))
+    return project.call(*arguments, PYTHONPATH=str(tmp_path), short=True)

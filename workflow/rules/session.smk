@@ -7,10 +7,10 @@ from functools import partial
 from snakemake.logging import logger
 
 from fedstage.execution.faults import count_failed, faults
-from fedstage.execution.internals import lift_rate_limit, note_interrupts
+from fedstage.execution.internals import lift_rate_limit, note_interrupts, own_locks
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
 from fedstage.execution.requirements import missing_data
-from fedstage.execution.runs import note_run
+from fedstage.execution.runs import note_run, release
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.doubtful import doubtful
 from fedstage.experiments.links import link_runs, linked, names_of_folders
@@ -94,6 +94,8 @@ def tables():
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job
     tell_doubtful()
+    if line := release(FOLDER):
+        print(f"fedstage: {line}", file=sys.stderr)
     atexit.register(tell_missing_data)
     if workflow.modifier.is_main_snakefile():
         atexit.register(show_finished)

@@ -1,4 +1,4 @@
-"""The three internals of Snakemake's scheduler that are replaced, and why.
+"""The internals of Snakemake that are replaced or read, and why.
 
 What an option can do is in `workflow/profiles/default`, and what a plugin can do in `terminal_log`.
 `tests/unit/execution/test_internals.py` fails when Snakemake changes what is relied upon here.
@@ -6,6 +6,7 @@ What an option can do is in `workflow/profiles/default`, and what a plugin can d
 
 import signal
 from _thread import start_new_thread
+from pathlib import Path
 from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import Any
@@ -50,6 +51,12 @@ def stop_at_bad_data(scheduler: Any) -> None:
             scheduler.keepgoing = False
 
     scheduler._handle_error = handled
+
+
+def own_locks(workflow: Any) -> list[Path]:
+    """Return the locks of this run, if all its jobs end with it; jobs on other machines go on."""
+    held = getattr(workflow.persistence, "_lockfile", {})  # other stores of metadata have none
+    return [Path(path) for path in held.values()] if workflow.local_exec else []
 
 
 def note_interrupts() -> Event:

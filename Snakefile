@@ -14,7 +14,7 @@ from fedstage.execution.faults import expect_interrupts, explained
 from fedstage.storage.yaml_files import load_yaml
 
 min_version("9.0")
-expect_interrupts()
+expect_interrupts(workflow.output_settings.dryrun)
 
 # Snakemake does not say where in it a fault is.
 if Path("config.yaml").is_file():
@@ -69,7 +69,8 @@ for target in filterfalse(workflow.is_rule, NAMED):
 onstart:
     # Calls that find the folder locked see until the end that this process works here.
     for log in workflow.logger_manager.get_logfile():
-        atexit.register(note_run(Path(log).absolute()).unlink, missing_ok=True)
+        note = note_run(Path(log).absolute(), own_locks(workflow))
+        atexit.register(note.unlink, missing_ok=True)
     lift_rate_limit(workflow.scheduler)
     stop_in_a_thread(workflow.scheduler)
     stop_at_bad_data(workflow.scheduler)

@@ -69,7 +69,7 @@ def test_a_run_that_ignores_ctrl_c_loses_no_job(project):
     assert process.returncode == 0, process.stdout.read()
 
 
-def test_a_folder_in_which_a_run_works_or_was_killed_is_one_line(project):
+def test_a_run_is_refused_where_another_works_and_goes_on_where_one_was_killed(project):
     project.configure(methods=["fedavg"], rounds=6)
     process = project.start()
     deadline = time.monotonic() + 120
@@ -83,13 +83,11 @@ def test_a_folder_in_which_a_run_works_or_was_killed_is_one_line(project):
     )
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    refused = project.call(short=True)
-    assert refused.output.splitlines()[-1] == (
-        f"fedstage: this folder is locked by a run that was killed (process {process.pid}); "
-        "unlock it: snakemake --unlock"
+    done = project.make(short=True)
+    assert (
+        "fedstage: a run that was killed had locked this folder "
+        f"(process {process.pid}); its lock is removed" in done.output.splitlines()
     )
-    project.make("--unlock")
-    project.make()
     assert not project.files(".snakemake/log/*.process")
 
 
@@ -109,10 +107,20 @@ sys.addaudithook(_at_a_file)
 @pytest.mark.parametrize("name", ["config.yaml", "methods.yaml", "results.smk", ".lock"])
 def test_an_interrupted_plan_is_one_line(project, tmp_path, name, number):
     """While the Snakefile, the configuration or the library is read, and while jobs are planned."""
-    python = tmp_path / "python"
-    python.mkdir()
-    (python / "sitecustomize.py").write_text(AT_A_FILE.format(name=name, signal=number))
-    run = project.call(PYTHONPATH=str(python), short=True)
+    run = interrupted_at(name, number, project, tmp_path)
     assert run.code != 0
     assert run.output.splitlines()[-1] == LINE
     assert "Traceback" not in run.output
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "results.smk"])
+def test_an_interrupted_dry_run_does_not_go_on(project, tmp_path, name):
+    run = interrupted_at(name, "SIGINT", project, tmp_path, "--dry-run")
+    assert run.code != 0
+    assert run.output.splitlines()[-1] == "fedstage: interrupted"
+
+
+def interrupted_at(name, number, project, tmp_path, *arguments):
+    """Call snakemake, which gets a signal as it opens a file of this name."""
+    (tmp_path / "sitecustomize.py").write_text(AT_A_FILE.format(name=name, signal=number))
+    return project.call(*arguments, PYTHONPATH=str(tmp_path), short=True)

@@ -8,12 +8,13 @@ from snakemake.dag import DAG
 from snakemake.logging import logger
 
 from fedstage.execution.faults import count_failed, faults
-from fedstage.execution.internals import lift_rate_limit, note_interrupts, plan_faster
+from fedstage.execution.internals import lift_rate_limit, note_interrupts, own_locks
+from fedstage.execution.internals import plan_faster
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
 from fedstage.execution.requirements import missing_data
-from fedstage.execution.runs import note_run
-from fedstage.experiments.counted_twice import counted_twice
+from fedstage.execution.runs import note_run, release
 from fedstage.experiments.disk_space import describe_size
+from fedstage.experiments.doubtful import doubtful
 from fedstage.experiments.links import link_runs, linked, names_of_folders
 from fedstage.experiments.shown import shown_results, shown_runs
 from fedstage.experiments.targets import explain_unknown
@@ -44,10 +45,10 @@ def tell_unknown():
 
 
 def tell_doubtful():
-    """Print a line on each setting that no run reads or that counts twice, and unused method."""
+    """Print a line on each setting that no run reads, doubtful runs, and unused method."""
     unread = unread_settings(CATALOGUE.sources, CATALOGUE.experiments)
     unused = unused_methods(CATALOGUE.sources, CATALOGUE.experiments)
-    for line in [*unread, *unused, *counted_twice(CATALOGUE.runs)]:
+    for line in [*unread, *unused, *doubtful(CATALOGUE.runs)]:
         print(f"fedstage: {line}", file=sys.stderr)
 
 
@@ -96,6 +97,8 @@ def tables():
 
 if workflow.is_main_process:  # in a dry run as well, and not in each job
     tell_doubtful()
+    if line := release(FOLDER):
+        print(f"fedstage: {line}", file=sys.stderr)
     atexit.register(tell_missing_data)
     if workflow.modifier.is_main_snakefile():
         atexit.register(show_finished)

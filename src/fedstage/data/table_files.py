@@ -7,11 +7,12 @@ of a Parquet file from 0.
 import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as compute
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
@@ -83,13 +84,14 @@ def read_table(
     Raises
     ------
     FedstageError
-        If the file is damaged or has no rows, or has the name of a column twice.
+        If the file is damaged or has no rows, or has the name of a column, or its header, twice.
     """
     names = _csv_names(path) if path.suffix == ".csv" else read_schema(path).names
     for name in columns or ():
         require(path, "data.client_column", name, names)
     if path.suffix == ".csv":
         table = _read_csv(path, columns, texts)
+        _refuse_header(path, table)
     else:
         table = load_foreign_table(path, columns)
     if not table.num_rows:
@@ -112,12 +114,16 @@ def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:
     """Raise FedstageError unless a file has the column of a setting."""
     names = list(known)
     if column not in names:
-        listed, apart = ", ".join(names), ""
-        if path.suffix == ".csv" and len(names) == 1 and set(names[0]) & set(_OTHER_SEPARATORS):
-            apart = "; separate columns with commas"
+        listed, apart = ", ".join(names), _apart(names) if path.suffix == ".csv" else ""
         raise FedstageError(
             f"{path}: {key} = {column!r}: no such column; its columns are {listed}{apart}"
         )
+
+
+def _apart(names: Sequence[str]) -> str:
+    """Return a hint for a header with other separators than commas; otherwise an empty string."""
+    other = len(names) == 1 and set(names[0]) & set(_OTHER_SEPARATORS)
+    return "; separate columns with commas, and write decimals with a point" if other else ""
 
 
 def _csv_names(path: Path) -> list[str]:
@@ -153,13 +159,24 @@ def _refuse_ragged_rows(path: Path) -> None:
         return
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
-        wanted = len(next(rows, []))
+        header = next(rows, [])
         for number, row in enumerate(rows, 2):
-            if row and len(row) != wanted:
+            if row and len(row) != len(header):
                 raise FedstageError(
-                    f"{path}: row {number}: has {len(row)} fields, and the header has {wanted}: "
-                    f"{','.join(row)[:60]}"
+                    f"{path}: row {number}: has {len(row)} fields, and the header has "
+                    f"{len(header)}: {','.join(row)[:60]}{_apart(header)}"
                 )
+
+
+def _refuse_header(path: Path, table: pa.Table) -> None:
+    """Raise FedstageError if a row repeats the names of several columns, as in joined files."""
+    if table.num_columns < 2 or any(kind != pa.string() for kind in table.schema.types):
+        return
+    again = reduce(compute.and_, (compute.equal(table[name], name) for name in table.column_names))
+    if times := compute.sum(again).as_py():
+        where, rows = row_at(path, compute.index(again, True).as_py()), table.num_rows
+        more = f", as in {times} of {rows} rows; delete these" if times > 1 else "; delete the row"
+        raise FedstageError(f"{where}: the header again{more}")
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, texts: Sequence[str]) -> pa.Table:

@@ -4,6 +4,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import TracebackType
@@ -11,8 +12,9 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 
-#: The line that ends a run after Ctrl-C or SIGTERM.
-INTERRUPTED = "fedstage: interrupted; the same command goes on"
+#: The line that ends a dry run after Ctrl-C or SIGTERM, and the one that ends a run.
+INTERRUPTED_PLAN = "fedstage: interrupted"
+INTERRUPTED = f"{INTERRUPTED_PLAN}; the same command goes on"
 
 _FAULT = re.compile(r"fedstage \w+: ")
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
@@ -33,20 +35,20 @@ def explained(function: Callable[..., Any], *arguments: Any) -> Any:
         sys.exit(f"fedstage: {error}")
 
 
-def expect_interrupts() -> None:
+def expect_interrupts(dryrun: bool) -> None:
     """Let Ctrl-C and SIGTERM end this process with one line, until a run handles them."""
-    sys.excepthook = explain_interrupt
+    sys.excepthook = partial(explain_interrupt, INTERRUPTED_PLAN if dryrun else INTERRUPTED)
     in_main = current_thread() is main_thread()
     if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def explain_interrupt(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    line: str, kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print one line instead of the traceback of Ctrl-C; replaces `sys.excepthook`."""
+    """Print a line instead of the traceback of Ctrl-C; replaces `sys.excepthook`."""
     if issubclass(kind, KeyboardInterrupt):
-        print(INTERRUPTED, file=sys.stderr)
+        print(line, file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
 

@@ -1,4 +1,4 @@
-"""The internals of Snakemake that are replaced, and why: three of the scheduler, two of the graph.
+"""The internals of Snakemake that are replaced or read, and why.
 
 What an option can do is in `workflow/profiles/default`, and what a plugin can do in `terminal_log`.
 `tests/unit/execution/test_internals.py` fails when Snakemake changes what is relied upon here.
@@ -8,6 +8,7 @@ import signal
 from _thread import start_new_thread
 from collections import defaultdict
 from collections.abc import Collection
+from pathlib import Path
 from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import Any
@@ -97,6 +98,12 @@ def plan_faster(graph: Any) -> None:
 
     graph.update_output_index = index
     graph.check_directory_outputs = checked
+
+
+def own_locks(workflow: Any) -> list[Path]:
+    """Return the locks of this run, if all its jobs end with it; jobs on other machines go on."""
+    held = getattr(workflow.persistence, "_lockfile", {})  # other stores of metadata have none
+    return [Path(path) for path in held.values()] if workflow.local_exec else []
 
 
 def note_interrupts() -> Event:

@@ -41,8 +41,8 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        expect_interrupts()
         common = self.common_settings
+        expect_interrupts(common.dryrun)
         self._live: Live | None = None
         self._held: list[LogRecord] = []
         self._planned = self._jobs = self._explained = False

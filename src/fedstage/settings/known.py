@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from fedstage.settings.data import Data
 from fedstage.settings.data_sets import DataSet
+from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.models import EfficientNet, LogisticRegression, Model, Transformer, Upper
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
@@ -82,6 +83,13 @@ def _check_model(data: Data, model: Model) -> Iterator[str]:
         )
     if isinstance(model, EfficientNet) and shape[0] != 3:
         yield f"{where}: needs 3 channels, and images of data = {data.name} have {shape[0]}"
+
+
+def check_classes(local: LocalTraining, classes: int | None) -> Iterator[str]:
+    """Yield a fault if the data have fewer classes, None if unknown, than a local trainer needs."""
+    if classes is not None and classes < local.fewest_classes:
+        fewest = local.fewest_classes
+        yield f"local = {local.name}: needs at least {fewest} classes, and the data have {classes}"
 
 
 def check_channels(data: DataSet, public: Public) -> Iterator[str]:

@@ -24,6 +24,7 @@ def csv(rows=ROWS, header="age,dose,label,centre"):
 
 
 TABLE = csv()
+COMMAS = csv([(age, f'"{dose.replace(".", ",")}"', *more) for age, dose, *more in ROWS])
 NUMBERED = [("1", "2.5", "0", "Bern"), ("2", "0.5", "1", "Basel")]
 
 
@@ -183,6 +184,29 @@ BAD = {
         train=TABLE.replace(",", ";"),
     ),
     "tabs": table("; separate columns with commas", train=TABLE.replace(",", "\t")),
+    "semicolons and decimal commas": table(
+        "row 2: has 2 fields, and the header has 1: 1;2,5;a;Bern; separate columns with commas, "
+        "and write decimals with a point",
+        train=TABLE.replace(",", ";").replace(".", ","),
+    ),
+    "decimal commas": table(
+        "train.csv: row 2: dose = '2,5': a comma in a number; write it with a decimal point only, "
+        "or name the column in data.categorical",
+        train=COMMAS,
+        test=COMMAS,
+    ),
+    "decimal commas in one file": table("test.csv: row 2: dose = '2,5'", test=COMMAS),
+    "decimal commas in few rows": table(
+        "train.csv: row 3: dose = '1.234,5': a comma in a number", train=changed(1, 1, '"1.234,5"')
+    ),
+    "a header in the middle": table(
+        "train.csv: row 6: the header again; delete the row", train=TABLE + csv()
+    ),
+    "headers in the middle of texts": Bad(
+        ("a.csv: row 4: the header again, as in 2 of 8 rows; delete these",),
+        {"a.csv": "text,label\nx y,a\nz y,b\n" * 3},
+        {"text": "text", "test_fraction": 0.5},
+    ),
     "a truncated Parquet file": Bad(
         ("train.parquet: truncated, or not a Parquet file",),
         {"train.parquet": b"PAR1nonsense", "test.csv": csv()},
@@ -202,7 +226,7 @@ BAD = {
         "test.csv: column 'more'",
         test=csv(header="age,dose,label,centre,more", rows=[(*row, "1") for row in ROWS]),
     ),
-    "features of two types": table("'age'", test=changed(0, 0, "old")),
+    "features of two types": table("test.csv: row 2: age = 'old'", test=changed(0, 0, "old")),
     "no features": table("has no column of features", train="label\na\nb\n", test="label\na\n"),
     "features that are constant": table(
         "all features are constant", train="x,label\n1,a\n1,b\n", test="x,label\n1,a\n"

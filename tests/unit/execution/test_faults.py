@@ -92,9 +92,9 @@ def test_jobs_that_an_interrupt_has_ended_are_no_faults(tmp_path):
 
 
 def test_only_an_interrupt_loses_its_traceback(capsys):
-    for error, told in [
-        (KeyboardInterrupt(), f"{INTERRUPTED}\n"),
-        (KeyError("a"), "KeyError: 'a'\n"),
+    for line, error, told in [
+        (INTERRUPTED, KeyboardInterrupt(), f"{INTERRUPTED}\n"),
+        (INTERRUPTED, KeyError("a"), "KeyError: 'a'\n"),
     ]:
-        explain_interrupt(type(error), error, None)
+        explain_interrupt(line, type(error), error, None)
         assert capsys.readouterr().err == told

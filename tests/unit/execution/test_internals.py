@@ -12,6 +12,7 @@ import snakemake.api  # before its modules, which import one another
 from snakemake.dag import DAG
 from snakemake.io import IOFile, directory
 from snakemake.output_index import OutputIndex
+from snakemake.persistence.file import FilePersistence
 from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
 from snakemake.settings.types import MaxJobsPerTimespan
 
@@ -19,6 +20,7 @@ from fedstage.execution.internals import (
     IndexBySuffix,
     lift_rate_limit,
     note_interrupts,
+    own_locks,
     plan_faster,
     stop_at_bad_data,
     stop_in_a_thread,
@@ -42,6 +44,15 @@ def test_the_attributes_that_are_relied_upon_are_snakemakes():
     assert {"_executor", "cancel", "_user_kill", "KeyboardInterrupt"} <= set(looks.co_names)
     assert "_user_kill" in made.co_names
     assert "_user_kill" in JobScheduler.exit_gracefully.__code__.co_names
+
+
+def test_the_locks_of_a_run_end_with_it_unless_its_jobs_run_elsewhere(tmp_path):
+    store = FilePersistence(path=tmp_path)
+    store._write_locks("input", ["a.csv"])
+    here, elsewhere = (SimpleNamespace(persistence=store, local_exec=one) for one in (True, False))
+    assert own_locks(here) == [tmp_path / "locks/0.input.lock"]
+    assert own_locks(elsewhere) == []
+    assert own_locks(SimpleNamespace(persistence=None, local_exec=True)) == []
 
 
 def test_sigterm_still_waits_for_the_lock_in_the_main_thread():

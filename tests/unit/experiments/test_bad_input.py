@@ -613,6 +613,14 @@ SIZE_FAULTS = [
         {"distillation": "kl", "student": "vgg19"}, "model = 'vgg19': needs images of at least"
     ),
     at("b:model", {"logistic_regression": {"outputs": 1}}, "outputs = 1: only for 2 classes", "10"),
+    at_all(
+        {
+            "b:data": "sent140",
+            "b:model": "bert",
+            "e:grid": {"method": ["fedntd"]},
+        },
+        "local = fedntd: needs at least 3 classes, and the data have 2",
+    ),
     at("b:client/loss", FOCAL, "client.loss = focal: 2 class_weights", "data = digits has 10"),
     at_all(
         {

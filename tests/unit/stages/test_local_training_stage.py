@@ -206,3 +206,21 @@ def test_the_last_models_are_judged_once_a_job_and_for_no_empty_participant(
     stages.local_training(**given | gone, participants=[0], outputs=outputs[:1])
     assert len(judged) == 1
     assert load_tensors(outputs[0])[0] == {}
+
+
+def test_a_trainer_that_needs_more_classes_than_the_data_have_is_refused(
+    prepare, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FEDSTAGE_DATA", str(tmp_path))
+    rows = "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(60))
+    (tmp_path / "train.csv").write_text(f"x,label\n{rows}")
+    own = {"data": {"table": {"folder": ".", "test_fraction": 0.2}}, "model": "mlp"}
+    recipe = prepare(local={"fedntd": {"beta": 0.5}}, **own)
+    text = "^local = fedntd: needs at least 3 classes, and the data have 2$"
+    with pytest.raises(FedstageError, match=text):
+        stages.local_training(
+            **inputs(recipe, tmp_path), participants=[0], outputs=[tmp_path / "update.safetensors"]
+        )
+    # With beta = 0, FedNTD is FedAvg as documented.
+    recipe = prepare(local={"fedntd": {"beta": 0.0}}, **own)
+    alone(recipe, tmp_path)

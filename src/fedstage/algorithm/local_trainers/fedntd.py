@@ -15,7 +15,9 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.local_trainers import LocalTrainer, Task
+from fedstage.errors import FedstageError
 from fedstage.models.loading import frozen
+from fedstage.settings.known import check_classes
 from fedstage.settings.local_training import FedNtd
 from fedstage.training.divergence import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
@@ -29,6 +31,8 @@ class Trainer(LocalTrainer[FedNtd]):
         settings = self.settings
         if settings.beta == 0:
             return None
+        for fault in check_classes(settings, task.classes):
+            raise FedstageError(fault)
         start, weight = frozen(task.model), settings.beta * settings.temperature**2
 
         def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

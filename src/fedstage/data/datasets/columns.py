@@ -138,25 +138,33 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
             )
         if kind != "empty":
             kinds[kind if categorical or kind in ("text", "boolean") else "number"] = path
-    if len(kinds) > 1:
-        told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
-        raise FedstageError(f"column {name!r}: {told}; must be of one type")
     places = [(path, table.num_rows) for path, table in files]
     columns = [table.column(name) for _, table in files]
     order = np.arange(sum(rows for _, rows in places))
-    if categorical or kinds.keys() & {"text", "boolean"}:
-        texts = [text for column in columns for text in _texts(column)]
-        column = Column(name, texts, places, order)
-        if not categorical:
-            _check_strays(column, texts)
+    categories = categorical or bool(kinds.keys() & {"text", "boolean"})
+    texts = [text for column in columns for text in _texts(column)] if categories else []
+    column = Column(name, texts, places, order)
+    if not categorical:
+        _check_strays(column, texts)
+    if len(kinds) > 1:
+        told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
+        raise FedstageError(f"column {name!r}: {told}; must be of one type")
+    if categories:
         return column
     return Column(name, np.concatenate([_numbers(values) for values in columns]), places, order)
 
 
 def _check_strays(column: Column, texts: Sequence[str | None]) -> None:
-    """Refuse a text among numbers, which would turn each number into a category."""
+    """Refuse a comma in numbers, or a text among them: each number would become a category."""
     strays = [row for row, text in enumerate(texts) if text is not None and not _is_number(text)]
+    commas = [row for row in strays if _is_number(str(texts[row]).replace(",", ""))]
     numbers = sum(text is not None for text in texts) - len(strays)
+    if commas and numbers + 2 * len(commas) >= len(strays):
+        row = commas[0]
+        raise FedstageError(
+            f"{column.where(row)}: {column.name} = {texts[row]!r}: a comma in a number; write it "
+            "with a decimal point only, or name the column in data.categorical"
+        )
     if strays and numbers >= len(strays):
         row = strays[0]
         raise FedstageError(

@@ -26,7 +26,7 @@ from fedstage.settings.scores import SECONDS
 from fedstage.storage.files import save_text
 
 _LEFT = ("row", "than", "column", "verdict")
-HIGHER, LOWER, UNDECIDED = "higher", "lower", "undecided"
+HIGHER, LOWER, UNDECIDED, IDENTICAL = "higher", "lower", "undecided", "identical"
 
 
 def compare(
@@ -63,7 +63,8 @@ def compare(
         none), `seeds`, `difference` (row - than, mean over the seeds that both have), `low` and
         `high` (its own 95 % interval, NaN for a single seed and for up to four that all differ by
         the same), `p` (two-sided, corrected, 1 without an interval) and `verdict` (``higher`` or
-        ``lower`` if p is at most 0.05, else ``undecided``).
+        ``lower`` if p is at most 0.05, ``identical`` if the scores of every seed are the same,
+        else ``undecided``).
 
     Raises
     ------
@@ -88,7 +89,8 @@ def compare(
     frame = pd.DataFrame(compared)
     frame["p"] = holm(list(frame["p"]))
     frame["verdict"] = [
-        _verdict(*pair) for pair in zip(frame["p"], frame["difference"], strict=True)
+        same or _verdict(p, difference)
+        for same, p, difference in frame[["verdict", "p", "difference"]].itertuples(index=False)
     ]
     return frame
 
@@ -138,6 +140,7 @@ def _compared(cell: Cell, other: Cell, experiment: ExperimentRuns) -> dict[str, 
         "low": interval.low,
         "high": interval.high,
         "p": p_of_differences(differences),
+        "verdict": IDENTICAL if set(differences) == {0} else "",
     }
 
 
@@ -205,7 +208,8 @@ def _latex(
             "**95 % interval**: its own confidence interval (Student's t), without correction; "
             "none of a single seed, or of up to four that all differ by the same.",
             f"**p (Holm)**: of the paired t-test, corrected for the {len(lines)} comparisons of "
-            "this table (Holm 1979); **verdict**: `undecided` above 0.05.",
+            "this table (Holm 1979); **verdict**: `undecided` above 0.05, `identical` if all "
+            "scores are.",
         ],
     )
 

@@ -320,9 +320,11 @@ def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
     assert told in refused(tmp_path)
     write(tmp_path / "mine/train.csv", table[:3], ["age", "outcome", "centre"])
     write(tmp_path / "mine/test.csv", table[:5], ["age", "outcome", "centre"])
+    assert "test.csv: row 5: age = 'about 3': a text among numbers" in refused(tmp_path)
+    texts = [[f"about {age}", *more] for age, *more in table[:5]]
+    write(tmp_path / "mine/test.csv", texts, ["age", "outcome", "centre"])
     assert "must be of one type" in refused(tmp_path)
     write(tmp_path / "mine/train.csv", table[:5], ["age", "outcome", "centre"])
-    assert "train.csv: row 5: age = 'about 3': a text among numbers" in refused(tmp_path)
     assert len(load(tmp_path, categorical=["age"]).feature_names) == 5
 
 

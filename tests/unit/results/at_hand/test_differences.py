@@ -42,10 +42,11 @@ def test_rows_are_paired_over_seeds_and_p_values_corrected(folder):
     assert row["verdict"] == "higher"
 
 
-def test_no_difference_at_all_is_undecided(folder):
+def test_rows_with_the_same_scores_in_every_seed_are_identical(folder):
     frame = compare("tiny/mini", ["fedsdd", "fedprox"], folder=folder)
     same = frame[frame["column"] == "α = 1"].iloc[0]
-    assert (same["difference"], same["p"], same["verdict"]) == (0.0, 1.0, "undecided")
+    assert (same["difference"], same["p"], same["verdict"]) == (0.0, 1.0, "identical")
+    assert write(frame).splitlines()[-1].endswith("  identical")
 
 
 def test_two_seeds_that_differ_by_the_same_decide_nothing(folder):
@@ -60,7 +61,7 @@ def test_two_seeds_that_differ_by_the_same_decide_nothing(folder):
     assert list(frame["difference"][:3]) == pytest.approx([2.67, 2.67, 0.0])
     assert frame["low"].isna().all()
     assert set(frame["p"]) == {1.0}
-    assert set(frame["verdict"]) == {"undecided"}
+    assert list(frame["verdict"][:3]) == ["undecided", "undecided", "identical"]
     assert " to " not in write(frame)
 
 

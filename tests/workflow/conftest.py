@@ -54,7 +54,7 @@ SPLIT = SERVED | {
 SPLIT["model"] = SPLIT["architectures"][0]
 
 
-def tiny_config(**changes):
+def tiny_config(*, results=("table",), **changes):
     """A configuration that trains linear models for two rounds; changes go into its base."""
     base = {
         "data": {"digits": {"test": 200, "held_out": 100, "server_validation": 50}},
@@ -198,6 +198,7 @@ def tiny_config(**changes):
                     },
                 },
                 "grid": {"method": methods},
+                "results": list(results),
                 "scales": {"default": {}},
             }
         },
@@ -334,7 +335,7 @@ def environment():
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A finished run; tests change copies of it."""
-    project = Project(tmp_path_factory.mktemp("finished")).configure()
+    project = Project(tmp_path_factory.mktemp("finished")).configure(results=["table", "figures"])
     project.make()
     return project
 

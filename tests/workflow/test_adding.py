@@ -46,6 +46,7 @@ def configure(project, methods, **more):
         "base": BASE,
         "methods": {name: METHODS[name] for name in methods},
         "grid": {"method": list(methods)},
+        "results": ["table"],
         "scales": {"default": {}},
     }
     own = {"targets": ["added"], "plugins": ["my_methods/"]}
@@ -100,7 +101,7 @@ def test_new_parts_make_nothing_anew_that_does_not_use_them(project, tmp_path, m
     """Finished results stay when a data set, a model or any other part comes in."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
     copy = tmp_path / "src/fedstage"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, copy)
     methods = ["feddf", "fedavg_median", "fedens"]
     project.configure(
         methods=methods, aggregator_fraction=0.1, execution={"granularity": "segment"}
@@ -116,7 +117,7 @@ def test_new_parts_make_nothing_anew_that_does_not_use_them(project, tmp_path, m
     assert project.plan().jobs == {}
     # The noise that clients add depends on the size of their model, and epsilon is in tables.
     edit(copy / "models/size.py")
-    assert set(project.plan().jobs) == {"run_scores", "tables", "figures", "all"}
+    assert set(project.plan().jobs) == {"run_scores", "tables", "all"}
     # What all models share is another matter.
     edit(copy / "models/build.py")
     assert project.plan().jobs["initial_model"] == 1

@@ -1,4 +1,4 @@
-"""What is replaced in Snakemake's scheduler, in a real run."""
+"""What is replaced in Snakemake, in a real run."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,7 @@ include: "{REPOSITORY}/Snakefile"
 
 onsuccess:
     scheduler = workflow.scheduler
+    print("index:", type(workflow.dag.output_index).__name__, file=sys.stderr)
     print("limited:", scheduler.job_rate_limiter is not None, file=sys.stderr)
     # The signal finds this thread with the lock, as it may while jobs are chosen.
     with scheduler._lock:
@@ -30,7 +31,7 @@ onsuccess:
 @pytest.mark.parametrize(
     ("options", "limited"), [((), "False"), (("--max-jobs-per-timespan", "100/2s"), "True")]
 )
-def test_only_a_limit_of_a_user_holds_and_sigterm_never_waits_for_itself(
+def test_an_index_finds_rules_only_a_limit_of_a_user_holds_and_sigterm_never_waits_for_itself(
     copy, tmp_path, options, limited
 ):
     snakefile = tmp_path / "Snakefile"
@@ -39,5 +40,5 @@ def test_only_a_limit_of_a_user_holds_and_sigterm_never_waits_for_itself(
     (table,) = copy.files("results/tables/tiny/default.csv")
     (copy.path / table).unlink()
     run = copy.make(str(table), "--snakefile", str(snakefile), *options)
-    told = re.findall(r"^(limited|stopped): (\S+)$", run.output, re.MULTILINE)
-    assert told == [("limited", limited), ("stopped", "graceful")]
+    told = re.findall(r"^(index|limited|stopped): (\S+)$", run.output, re.MULTILINE)
+    assert told == [("index", "IndexBySuffix"), ("limited", limited), ("stopped", "graceful")]

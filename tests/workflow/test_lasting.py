@@ -28,7 +28,7 @@ MADE = ("tables/tiny/*", "claims/tiny/*", "figures/tiny/default_accuracy.*")
 
 def with_seeds(project, seeds):
     """Configure a project with these seeds, and a claim."""
-    project.configure(methods=["fedavg", "fedsdd"])
+    project.configure(methods=["fedavg", "fedsdd"], results=["table", "figures"])
     path = project.path / "config.yaml"
     config = yaml.safe_load(path.read_text())
     config["experiments"]["tiny"]["grid"]["seed"] = seeds

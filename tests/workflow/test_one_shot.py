@@ -125,7 +125,8 @@ def test_students_of_generated_images_share_generators_images_and_models(configu
 
 
 def test_seven_rules_train_each_client_once(configured):
-    run = configured(SEVEN).plan()
+    """FedENS is the row of averages."""
+    run = configured(SEVEN | {"fedens": ONE_SHOT | {"aggregator": "averaging"}}).plan()
     assert run.jobs["local_model"] == CLIENTS
     assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 7
     # The test set, and the aggregator's part, of each client's model.
@@ -138,45 +139,28 @@ def test_whoever_votes_and_with_which_weight_the_clients_are_the_same(configured
     votes = {name: rule("averaging", members={name: own}) for name, own in few.items()}
     simplex = {"aggregator": "simplex", "aggregator_training": {"mirror_descent": {"rounds": 2}}}
     votes["fedboost"] = ONE_SHOT | simplex
-    run = configured(SEVEN | votes).plan()
-    assert run.jobs["local_model"] == CLIENTS
-    assert run.jobs["aggregator"] == len(SEVEN) + len(votes)
     # Clients that learn an unknown class are other clients, from other initial weights; whatever
     # votes, they are the same.
     unknown = ONE_SHOT | {"unknown": {}}
     knowing = {"fedov": unknown | {"aggregator": "least_unknown"}, "plain": unknown}
     run = configured(SEVEN | votes | knowing).plan()
+    assert run.jobs["aggregator"] == len(SEVEN) + len(votes) + len(knowing)
     assert run.jobs["local_model"] == 2 * CLIENTS
     assert run.jobs["initial_model"] == 2
 
 
-def test_rivals_on_all_samples_train_as_many_clients_again(configured):
-    whole = {"fedens": rule("averaging", local_fraction=1.0)}
-    run = configured(SEVEN | whole).plan()
+def test_clients_that_train_alone_are_those_of_the_ensemble_or_train_on_all_samples(configured):
+    more = {"whole": ALONE | {"local_fraction": 1.0}, "client_2": ALONE | {"evaluate_client": 2}}
+    run = configured({"mlp": rule("mlp"), "clients": ALONE} | more).plan()
     assert run.jobs["local_model"] == 2 * CLIENTS
-    assert run.jobs["partition"] == 2
+    assert run.jobs["local_evaluation"] == 3
 
 
-def test_clients_that_train_alone_are_those_of_the_ensemble(configured):
-    run = configured({"mlp": rule("mlp"), "clients": ALONE}).plan()
-    assert run.jobs["local_model"] == CLIENTS
-    run = configured({"mlp": rule("mlp"), "clients": ALONE | {"local_fraction": 1.0}}).plan()
-    assert run.jobs["local_model"] == 2 * CLIENTS
-
-
-def test_a_client_that_is_scored_by_itself_is_one_of_the_ensemble(configured):
-    row = ALONE | {"evaluate_client": 2}
-    run = configured({"client_2": row}).plan()
-    assert run.jobs["local_model"] == run.jobs["local_evaluation"] == 1
-    run = configured({"mlp": rule("mlp"), "client_2": row}).plan()
-    assert run.jobs["local_model"] == CLIENTS
-
-
-def test_a_client_that_is_scored_in_int8_is_the_only_one_that_is_trained(configured):
-    row = ALONE | INT8 | {"evaluate_client": 1}
-    run = configured({"client_1": row}).plan()
+def test_a_client_that_is_scored_by_itself_is_the_only_one_that_is_trained(configured):
+    row = ALONE | {"evaluate_client": 1}
+    run = configured({"client_1": row, "client_1_int8": row | INT8}).plan()
     assert run.jobs["local_model"] == run.jobs["quantised_model"] == 1
-    assert run.jobs["local_evaluation"] == 1
+    assert run.jobs["local_evaluation"] == 2
     assert "local_model: who client_1 (" in run.output
     assert "quantised_model: who client_1 (" in run.output
 
@@ -214,6 +198,7 @@ def test_all_methods_of_the_paper_train_each_client_once(configured):
     }
     run = configured(SEVEN | STUDENTS | {"fedens": fedens} | whole).plan()
     assert run.jobs["local_model"] == 2 * CLIENTS
+    assert run.jobs["partition"] == 2
 
 
 def test_precisions_share_all_models_of_clients(configured):
@@ -226,25 +211,18 @@ def test_precisions_share_all_models_of_clients(configured):
     assert run.jobs["local_evaluation"] == 2
 
 
-def test_quantising_finished_models_trains_no_client(again):
+def test_what_reads_finished_models_trains_no_client(again):
+    """Quantised in another way, without one of them, or by a longer training of the aggregator."""
     how = {"int8": {"weights": "per_tensor", "reduce_range": False}}
-    run = again(EVERYTHING | {"full_range": rule("mlp", quantisation=how)})
+    longer = {"federated": ROUNDS["federated"] | {"rounds": 9}}
+    more = {f"{name}_without_1": rule(name, forget=[1]) for name in RULES}
+    more["full_range"] = rule("mlp", quantisation=how)
+    more["longer"] = rule("mlp", aggregator_training=longer)
+    run = again(EVERYTHING | more)
     assert run.jobs["local_model"] == run.jobs["local_training"] == 0
     assert run.jobs["quantised_model"] == CLIENTS
     assert run.jobs["client_logits"] == 2 * CLIENTS
-    assert run.jobs["aggregator"] == 1
-
-
-def test_fedens_is_the_row_of_averages(configured):
-    fedens = ONE_SHOT | {"aggregator": "averaging"}
-    assert configured(SEVEN | {"fedens": fedens}).plan().jobs["aggregator"] == 7
-
-
-def test_forgetting_trains_no_client(again):
-    forgetting = {f"{name}_without_1": rule(name, forget=[1]) for name in RULES}
-    run = again(EVERYTHING | forgetting)
-    assert run.jobs["local_model"] == run.jobs["client_logits"] == 0
-    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 7
+    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == len(more)
 
 
 def test_a_proxy_set_costs_its_logits_and_early_stopping_those_of_validation(configured):
@@ -256,13 +234,6 @@ def test_a_proxy_set_costs_its_logits_and_early_stopping_those_of_validation(con
     run = configured(rows).plan()
     assert run.jobs["local_model"] == CLIENTS
     assert run.jobs["client_logits"] == CLIENTS * 4  # test, proxy, aggregator, validation
-
-
-def test_longer_aggregators_train_no_client(again):
-    longer = {"federated": ROUNDS["federated"] | {"rounds": 9}}
-    run = again({"mlp": rule("mlp", aggregator_training=longer)})
-    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 1
-    assert run.jobs["local_model"] == run.jobs["client_logits"] == 0
 
 
 def test_granularities_do_not_matter(again):

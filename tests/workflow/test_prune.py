@@ -16,22 +16,38 @@ METHODS = Path(__file__).parents[2] / "workflow/methods.yaml"
 @pytest.fixture
 def here(copy, monkeypatch):
     """A folder with the results of `tiny`, and without the shipped experiments."""
-    (copy.path / "workflow/experiments").mkdir(parents=True)
-    shutil.copy(METHODS, copy.path / "workflow")
+    shipped(copy)
     monkeypatch.chdir(copy.path)
     return copy
 
 
-@pytest.fixture
-def changed(here):
-    """A folder that also has the results of `other`, with another seed."""
-    path = here.path / "config.yaml"
+def shipped(project):
+    """Give a folder the library of methods, and no experiments."""
+    (project.path / "workflow/experiments").mkdir(parents=True)
+    shutil.copy(METHODS, project.path / "workflow")
+
+
+@pytest.fixture(scope="module")
+def both(finished, new_project):
+    """A finished run of `tiny`, and of `other`, with another seed."""
+    project = new_project()
+    shutil.copytree(finished.path, project.path, symlinks=True, dirs_exist_ok=True)
+    shipped(project)
+    path = project.path / "config.yaml"
     config = yaml.safe_load(path.read_text())
     tiny = config["experiments"]["tiny"]
     config["experiments"]["other"] = tiny | {"base": tiny["base"] | {"seed": 1}}
     path.write_text(yaml.safe_dump(config | {"targets": ["tiny", "other"]}))
-    here.make()
-    return here
+    project.make()
+    return project
+
+
+@pytest.fixture
+def changed(both, tmp_path, monkeypatch):
+    """A copy of a folder with the results of `tiny` and `other`."""
+    shutil.copytree(both.path, tmp_path / "copy", symlinks=True)
+    monkeypatch.chdir(tmp_path / "copy")
+    return type(both)(tmp_path / "copy")
 
 
 def write(project, **experiments):
@@ -70,12 +86,6 @@ def test_all_experiments_are_resolved_only_if_something_is_not_needed(
     shown = capsys.readouterr()
     assert "results/training/unknown: 0 B" in shown.out
     assert "a broken experiment is left out" in shown.err
-
-
-def test_nothing_of_an_experiment_is_pruned(capsys):
-    rows, total = pruned(capsys)
-    assert rows == set()
-    assert total == "0 folders and files of results, 0 B: --delete deletes them"
 
 
 def test_what_is_abandoned_goes_with_its_logs_and_nothing_else(changed, capsys):

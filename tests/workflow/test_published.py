@@ -43,7 +43,10 @@ def compared(new_project):
     """One round with two seeds, published numbers and claims."""
     execution = {"granularity": "segment"}
     methods = ["fedavg", "fedsdd", "linear"]
-    project = new_project().configure(rounds=1, methods=methods, execution=execution)
+    results = ["table", "figures"]
+    project = new_project().configure(
+        rounds=1, methods=methods, execution=execution, results=results
+    )
     path = project.path / "config.yaml"
     config = yaml.safe_load(path.read_text())
     experiment = config["experiments"]["tiny"]

@@ -4,10 +4,12 @@ import atexit
 import time
 from functools import partial
 
+from snakemake.dag import DAG
 from snakemake.logging import logger
 
 from fedstage.execution.faults import count_failed, faults
 from fedstage.execution.internals import lift_rate_limit, note_interrupts, own_locks
+from fedstage.execution.internals import plan_faster
 from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
 from fedstage.execution.requirements import missing_data
 from fedstage.execution.runs import note_run, release
@@ -22,6 +24,7 @@ from fedstage.experiments.unused_methods import unused_methods
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
 CTRL_C = note_interrupts()
+plan_faster(DAG)
 
 
 def wanted():

@@ -253,6 +253,22 @@ COMMANDS = {
         ],
         _compare,
     ),
+    "best": Command(
+        "print the best values of a finished sweep on validation samples, as settings of cells to "
+        "paste into an experiment",
+        "TARGET [--over AXIS ...]",
+        [
+            _TARGET,
+            _option(
+                "--over",
+                nargs="+",
+                default=[],
+                metavar="AXIS",
+                help="the swept axes, by default all of numbers that are settings of methods",
+            ),
+        ],
+        "fedstage.results.at_hand.best.best",
+    ),
     "seeds": Command(
         "print how many seeds would decide a claim, at the published effect and at half of it, and "
         "how many hours these take",

@@ -12,7 +12,7 @@ _fedstage() {
         return  # a file
     elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == --to ]]; then
         mapfile -t COMPREPLY < <(compgen -W "PROGRAMS" -- "$word")
-    elif [[ $command == compare || $command == export || $command == list || $command == missing ]]; then
+    elif [[ $command == best || $command == compare || $command == export || $command == list || $command == missing ]]; then
         for place in results/descriptions/*/*.runs.json; do
             target=${place#results/descriptions/}
             target=${target%.runs.json}

@@ -170,10 +170,12 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
 def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return the documents of other results that the report of an experiment shows.
 
-    Each is followed by the pictures and captions of its figures.
+    Each is followed by the pictures and captions of its figures. The sweep, which has no document,
+    comes first.
     """
-    results = find(catalogue.experiments, experiment, "experiment").results
-    stages = (_REPORTED[result] for result in results if result in _REPORTED)
+    found = find(catalogue.experiments, experiment, "experiment")
+    stages = ["sweep"] if found.table.over else []
+    stages += [_REPORTED[result] for result in found.results if result in _REPORTED]
     files = (file for stage in stages for file in files_of_result(stage, experiment, scale))
     return [file for file in files if file.endswith((".html", ".svg", ".txt"))]
 

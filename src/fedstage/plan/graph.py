@@ -234,11 +234,16 @@ class Job:
         return _FILES.setdefault(file, file)
 
     @cached_property
+    def alike(self) -> "Job":
+        """The job that is looked at for all that read the same files; perhaps this one."""
+        place = self.stage.alike(self.config, *self.place)
+        return self if place == self.place else self.stage.job(self.config, *place)
+
+    @cached_property
     def inputs(self) -> dict[str, str | Sequence[str]]:
         """The files that the job reads, by option, an empty list where there are none."""
-        alike = self.stage.alike(self.config, *self.place)
-        if alike != self.place:
-            return self.stage.job(self.config, *alike).inputs
+        if self.alike is not self:
+            return self.alike.inputs
         read = vars(self.stage.inputs(self.config, *self.place))
         if self.stage.folder.recipe:
             read = {"recipe": recipe_file(self.folder)} | read
@@ -252,6 +257,8 @@ class Job:
     @cached_property
     def before(self) -> tuple["Job", ...]:
         """The jobs whose files this one reads, each once."""
+        if self.alike is not self:
+            return self.alike.before
         return tuple(dict.fromkeys(file.job for file in files_in(self.inputs)))
 
     def __repr__(self) -> str:

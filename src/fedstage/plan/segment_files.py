@@ -47,7 +47,7 @@ def inputs(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
     others: dict[str, None] = {}
     own = list(jobs)
     made = {file for job in own for file in job.files.values()}
-    for job in own:
+    for job in dict.fromkeys(job.alike for job in own):
         for option, files in job.inputs.items():
             read = common if option in _COMMON else others
             read.update(dict.fromkeys(file for file in listed(files) if file not in made))

@@ -153,7 +153,7 @@ def plan(runs: Iterable[Run], length: int) -> tuple[list[Segment], list[LogitsSe
 def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
     """Add the rounds that runs of a configuration train, in the folders that own them."""
     files = _made(recipe, range(recipe.global_models), 1, lasts[-1])
-    jobs = walk(files, lambda job: True)
+    jobs = walk(files, lambda job: job.alike is job)
     inner = {before for job in jobs for before in of_rounds(job) if before.folder == job.folder}
     needed = {before for job in jobs if job.at["round"] <= lasts[-1] for before in of_rounds(job)}
     own: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))

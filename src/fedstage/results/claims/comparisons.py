@@ -49,11 +49,11 @@ def comparisons(claim: Claim, cells: Sequence[Cell]) -> list[Pair]:
     named = subject.keys() | reference.keys()
     references: dict[str, list[Cell]] = defaultdict(list)
     for cell in _selected(cells, claim.where, reference):
-        references[_rest(cell, named)].append(cell)
+        references[rest_of(cell, named)].append(cell)
     return [
         (left, right)
         for left in _selected(cells, claim.where, subject)
-        for right in references[_rest(left, named)]
+        for right in references[rest_of(left, named)]
         if left is not right
     ]
 
@@ -79,6 +79,6 @@ def _selected(cells: Iterable[Cell], where: Cells, side: Cells) -> list[Cell]:
     return [cell for cell in cells if selects(where, cell.axes) and selects(side, cell.axes)]
 
 
-def _rest(cell: Cell, named: Iterable[str]) -> str:
+def rest_of(cell: Cell, named: Iterable[str]) -> str:
     """Write a cell's values on all axes but the named ones."""
     return show_point({axis: value for axis, value in cell.axes.items() if axis not in named})

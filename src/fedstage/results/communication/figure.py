@@ -28,7 +28,7 @@ from fedstage.results.figures.placing import (
     title_of_lines,
 )
 from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, spread_of
-from fedstage.results.figures.style import RULE, Facets, style
+from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import head_of
 from fedstage.settings.figures import Bands
@@ -78,7 +78,6 @@ def draw_communication(
         shown = here[LINE].isin(panel.names)
         if middle is not None:
             here = _beside(here, middle, step)
-            axes.axvline(low, **RULE)
         _draw_behind(axes, here[~shown])
         _draw(axes, here[shown], looks, bands)
         scale_bytes(axes, start if silent else low, low, high * step, _WIDE, middle)
@@ -165,10 +164,8 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
 
 def _beside(frame: pd.DataFrame, middle: float, step: float) -> pd.DataFrame:
     """Place points without bytes side by side around the `middle` of the place before the scale."""
-    names = frame.loc[~frame[_SENDS], LINE].unique()
-    places = dict(zip(names, side_by_side(len(names), middle, step), strict=True))
-    moved = frame[_MOVED].where(frame[_SENDS], frame[LINE].map(places))
-    return frame.assign(**{_MOVED: moved})
+    places = side_by_side(list(frame.loc[~frame[_SENDS], LINE].unique()), middle, step)
+    return frame.assign(**{_MOVED: frame[_MOVED].where(frame[_SENDS], frame[LINE].map(places))})
 
 
 def _draw(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, Look], bands: Bands) -> None:

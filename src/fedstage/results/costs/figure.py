@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedstage.results.figures.looks import NONE, Look, looks_of
 from fedstage.results.figures.placing import PLACE, line_axis, scale_bytes, side_by_side
 from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spread_of
-from fedstage.results.figures.style import PAGE, RULE, SMALL, Facets, style
+from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.tables.columns import Row, by_cell
 from fedstage.results.tables.labels import head_of, join_labels, show_value
 from fedstage.settings.figures import Bands
@@ -56,8 +56,6 @@ def draw_costs(
     placed = [_placed(points, silent, step) for points in facets.values()]
     for axes, points in zip(figure.grid, placed, strict=True):
         scale_bytes(axes, left, low, high, _WIDE, silent)
-        if silent:
-            axes.axvline(low, **RULE)
         for name, (place, spread) in points.items():
             draw_dot(axes, place, spread, looks[name], beside=0)
     for axes, points in zip(figure.grid, placed, strict=True):  # all share their limits
@@ -93,10 +91,8 @@ def points_of(
 
 def _placed(points: Mapping[str, Point], silent: float | None, step: float) -> dict[str, Point]:
     """Return the drawn places of points; points without bytes are side by side at `silent`."""
-    if silent is None:
-        return dict(points)
     none = [name for name, (moved, _) in points.items() if moved == 0]
-    places = dict(zip(none, side_by_side(len(none), silent, step), strict=True))
+    places = side_by_side(none, silent, step) if silent else {}
     return {name: (places.get(name, moved), spread) for name, (moved, spread) in points.items()}
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from fedstage.results.figures.style import RULE
 from fedstage.results.tables.labels import METHOD, axis_label, human_bytes, name_points, show_value
 
 #: Columns that `placed` adds to a frame.
@@ -47,7 +48,7 @@ def scale_bytes(
     wide : float
         The ratio of the ends above which labels at powers of ten are enough.
     silent : float, optional
-        The place of points without bytes, before `low`.
+        The place of points without bytes, before `low`, where a line divides them from others.
     """
     axes.set_xscale("log")
     axes.set_xlim(start, high)
@@ -56,6 +57,7 @@ def scale_bytes(
     names = [human_bytes(round(tick)).replace(".0", "") for tick in ticks]
     if silent is not None:
         ticks, names = [silent, *ticks], ["none", *names]
+        axes.axvline(low, **RULE)
     axes.set_xticks(ticks, names)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
@@ -85,6 +87,6 @@ def _apart(ticks: Sequence[float], step: float) -> list[float]:
     return kept
 
 
-def side_by_side(count: int, middle: float, step: float) -> list[float]:
+def side_by_side(names: Sequence[str], middle: float, step: float) -> dict[str, float]:
     """Return places around the `middle` of a logarithmic scale, a factor `step` apart."""
-    return [middle * step ** (place - (count - 1) / 2) for place in range(count)]
+    return {name: middle * step ** (i - (len(names) - 1) / 2) for i, name in enumerate(names)}

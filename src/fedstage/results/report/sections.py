@@ -78,22 +78,33 @@ def partition_section(experiment: ExperimentRuns) -> Section:
 
 
 def result_sections(files: Sequence[Path]) -> list[Section]:
-    """Return the documents among some files, each with the figures that follow it."""
+    """Return a section for each document among some files, with the figures that follow it.
+
+    Figures before the first document are a sweep's.
+    """
     starts = [place for place, file in enumerate(files) if file.suffix == ".html"]
+    drawn = _pictures(files[: min(starts, default=None)])
     return [
-        _result_section(files[start], files[start + 1 : end])
-        for start, end in pairwise([*starts, len(files)])
+        *([Section("sweep", "Sweep", drawn)] if drawn else []),
+        *(
+            _result_section(files[start], files[start + 1 : end])
+            for start, end in pairwise([*starts, len(files)])
+        ),
     ]
 
 
 def _result_section(document: Path, figures: Sequence[Path]) -> Section:
     name = document.parts[-3]
-    pictures = [
-        picture(drawn.read_bytes(), caption.read_text(encoding="utf-8").strip())
-        for drawn, caption in zip(figures[::2], figures[1::2], strict=True)
-    ]
     body = html.body_of(document.read_text(encoding="utf-8"))
-    return Section(name, _RESULTS[name], [*pictures, wide(body, lines=True)])
+    return Section(name, _RESULTS[name], [*_pictures(figures), wide(body, lines=True)])
+
+
+def _pictures(files: Sequence[Path]) -> list[str]:
+    """Return figures with their captions, which are in turn among some files."""
+    return [
+        picture(drawn.read_bytes(), caption.read_text(encoding="utf-8").strip())
+        for drawn, caption in zip(files[::2], files[1::2], strict=True)
+    ]
 
 
 def claims_section(judged: Judged) -> Section:

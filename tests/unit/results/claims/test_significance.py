@@ -3,7 +3,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from fedstage.results.claims.significance import corrected, holm, p_outside, p_within
+from fedstage.results.claims.significance import PValues, corrected, holm, p_outside, p_within
 from fedstage.results.intervals import confidence_interval
 
 #: t = 2 / (1 / sqrt(3)) = 3.4641 with 2 degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2).
@@ -53,3 +53,7 @@ def test_corrections_are_those_of_statsmodels(by):
         expected = reference.multipletests(p_values, method=by)[1]
         assert corrected(p_values, by) == pytest.approx(expected)
     assert corrected([], by) == []
+
+
+def test_p_values_times_a_factor_end_at_one():
+    assert PValues(0.01, 0.5, 0.25).times(4) == pytest.approx((0.04, 1.0, 1.0))

@@ -37,13 +37,21 @@ def legend(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_values_stand_side_by_side_in_the_tables_order():
+def test_texts_are_side_by_side_in_the_tables_order():
+    (axes,) = draw(table(clients=["many", "few", "a lot"] * 2)).axes
+    np.testing.assert_allclose(curves(axes)[0][:, 0], [0, 1, 2], atol=0.2)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["many", "few", "a lot"]
+
+
+def test_numbers_are_placed_by_size_with_a_tick_at_each():
     figure = draw()
     (axes,) = figure.axes
     fens, fedkd = curves(axes)
     np.testing.assert_allclose(fens[:, 1], [77.0, 76.0, 70.0])
     np.testing.assert_allclose(fedkd[:, 1], [71.0, 66.0, 59.0])
-    np.testing.assert_allclose(fens[:, 0], [0, 1, 2], atol=0.2)
+    places = [0, 2 * math.log10(2), 2]  # 10 is that part of the decade from 5 to 50
+    np.testing.assert_allclose(fens[:, 0], places, atol=0.1)
+    np.testing.assert_allclose(axes.get_xticks(), places)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "50"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("clients", "Top-1 accuracy (%)")
     assert legend(figure) == ["fens", "fedkd"]
@@ -113,6 +121,22 @@ def test_a_value_that_a_line_has_not_leaves_its_place_empty():
     fens, fedkd = curves(axes)
     np.testing.assert_allclose(fedkd[:, 0], [0, 2], atol=0.2)
     assert len(fens) == 3
+
+
+def test_a_line_goes_through_the_values_by_size():
+    (axes,) = draw(table(clients=[50, 5, 10] * 2)).axes
+    fens, _ = curves(axes)
+    np.testing.assert_allclose(fens[:, 1], [76.0, 70.0, 77.0])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "50"]
+
+
+def test_a_zero_is_beside_a_logarithmic_scale(check_print):
+    figure = draw(table(clients=[0.0, 0.01, 0.1] * 2))
+    (axes,) = figure.axes
+    np.testing.assert_allclose(axes.get_xticks(), [0, 1, 2])
+    rules = [line for line in axes.lines if list(line.get_xdata()) == [0.5, 0.5]]
+    assert len(rules) == 1
+    check_print(figure)
 
 
 @pytest.mark.parametrize("metric", ["auc", "balanced_accuracy"])

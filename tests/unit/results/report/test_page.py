@@ -141,3 +141,18 @@ def test_other_results_are_sections_with_their_figures(tmp_path):
     assert '<div class="wide lines"><p>Seconds.' in page  # cells do not break their text
     assert ".lines td { white-space: nowrap; }" in page
     assert Parsed(page).open == []
+
+
+def test_a_sweep_is_a_section_of_its_figure(tmp_path):
+    drawn, caption = tmp_path / "default_over.svg", tmp_path / "default_over.txt"
+    drawn.write_bytes(b"<svg/>")
+    caption.write_text("Three rates.\n")
+    (section,) = result_sections([drawn, caption])
+    assert (section.name, section.title) == ("sweep", "Sweep")
+    assert "Three rates." in render_page("Mine", [], [section])
+    document = tmp_path / "results/costs/mine/default.html"
+    document.parent.mkdir(parents=True)
+    document.write_text(html.page("Mine", []))
+    names = [section.name for section in result_sections([drawn, caption, document])]
+    assert names == ["sweep", "costs"]
+    assert result_sections([]) == []

@@ -13,7 +13,14 @@ from matplotlib.figure import Figure
 
 from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of
 from fedstage.results.figures.panels import TOGETHER, panel_height, panels_of
-from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
+from fedstage.results.figures.placing import (
+    FACET,
+    LINE,
+    grid_columns,
+    line_axis,
+    placed,
+    title_of_lines,
+)
 from fedstage.results.figures.references import (
     MOST_NAMED,
     Reference,
@@ -53,20 +60,25 @@ def draw_accuracy(
     axis = line_axis(rows)
     frame = _labelled(frame, axis, [*rows, *columns])
     looks = looks_of(frame[LINE].unique(), given)
+    across = grid_columns(frame, axis, [*rows, *columns])
     curves = frame[frame[_EVALUATIONS] > 1]
     if curves.empty:
-        return draw_rows(_dots(frame, metric, bands), list(looks), looks, head_of(metric), axis)
+        dots = _dots(frame, metric, bands)
+        return draw_rows(dots, list(looks), looks, head_of(metric), axis, across)
     drawn = list(dict.fromkeys(curves[LINE]))
     once = [name for name in looks if name not in drawn]
     panels = panels_of(list(frame[FACET].unique()), drawn)
+    if len(panels) > frame[FACET].nunique():
+        across = None  # the panels of one facet stand together
     legend = [] if panels[0].title in drawn else drawn
     legend = [*legend, *(once if len(once) > MOST_NAMED else ())]
-    height = panel_height(len(panels))
+    height = panel_height(len(panels), across or 3)
     facets = Facets(
         [panel.title for panel in panels],
         height,
         [line_handle(name, looks[name]) for name in looks if name in legend],
         title_of_lines(axis),
+        across=across,
     )
     ends = (curves["round"].min(), curves["round"].max())
     most = max(len(panel.names) for panel in panels) + len(once)

@@ -39,6 +39,6 @@ def panels_of(facets: Sequence[str], names: Sequence[str]) -> list[Panel]:
     ]
 
 
-def panel_height(panels: int) -> float:
+def panel_height(panels: int, across: int = 3) -> float:
     """Return the height of each of some panels in inches, so that they fit a page."""
-    return ALONE if panels == 1 else min(BESIDE, _PAGE_HEIGHT / -(-panels // 3) - 0.4)
+    return ALONE if panels == 1 else min(BESIDE, _PAGE_HEIGHT / -(-panels // across) - 0.4)

@@ -1,6 +1,7 @@
 """The placing of data in figures: the line and facet of each row, and a scale of bytes."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from fedstage.results.tables.labels import METHOD, axis_label, human_bytes, name
 #: Columns that `placed` adds to a frame.
 LINE, FACET = "_line", "_facet"
 PLACE = 0.085  # inches between points that are side by side
+_MOST_ACROSS, _MOST_DOWN = 4, 6  # facets of a grid that fit a page
 _LABELS = 5  # number of labels of bytes that fit an axis
 
 
@@ -31,9 +33,34 @@ def placed(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
     The line is the row's value on the axis `line`, if that has a name; the facet has its values on
     all other axes that vary.
     """
-    varying = [axis for axis in axes if axis != line and frame[axis].nunique(dropna=False) > 1]
     lines = [show_value(value) for value in frame[line]] if line else ""
-    return frame.assign(**{LINE: lines, FACET: name_points(frame, varying)})
+    return frame.assign(**{LINE: lines, FACET: name_points(frame, _varying(frame, line, axes))})
+
+
+def grid_columns(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> int | None:
+    """Return how many facets stand side by side so that they form a grid of two axes.
+
+    The facets are those of `placed`, in the order of their first rows. None if they do not vary on
+    exactly two axes, if one before the last is missing, or if the grid would be too large.
+    """
+    varying = _varying(frame, line, axes)
+    if len(varying) != 2:
+        return None
+    places = list(
+        dict.fromkeys(zip(*(name_points(frame, [axis]) for axis in varying), strict=True))
+    )
+    for down, across in ((0, 1), (1, 0)):  # the axis that changes first is across
+        heads = (dict.fromkeys(place[axis] for place in places) for axis in (down, across))
+        rows, columns = map(list, heads)
+        order = [(place[down], place[across]) for place in places]
+        is_grid = order == list(product(rows, columns))[: len(order)]
+        if is_grid and len(columns) <= _MOST_ACROSS and len(rows) <= _MOST_DOWN:
+            return len(columns)
+    return None
+
+
+def _varying(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> list[str]:
+    return [axis for axis in axes if axis != line and frame[axis].nunique(dropna=False) > 1]
 
 
 def scale_bytes(

@@ -28,7 +28,12 @@ class Dot(NamedTuple):
 
 
 def draw_rows(
-    dots: Sequence[Dot], names: Sequence[str], looks: Mapping[str, Look], label: str, axis: str
+    dots: Sequence[Dot],
+    names: Sequence[str],
+    looks: Mapping[str, Look],
+    label: str,
+    axis: str,
+    across: int | None = None,
 ) -> Figure:
     """Draw points in rows, the first on top.
 
@@ -44,12 +49,15 @@ def draw_rows(
         The label of the x axis, with its unit.
     axis : str
         The axis of the table that the rows are values of.
+    across : int, optional
+        Number of facets side by side, by default as `Facets` has it.
     """
     facets = list(dict.fromkeys(dot.facet for dot in dots))
     compared = any(dot.published for dot in dots)
     handles = _handles() if compared else ()
     left = 0.35 + max(map(len, names)) * SMALL * _EM
-    grid = Facets(facets, _ROW * (len(names) + 0.4), handles, left=left, share_x=False)
+    height = _ROW * (len(names) + 0.4)
+    grid = Facets(facets, height, handles, across=across, left=left, share_x=False)
     for axes, facet in zip(grid.grid, facets, strict=True):
         _draw(axes, [dot for dot in dots if dot.facet == facet], list(names), looks)
     grid.label_axes(label, title_of_lines(axis))

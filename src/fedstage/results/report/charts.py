@@ -8,7 +8,7 @@ import pandas as pd
 
 from fedstage.results.figures.looks import NONE, Look, looks_of
 from fedstage.results.figures.panels import panels_of
-from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
+from fedstage.results.figures.placing import FACET, LINE, grid_columns, line_axis, placed
 from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import FEWEST, Spread, spread_of
 from fedstage.results.runs_file import SEED
@@ -77,7 +77,8 @@ def curves_spec(
         "color": _by_line(looks, [look.colour for look in looks.values()]),
     }
     spec = {"layer": [*behind, *_layers(frame, looks, metric)], "encoding": encoding}
-    return document(values, spec | _size(frame), frame[FACET].nunique())
+    across = grid_columns(frame, line_axis(lines), axes)
+    return document(values, spec | _size(frame, across), frame[FACET].nunique(), across)
 
 
 def _layers(frame: pd.DataFrame, looks: Mapping[str, Look], metric: Metric) -> list[Spec]:
@@ -168,8 +169,9 @@ def last_spec(
         "y": {"field": "line", "type": "nominal", "sort": list(looks), "title": None},
         "color": _by_line(looks, [look.colour for look in looks.values()]) | {"legend": None},
     }
-    spec = {"layer": layers, "encoding": shared, **_size(frame), "height": {"step": 24}}
-    return document(values, spec, frame[FACET].nunique())
+    across = grid_columns(frame, line_axis(lines), axes)
+    spec = {"layer": layers, "encoding": shared, **_size(frame, across), "height": {"step": 24}}
+    return document(values, spec, frame[FACET].nunique(), across)
 
 
 _BY_LEGEND = {"name": "chosen", "select": {"type": "point", "fields": ["line"]}, "bind": "legend"}
@@ -236,21 +238,26 @@ def _tooltip(metric: Metric, fields: Sequence[str]) -> list[Spec]:
     ]
 
 
-def _size(frame: pd.DataFrame) -> Spec:
-    """Return the pixels of a facet; up to three facets are side by side."""
+def _size(frame: pd.DataFrame, across: int | None) -> Spec:
+    """Return the pixels of a facet, of `across` side by side or else up to three."""
     facets = frame[FACET].nunique()
-    width = {1: 900, 2: 480}.get(facets, 330)
+    width = {1: 900, 2: 480, 4: 240}.get(across or min(_FACETS_A_ROW, facets), 330)
     return {"width": width, "height": round(width * (0.5 if facets == 1 else 0.65))}
 
 
-def document(values: list[dict[str, Any]], spec: Spec, facets: int) -> Spec:
-    """Return a whole specification, with a facet for each value of `facet` if there are several."""
+def document(
+    values: list[dict[str, Any]], spec: Spec, facets: int, across: int | None = None
+) -> Spec:
+    """Return a whole specification, with a facet for each value of `facet` if there are several.
+
+    `across` of them are side by side, by default up to three.
+    """
     document = {"$schema": _SCHEMA, "config": _CONFIG, "data": {"values": values}}
     if facets == 1:
         return document | spec
     order = list(dict.fromkeys(row["facet"] for row in values))
     return document | {
         "facet": {"field": "facet", "type": "nominal", "sort": order},
-        "columns": min(_FACETS_A_ROW, facets),
+        "columns": across or min(_FACETS_A_ROW, facets),
         "spec": spec,
     }

@@ -185,6 +185,40 @@ def test_lowest_facet_of_each_column_has_the_round_axis():
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "Round", "Round", "Round"]
 
 
+def by_rate(methods, rates=(0.01, 0.03, 0.1), alphas=(0.1, 1.0), once=()):
+    """Runs at each point of two further axes, the rate first."""
+    frames = [runs(methods, alphas=alphas, once=once).assign(rate=rate) for rate in rates]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.assign(run=list(zip(frame["run"], frame["rate"], strict=True)))
+
+
+@pytest.mark.parametrize("once", [(), ("fedavg", "scaffold")], ids=["curves", "rows"])
+@pytest.mark.parametrize("alphas", [(0.1, 1.0), (0.1, 0.3, 1.0, 10.0)], ids=len)
+def test_facets_of_two_axes_have_one_across_and_one_down(alphas, once, check_print):
+    frame = by_rate(["fedavg", "scaffold"], alphas=alphas, once=once)
+    figure = draw_accuracy(frame, ["rate", "method"], ["alpha"])
+    check_print(figure)
+    places = [axes.get_subplotspec() for axes in figure.axes]
+    titles = {
+        (place.rowspan.start, place.colspan.start): " ".join(axes.get_title().split())
+        for place, axes in zip(places, figure.axes, strict=True)
+    }
+    assert titles == {
+        (down, across): f"rate = {rate:g}, alpha = {alpha:g}"
+        for down, rate in enumerate((0.01, 0.03, 0.1))
+        for across, alpha in enumerate(alphas)
+    }
+
+
+def test_panels_of_one_facet_stand_side_by_side_rather_than_in_the_grid_of_facets():
+    methods = [f"method {i:02}" for i in range(14)]
+    figure = draw_accuracy(by_rate(methods), ["rate", "method"], ["alpha"])
+    titles = [axes.get_title() for axes in figure.axes]
+    assert len(titles) == 18
+    assert len(set(titles[:3])) == 1
+    assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 3
+
+
 def test_an_axis_of_one_value_makes_no_facet():
     figure = draw_accuracy(runs(["fedavg"]), ["alpha", "method"], [])
     assert [axes.get_title() for axes in figure.axes] == [""]

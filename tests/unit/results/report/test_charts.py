@@ -65,6 +65,19 @@ def test_a_point_says_on_hover_what_it_is():
     assert [one["field"] for one in tooltip] == ["line", "facet", "value", "round", "std", "seeds"]
 
 
+@pytest.mark.parametrize("alphas", [(0.1, 1.0), (0.1, 0.3, 1.0, 10.0)], ids=len)
+def test_facets_of_two_axes_have_one_across_and_one_down(alphas):
+    parts = [runs(alphas=alphas).assign(rate=rate) for rate in (0.01, 0.03, 0.1)]
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame.assign(run=list(zip(frame["run"], frame["rate"], strict=True)))
+    axes = ["rate", "Method", "α"]
+    for chart in (curves_spec, last_spec):
+        spec = chart(frame, axes, "top1_accuracy", ["rate", "Method"])
+        assert spec["columns"] == len(alphas)
+        assert spec["columns"] * spec["spec"]["width"] < 1000
+        drawn(spec)
+
+
 def test_a_single_seed_has_no_deviation_and_no_thin_lines():
     spec = curves(runs(seeds=(0,)))
     assert {row["std"] for row in values(spec)} == {None}

@@ -49,7 +49,7 @@ def grid_columns(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> int | N
     places = list(
         dict.fromkeys(zip(*(name_points(frame, [axis]) for axis in varying), strict=True))
     )
-    for down, across in ((0, 1), (1, 0)):  # the axis that changes first is across
+    for down, across in ((0, 1), (1, 0)):  # the axis that changes fastest is across
         heads = (dict.fromkeys(place[axis] for place in places) for axis in (down, across))
         rows, columns = map(list, heads)
         order = [(place[down], place[across]) for place in places]

@@ -24,7 +24,7 @@ def test_facets_of_two_axes_form_a_grid():
     assert columns_of(product([0.01, 0.03], [0.1, 0.3, 1.0, "iid"])) == 4
 
 
-def test_the_axis_that_changes_first_is_across():
+def test_the_axis_that_changes_fastest_is_across():
     assert columns_of([(rate, alpha) for alpha in (0.1, 1.0) for rate in (1, 2, 3)]) == 3
 
 

@@ -40,7 +40,7 @@ def placed(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> pd.DataFrame:
 def grid_columns(frame: pd.DataFrame, line: str, axes: Sequence[str]) -> int | None:
     """Return how many facets stand side by side so that they form a grid of two axes.
 
-    The facets are those of `placed`, in the order of their first rows. None if they do not vary on
+    Facets, as in `placed`, are in the order of their first rows. None if they do not vary on
     exactly two axes, if one before the last is missing, or if the grid would be too large.
     """
     varying = _varying(frame, line, axes)

@@ -256,8 +256,9 @@ def document(
     if facets == 1:
         return document | spec
     order = list(dict.fromkeys(row["facet"] for row in values))
+    header = {"header": {"labelLimit": spec["width"]}} if across else {}
     return document | {
-        "facet": {"field": "facet", "type": "nominal", "sort": order},
+        "facet": {"field": "facet", "type": "nominal", "sort": order} | header,
         "columns": across or min(_FACETS_A_ROW, facets),
         "spec": spec,
     }

@@ -75,6 +75,7 @@ def test_facets_of_two_axes_have_one_across_and_one_down(alphas):
         spec = chart(frame, axes, "top1_accuracy", ["rate", "Method"])
         assert spec["columns"] == len(alphas)
         assert spec["columns"] * spec["spec"]["width"] < 1000
+        assert spec["facet"]["header"]["labelLimit"] <= spec["spec"]["width"]
         drawn(spec)
 
 

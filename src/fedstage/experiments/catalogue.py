@@ -22,10 +22,12 @@ from fedstage.experiments.reach import Sources, check_reach
 from fedstage.experiments.resolution import resolve
 from fedstage.plan.digests import digest
 from fedstage.plan.folders import settings_of_folders
+from fedstage.plan.graph import folder_of
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
+from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.results.claims.library import (
     Sourced,
     check_claims,
@@ -244,19 +246,26 @@ def choice_id(run: Run) -> str:
     return f"{settings}-seed{run.recipe.seed}-{number}"
 
 
-def state_rounds(catalogue: Catalogue) -> list[int]:
-    """Return the rounds whose round state is kept: each `state_every`-th, and each run's last.
+def state_rounds(catalogue: Catalogue) -> dict[str, list[int]]:
+    """Return the rounds whose round state is kept, by the name of the folder in `training`.
 
-    A run of one round keeps none, because extending it would save too little.
+    These are each `state_every`-th, and the last of each run of the folder. A run of one round
+    keeps none, because extending it would save too little.
     """
     every = catalogue.config.state_every
-    runs = [part for runs in catalogue.runs.values() for run in runs for part in run.trained()]
-    lasts = {
-        run.length.rounds
-        for run in runs
-        if isinstance(run.recipe, Recipe) and (keeps_state(run.recipe) or generates(run.recipe))
-    } - {1}
-    return sorted(lasts | set(range(every, max(lasts, default=every) + 1, every)))
+    lasts: dict[str, set[int]] = {
+        path.split("/")[2]: set() for path in catalogue.folders if path.split("/")[1] == FOLDER.name
+    }
+    runs = (run for runs in catalogue.runs.values() for run in runs)
+    for trained in (part for run in runs for part in run.trained()):
+        recipe = trained.recipe
+        if isinstance(recipe, Recipe) and (keeps_state(recipe) or generates(recipe)):
+            for owner in owners(recipe):
+                lasts[folder_of(FOLDER, owner).rpartition("/")[2]].add(trained.length.rounds)
+    return {
+        name: sorted(rounds - {1} | set(range(every, max(rounds, default=every) + 1, every)))
+        for name, rounds in lasts.items()
+    }
 
 
 def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:

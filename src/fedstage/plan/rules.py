@@ -113,7 +113,7 @@ def command(
 
 
 def rules_of(
-    stage: Stage, configurations: Mapping[str, Any], kept_rounds: Iterable[int]
+    stage: Stage, configurations: Mapping[str, Any], kept_rounds: Mapping[str, Sequence[int]]
 ) -> Iterator[Rule]:
     """Yield the rules of a stage; each file matches at most one of them.
 
@@ -121,8 +121,8 @@ def rules_of(
     ----------
     configurations : mapping
         All that own files, by their folders.
-    kept_rounds : iterable of int
-        The rounds in which temporary outputs stay.
+    kept_rounds : mapping
+        The rounds in which temporary outputs stay, by the names of folders.
     """
     names: dict[tuple[str, ...], list[str]] = {}
     for folder, config in configurations.items():
@@ -140,20 +140,33 @@ def rules_of(
             {name: _pattern(stage, name) for name in made},
             constraints={"recipe": named(of)} if few else {},
         )
-        yield from _in_rounds(rule, kept_rounds)
+        yield from _in_rounds(rule, of, kept_rounds)
 
 
-def _in_rounds(rule: Rule, kept: Iterable[int]) -> Iterator[Rule]:
-    """Yield a rule for rounds whose temporary outputs are deleted, and one for others."""
+def _in_rounds(
+    rule: Rule, names: Iterable[str], kept: Mapping[str, Sequence[int]]
+) -> Iterator[Rule]:
+    """Yield a rule for rounds whose temporary outputs are deleted, and one for others.
+
+    Folders that keep other rounds have rules of their own: what is deleted in a run does not depend
+    on other runs.
+    """
     temporary = frozenset(rule.stage.temporary) & rule.outputs.keys()
     if not temporary:
         yield replace(rule, temporary=frozenset(rule.stage.secret))
         return
-    rounds = "|".join(f"{round_:04d}" for round_ in kept)
-    others = {**rule.constraints, "round": rf"(?!(?:{rounds})/)\d{{4}}"}
-    yield replace(rule, temporary=temporary, constraints=others)
-    these = {**rule.constraints, "round": rounds}
-    yield replace(rule, name=f"{rule.name}_kept", constraints=these)
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in names:
+        alike.setdefault(tuple(kept[name]), []).append(name)
+    for rounds, some in alike.items():
+        these = "|".join(f"{round_:04d}" for round_ in rounds)
+        constraints, name = rule.constraints, rule.name
+        if len(alike) > 1:
+            constraints = {**constraints, "recipe": named(some)}
+            name += "_".join(["_of", *map(str, rounds)])
+        others = {**constraints, "round": rf"(?!(?:{these})/)\d{{4}}"}
+        yield replace(rule, name=name, temporary=temporary, constraints=others)
+        yield replace(rule, name=f"{name}_kept", constraints={**constraints, "round": these})
 
 
 def cohort_rules(rule: Rule, cohorts: Cohorts) -> Iterator[Rule]:

@@ -320,13 +320,25 @@ def test_bands_are_intervals_from_five_seeds_on_unless_given(tmp_path, seeds, gi
     assert described["bands"] == bands
 
 
+def kept_rounds(catalogue):
+    """Return the rounds whose state is kept, by the seeds of runs of SCAFFOLD."""
+    runs = [run for run in every_run(catalogue) if run.axes["method"] == "scaffold"]
+    kept = state_rounds(catalogue)
+    return {run.recipe.seed: kept[training_id(run.recipe)] for run in runs}
+
+
 def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
-    catalogue = load(tmp_path, state_every=4)
-    assert state_rounds(catalogue) == [3, 4, 8]
+    assert kept_rounds(load(tmp_path, state_every=4)) == {0: [3, 4, 8], 1: [4, 8]}
 
 
 def test_state_is_kept_in_last_rounds_only_where_runs_are_short(tmp_path):
-    assert state_rounds(load(tmp_path)) == [3, 8]
+    assert kept_rounds(load(tmp_path)) == {0: [3, 8], 1: [8]}
+
+
+def test_state_that_is_kept_does_not_depend_on_other_runs(tmp_path):
+    other = experiment(base={**BASE, "rounds": 5}, grid={"method": ["scaffold"], "seed": [5]})
+    together = load(tmp_path, {"b": other}, targets=["a", "b"])
+    assert kept_rounds(together) == {0: [3, 8], 1: [8], 5: [5]}
 
 
 def test_catalogue_can_be_loaded_twice_with_the_same_result(tmp_path):

@@ -84,17 +84,20 @@ def test_every_file_is_an_output_of_one_rule_whose_job_makes_it(catalogue):
 
 
 def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogue):
-    kept = state_rounds(catalogue)
     rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is aggregation]
-    for rule in rules:
-        assert rule.temporary <= {"new_state"}
-    for round_ in range(1, 12):
-        stateful = [
-            rule for rule in rules
-            if "new_state" in rule.outputs
-            and re.fullmatch(f"(?:{rule.constraints['round']})/", f"{round_:04d}/")
-        ]  # fmt: skip
-        assert [bool(rule.temporary) for rule in stateful] == [round_ not in kept]
+    assert all(rule.temporary <= {"new_state"} for rule in rules)
+    outputs = [
+        (rule, pattern(rule, rule.outputs["new_state"])) for rule in rules
+        if "new_state" in rule.outputs
+    ]  # fmt: skip
+    stateful = 0
+    for name, kept in state_rounds(catalogue).items():
+        for round_ in range(1, 12):
+            file = f"results/training/{name}/round_{round_:04d}/group_0/state.safetensors"
+            found = [rule for rule, one in outputs if one.fullmatch(file)]
+            assert [bool(rule.temporary) for rule in found] in ([], [round_ not in kept])
+            stateful += len(found)
+    assert stateful
 
 
 @pytest.mark.slow

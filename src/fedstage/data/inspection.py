@@ -18,6 +18,7 @@ from fedstage.data.datasets import load
 from fedstage.data.datasets.classes import check_classes
 from fedstage.data.datasets.columns import kind_of
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.excerpts import excerpt, quoted
 from fedstage.data.image_files import SUFFIXES, empty_folders
 from fedstage.data.table_files import read_files
 from fedstage.errors import FedstageError
@@ -94,19 +95,23 @@ def _found(data: Dataset) -> Iterator[str]:
     if train.clients is not None:
         yield f"clients: {_counted(_client_names(data), train.clients)}"
     if data.feature_names is not None:
-        yield f"features: {len(data.feature_names)}: {_listed(data.feature_names)}"
+        yield f"features: {len(data.feature_names)}: {_named(data.feature_names)}"
 
 
 def _counted(names: Sequence[str], numbers: torch.Tensor) -> str:
     """Return names, each with its number of samples."""
     counts = torch.bincount(numbers, minlength=len(names)).tolist()
-    told = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+    told = [f"{excerpt(name)} ({count})" for name, count in zip(names, counts, strict=True)]
     return f"{len(names)}: {_listed(told)}"
 
 
 def _listed(names: Sequence[str]) -> str:
     rest = len(names) - _SHOWN
     return ", ".join([*names[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])
+
+
+def _named(names: Sequence[str]) -> str:
+    return _listed([excerpt(name) for name in names])
 
 
 def _client_names(data: Dataset) -> Sequence[str]:
@@ -125,18 +130,18 @@ def _odd(data: Dataset) -> Iterator[str]:
         if lacking:
             have = "has" if len(lacking) == 1 else "have"
             which = f"{len(lacking)} of {len(names)} classes {have}"
-            yield f"{which} no {part} sample: {_listed(lacking)}"
+            yield f"{which} no {part} sample: {_named(lacking)}"
     if data.train.clients is not None:
         counts = torch.bincount(data.train.clients)
         few = [n for n, count in zip(_client_names(data), counts, strict=True) if count < _FEW]
         if few:
             have = "1 client has" if len(few) == 1 else f"{len(few)} clients have"
-            yield f"{have} fewer than {_FEW} samples: {_listed(few)}"
+            yield f"{have} fewer than {_FEW} samples: {_named(few)}"
         yield from _alike("clients", _client_names(data))
     yield from _alike("classes", names)
     yield from _single(names, torch.stack(counted).sum(0).tolist())
     if data.constant:
-        yield f"left out, as they are constant in the training rows: {_listed(data.constant)}"
+        yield f"left out, as they are constant in the training rows: {_named(data.constant)}"
 
 
 def _plain(name: str) -> str:
@@ -148,7 +153,8 @@ def _alike(what: str, names: Sequence[str]) -> Iterator[str]:
     times = Counter(map(_plain, names))
     alike = [name for name in names if times[_plain(name)] > 1]
     if alike:
-        yield f"{what} whose names differ only in case or spaces: {', '.join(map(repr, alike))}"
+        listed = _listed([quoted(name) for name in alike])
+        yield f"{what} whose names differ only in case or spaces: {listed}"
 
 
 def _single(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
@@ -156,11 +162,14 @@ def _single(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
     single = [name for name, count in zip(names, counts, strict=True) if count == 1]
     typos = {name: near for name in single if (near := _similar(name, names))}
     for name, near in typos.items():
-        yield f"class {name!r} has only one labelled sample, and is similar to {near!r}; a typo?"
+        yield (
+            f"class {quoted(name)} has only one labelled sample, and is similar to {quoted(near)}; "
+            "a typo?"
+        )
     others = [name for name in single if name not in typos]
     if others:
         have = "1 class has" if len(others) == 1 else f"{len(others)} classes have"
-        yield f"{have} only one labelled sample: {_listed([repr(name) for name in others])}"
+        yield f"{have} only one labelled sample: {_listed([quoted(name) for name in others])}"
 
 
 def _similar(name: str, names: Sequence[str]) -> str | None:
@@ -196,15 +205,15 @@ def _integers(name: str, different: Sequence[float], rows: int) -> Iterator[str]
     count = len(different)
     if count in _CODES and rows >= _OFTEN * count:
         yield (
-            f"column {name!r} has {count} different integers: if they are codes of categories, "
-            "name it in data.categorical"
+            f"column {quoted(name)} has {count} different integers: if they are codes of "
+            "categories, name it in data.categorical"
         )
     if count == rows >= _ROWS:
         first, last = int(min(different)), int(max(different))
         consecutive = last - first == rows - 1
         what = "consecutive integers" if consecutive else "a different integer in each row"
         yield (
-            f"column {name!r} has {what}, {first} to {last}: if it "
+            f"column {quoted(name)} has {what}, {first} to {last}: if it "
             f"{'numbers' if consecutive else 'identifies'} the rows, leave it out with data.drop"
         )
 
@@ -216,4 +225,4 @@ def _empty(settings: Data, folder: Path | None) -> Iterator[str]:
     empty = empty_folders(settings, folder)
     if empty:
         have = "1 folder has" if len(empty) == 1 else f"{len(empty)} folders have"
-        yield f"{have} no images: {_listed(empty)}"
+        yield f"{have} no images: {_named(empty)}"

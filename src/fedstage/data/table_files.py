@@ -16,6 +16,8 @@ import pyarrow.compute as compute
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from fedstage.data.csv_quotes import refuse_open_quote
+from fedstage.data.excerpts import excerpt, quoted
 from fedstage.errors import FedstageError
 from fedstage.settings.data import OwnTables, ParquetData
 from fedstage.storage.raw_files import folder_of
@@ -84,7 +86,8 @@ def read_table(
     Raises
     ------
     FedstageError
-        If the file is damaged or has no rows, or has the name of a column, or its header, twice.
+        If the file is damaged or has no rows, or has the name of a column, or its header, twice; in
+        CSV, also if a quote is not closed.
     """
     names = _csv_names(path) if path.suffix == ".csv" else read_schema(path).names
     for name in columns or ():
@@ -102,7 +105,7 @@ def read_table(
 def _require_once(path: Path, names: Iterable[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
-            raise FedstageError(f"{path}: column {name!r} is there {times} times; rename one")
+            raise FedstageError(f"{path}: column {quoted(name)} is there {times} times; rename one")
 
 
 def row_at(path: Path, position: int) -> str:
@@ -114,7 +117,10 @@ def require(path: Path, key: str, column: str, known: Iterable[str]) -> None:
     """Raise FedstageError unless a file has the column of a setting."""
     names = list(known)
     if column not in names:
-        listed, apart = ", ".join(names), _apart(names) if path.suffix == ".csv" else ""
+        listed, apart = (
+            ", ".join(map(excerpt, names)),
+            _apart(names) if path.suffix == ".csv" else "",
+        )
         raise FedstageError(
             f"{path}: {key} = {column!r}: no such column; its columns are {listed}{apart}"
         )
@@ -129,6 +135,7 @@ def _apart(names: Sequence[str]) -> str:
 def _csv_names(path: Path) -> list[str]:
     """Return the header and refuse duplicate names, which pyarrow would not notice."""
     try:
+        refuse_open_quote(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -164,7 +171,7 @@ def _refuse_ragged_rows(path: Path) -> None:
             if row and len(row) != len(header):
                 raise FedstageError(
                     f"{path}: row {number}: has {len(row)} fields, and the header has "
-                    f"{len(header)}: {','.join(row)[:60]}{_apart(header)}"
+                    f"{len(header)}: {excerpt(','.join(row))}{_apart(header)}"
                 )
 
 

@@ -199,6 +199,40 @@ BAD = {
     "decimal commas in few rows": table(
         "train.csv: row 3: dose = '1.234,5': a comma in a number", train=changed(1, 1, '"1.234,5"')
     ),
+    "a quote that is not closed in the last column": table(
+        "test.csv: row 3: centre = 'Basel\\n3,1.5,a,Bern\\n4,3.5,b,Basel\\n': a quote that is not "
+        "closed; close it, or delete it",
+        test=changed(1, 3, '"Basel'),
+        label="centre",
+    ),
+    "a quote that is not closed in the header": table(
+        "train.csv: row 1: column 4 = 'centre\\n1,2.5,a,Bern\\n",
+        train=TABLE.replace("centre", '"centre'),
+    ),
+    "a quote that is not closed in a large file": table(
+        "train.csv: row 3: label = 'b,Basel\\n",
+        train=changed(1, 2, '"b') + TABLE.partition("\n")[2] * 20_000,
+    ),
+    "a quote of a label that is closed some rows later": table(
+        "train.csv: row 2: centre = 'Bern\\n2,0.5,b,Basel\\n3,1.5,a,Bern': a line break in a "
+        "value; delete it, or the quote that begins the value",
+        train=TABLE.replace("Bern", '"Bern', 1).replace("a,Bern\n4", 'a,Bern"\n4'),
+        label="centre",
+    ),
+    "a client of two lines": table(
+        "train.csv: row 3: centre = 'Ba\\nsel': a line break",
+        train=changed(1, 3, '"Ba\nsel"'),
+        client_column="centre",
+    ),
+    "a category of two lines": table(
+        "train.csv: row 3: centre = 'Ba\\nsel': a line break in a value; delete it, or the quote "
+        "that begins the value, or leave it out with data.drop",
+        train=changed(1, 3, '"Ba\nsel"'),
+    ),
+    "a quote that is closed at the next one": table(
+        "train.csv: row 3: has 5 fields, and the header has 4: 2,0.5,b,Ba\\n3,1.5,a,Bern,9",
+        train=changed(1, 3, '"Ba').replace("a,Bern\n4", 'a,"Bern,9"\n4'),
+    ),
     "a header in the middle": table(
         "train.csv: row 6: the header again; delete the row", train=TABLE + csv()
     ),
@@ -401,6 +435,26 @@ def test_what_is_in_texts(tmp_path, capsys):
         "  clients: 2: u0 (9), u1 (9)",
         "  notice: 2 clients have fewer than 10 samples: u0, u1",
     ]
+
+
+def test_long_names_are_shortened(tmp_path, capsys):
+    rows = [
+        ("c" * 9000 + "cd"[n // 10], "x" * 9000 + "xy"[n % 2], "a\tb" + "y" * 9000 + "ab"[n % 2])
+        for n in range(20)
+    ]
+    files = {"all.csv": csv(rows, "age," + "z" * 9000 + ",label")}
+    assert check(tmp_path, files, {"test_fraction": 0.5, "client_column": "age"}) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < 1000
+    assert f"  classes: 2: a\\tb{'y' * 46}\u2026 (" in "\n".join(lines)
+
+
+def test_line_breaks_and_quotes_in_texts_are_read(tmp_path, capsys):
+    long = "x" * 140_000
+    rows = "".join(f'"line {n}\n""or"" two","{long}",{n % 2}\n5" wide,x,1\n' for n in range(4))
+    settings = {"text": "text", "length": 8, "test_fraction": 0.5}
+    assert check(tmp_path, {"all.csv": "text,more,label\n" + rows}, settings) == 0
+    assert "  samples: 4 for training, 4 for testing;" in capsys.readouterr().out
 
 
 def test_codes_and_misprints_are_noticed(tmp_path, capsys):

@@ -5,6 +5,7 @@ import logging
 import torch
 
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.excerpts import quoted
 from fedstage.errors import FedstageError
 
 _LOGGER = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ def check_classes(name: str, data: Dataset) -> None:
     """
     trained = data.train.labels.unique().tolist()
     if len(trained) < 2:
-        names = " and ".join(repr(data.class_names[label]) for label in trained)
+        names = " and ".join(quoted(data.class_names[label]) for label in trained)
         raise FedstageError(
             f"data = {name}: all training samples are of class {names}; at least 2 classes are "
             "needed"
@@ -29,6 +30,6 @@ def check_classes(name: str, data: Dataset) -> None:
     for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
         if label not in trained:
             _LOGGER.warning(
-                "data = %s: no client has samples of class %r, which %d of %d test samples are of",
-                name, data.class_names[label], count, len(data.test.labels),
+                "data = %s: no client has samples of class %s, which %d of %d test samples are of",
+                name, quoted(data.class_names[label]), count, len(data.test.labels),
             )  # fmt: skip

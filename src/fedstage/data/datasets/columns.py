@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedstage.data.datasets.labelled import Labelled, Named, named
 from fedstage.data.datasets.splits import Rows
+from fedstage.data.excerpts import excerpt, quoted
 from fedstage.data.table_files import Files, require, row_at
 from fedstage.errors import FedstageError
 from fedstage.settings.data import OwnTables
@@ -54,7 +55,8 @@ def named_column(key: str, name: str, files: Files) -> Named:
     Raises
     ------
     FedstageError
-        If a file has no such column, or one of another type, or a value is missing.
+        If a file has no such column, or one of another type, or a value is missing or has a line
+        break.
     """
     values: list[Any] = []
     for path, table in files:
@@ -67,6 +69,7 @@ def named_column(key: str, name: str, files: Files) -> Named:
             raise FedstageError(
                 f"{where}: column is {column.type}; {what} must be texts or integers"
             )
+        _refuse_line_breaks(path, name, column)
         values += column.to_pylist() if kind == "integer" else _texts(column)
         if isinstance(values[-1], int) != isinstance(values[0], int):
             raise FedstageError(f"{where}: column is {column.type}, unlike that of {files[0][0]}")
@@ -97,7 +100,21 @@ def _refuse_missing(path: Path, name: str, column: pa.ChunkedArray) -> None:
         where = row_at(path, pc.index(column.is_null(), True).as_py())
         times, rows = column.null_count, len(column)
         more = f", as in {times} of {rows} rows" if times > 1 else ""
-        raise FedstageError(f"{where}: {name}: missing{more}; a value is required")
+        raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required")
+
+
+def _refuse_line_breaks(path: Path, name: str, column: pa.ChunkedArray, else_: str = "") -> None:
+    """Refuse a text of several lines: a stray quote makes one value of all rows up to the next."""
+    if kind_of(column.type) != "text":
+        return
+    broken = pc.match_substring_regex(column.cast(pa.string()), "[\r\n]")
+    position = pc.index(broken, True).as_py()
+    if position >= 0:
+        quote = ", or the quote that begins the value" if path.suffix == ".csv" else ""
+        raise FedstageError(
+            f"{row_at(path, position)}: {excerpt(name)} = {quoted(column[position].as_py())}: a "
+            f"line break in a value; delete it{quote}{else_}"
+        )
 
 
 def labelled_rows(settings: OwnTables, train: Files, every: Files) -> Labelled:
@@ -126,16 +143,17 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
     ------
     FedstageError
         If its type is a different one, or differs between files, or if there are texts among
-        numbers.
+        numbers, or line breaks in texts.
     """
     kinds = {}
     for path, table in files:
         kind = kind_of(table.column(name).type)
         if kind is None:
             raise FedstageError(
-                f"{path}: column {name!r} is {table.column(name).type}: must be numbers, texts or "
-                "booleans; leave it out with data.drop"
+                f"{path}: column {quoted(name)} is {table.column(name).type}: must be numbers, "
+                "texts or booleans; leave it out with data.drop"
             )
+        _refuse_line_breaks(path, name, table.column(name), ", or leave it out with data.drop")
         if kind != "empty":
             kinds[kind if categorical or kind in ("text", "boolean") else "number"] = path
     places = [(path, table.num_rows) for path, table in files]
@@ -148,7 +166,7 @@ def feature_column(name: str, files: Files, categorical: bool) -> Column:
         _check_strays(column, texts)
     if len(kinds) > 1:
         told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
-        raise FedstageError(f"column {name!r}: {told}; must be of one type")
+        raise FedstageError(f"column {quoted(name)}: {told}; must be of one type")
     if categories:
         return column
     return Column(name, np.concatenate([_numbers(values) for values in columns]), places, order)
@@ -159,17 +177,19 @@ def _check_strays(column: Column, texts: Sequence[str | None]) -> None:
     strays = [row for row, text in enumerate(texts) if text is not None and not _is_number(text)]
     commas = [row for row in strays if _is_number(str(texts[row]).replace(",", ""))]
     numbers = sum(text is not None for text in texts) - len(strays)
+
+    def told(row: int) -> str:
+        return f"{column.where(row)}: {excerpt(column.name)} = {quoted(str(texts[row]))}"
+
     if commas and numbers + 2 * len(commas) >= len(strays):
-        row = commas[0]
         raise FedstageError(
-            f"{column.where(row)}: {column.name} = {texts[row]!r}: a comma in a number; write it "
-            "with a decimal point only, or name the column in data.categorical"
+            f"{told(commas[0])}: a comma in a number; write it with a decimal point only, or name "
+            "the column in data.categorical"
         )
     if strays and numbers >= len(strays):
-        row = strays[0]
         raise FedstageError(
-            f"{column.where(row)}: {column.name} = {texts[row]!r}: a text among numbers; give a "
-            "number, or name the column in data.categorical"
+            f"{told(strays[0])}: a text among numbers; give a number, or name the column in "
+            "data.categorical"
         )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedstage.data.datasets.columns import Column
 from fedstage.data.datasets.splits import Rows
+from fedstage.data.excerpts import excerpt, quoted
 from fedstage.errors import FedstageError
 
 #: A column of texts with more categories is an identifier, or has a text among numbers.
@@ -54,7 +55,7 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
         parts.append(found[0])
         names += found[1]
     if not parts:
-        listed = ", ".join(constant)
+        listed = ", ".join(map(excerpt, constant))
         raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
     return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
 
@@ -101,9 +102,9 @@ def _one_hot(column: Column, train: Rows) -> Coded:
     seen = {texts[row] for row in train.tolist()}
     if len(seen) > MOST_CATEGORIES:
         raise FedstageError(
-            f"column {column.name!r}: {len(seen)} categories in the training rows, such as "
-            f"{sorted(map(str, seen))[0]!r}; at most {MOST_CATEGORIES}: make it numbers, or leave "
-            f"it out with data.drop{_instead(column.name, seen)}"
+            f"column {quoted(column.name)}: {len(seen)} categories in the training rows, such "
+            f"as {quoted(sorted(map(str, seen))[0])}; at most {MOST_CATEGORIES}: make it numbers, "
+            f"or leave it out with data.drop{_instead(column.name, seen)}"
         )
     if len(seen) == 1:
         return None
@@ -128,4 +129,4 @@ _LARGEST = 1e30
 
 def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
     if wrong.any():
-        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {column.name}: {fault}")
+        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {excerpt(column.name)}: {fault}")

@@ -11,6 +11,7 @@ import torch
 from fedstage.data.datasets.columns import feature_column, labelled_rows
 from fedstage.data.datasets.encoding import encode
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.excerpts import quoted
 from fedstage.data.table_files import read_files, require
 from fedstage.errors import FedstageError
 from fedstage.settings.data import TableData
@@ -39,8 +40,8 @@ def load(settings: TableData, folder: Path) -> Dataset:
     if len(np.unique(rows.labels.numbers[split.train])) == 1:
         name = rows.labels.names[rows.labels.numbers[split.train[0]]]
         raise FedstageError(
-            f"{where}: {settings.label} = {name!r} in all training rows; at least two classes are "
-            "needed"
+            f"{where}: {settings.label} = {quoted(name)} in all training rows; at least two "
+            "classes are needed"
         )
     encoded = encode(where, features, split.train, settings.missing)
     values = torch.from_numpy(encoded.values)
@@ -63,11 +64,11 @@ def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) 
     for path, other in others:
         for name in names:
             if name not in other.column_names:
-                raise FedstageError(f"{path}: has no column {name!r}, which {first} has")
+                raise FedstageError(f"{path}: has no column {quoted(name)}, which {first} has")
         more = [n for n in other.column_names if n not in {*names, *no_features}]
         if more and not settings.features:
             raise FedstageError(
-                f"{path}: column {more[0]!r}: {first} has none; put it in data.drop"
+                f"{path}: column {quoted(more[0])}: {first} has none; put it in data.drop"
             )
     if not names:
         raise FedstageError(f"{first}: has no column of features in addition to {settings.label!r}")

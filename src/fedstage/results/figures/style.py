@@ -200,7 +200,7 @@ def axes_width(width: float, across: int, left: float = _LEFT) -> float:
 def save_figure(figure: Figure, paths: Sequence[Path], caption: str = "") -> None:
     """Write a figure to each path as PNG, SVG or PDF, or its caption as text, by the suffix.
 
-    The same figure gives the same bytes.
+    The same figure gives the same bytes. The caption is written without Markdown's bold.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def save_figure(figure: Figure, paths: Sequence[Path], caption: str = "") -> Non
     for path, kind in zip(paths, kinds, strict=True):
         if kind == _CAPTION:
             # On its own line, part of a title could be a directive of the report's captions.
-            save_text(path, f"{' '.join(caption.split())}\n")
+            save_text(path, f"{' '.join(caption.replace('**', '').split())}\n")
         else:
             _draw_file(figure, path, kind)
 

@@ -22,7 +22,7 @@ def paths(folder, name="a"):
 
 
 def test_a_figure_is_for_screens_and_print_with_its_caption_beside_it(tmp_path):
-    save_figure(drawn(), paths(tmp_path), "Mean ± 1 deviation.")
+    save_figure(drawn(), paths(tmp_path), "**Mean** ± 1 deviation.")
     png, svg, pdf, caption = (path.read_bytes() for path in paths(tmp_path))
     assert png.startswith(b"\x89PNG")
     assert pdf.startswith(b"%PDF")

@@ -172,7 +172,7 @@ COMMANDS = {
         "check a folder of your own data, or the data of an experiment, before a run",
         "FOLDER",
         [
-            _option("named", metavar="FOLDER", help="or the name of an experiment"),
+            _option("named", metavar="FOLDER", help="also in the data folder, or an experiment"),
             _option("--settings", default="{}", help="of data, such as {label: outcome}"),
             *_PLACES,
         ],

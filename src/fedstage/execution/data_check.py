@@ -28,7 +28,8 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     Parameters
     ----------
     named : str
-        A folder, or an experiment such as patients or fedsdd_table2/mini.
+        A folder, also of the data folder, or an experiment such as patients or
+        fedsdd_table2/mini.
     settings : str
         Settings of the data set in a folder, as YAML: ``{label: outcome}``.
     config, workflow : Path
@@ -40,8 +41,8 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
         If one of them cannot be used; the message has the first fault.
     """
     lines = []
-    place = Path(named)
-    if place.exists() or not (config.is_file() and _is_known(named, config, workflow)):
+    place = _place(named, config, workflow)
+    if place is not None:
         chosen = settings_of(place, _given(settings))
         lines += _report(f"{place}: usable as data = {chosen.name}", chosen, place.resolve().parent)
     else:
@@ -67,13 +68,22 @@ def _given(settings: str) -> dict[str, Any]:
     return {str(key): plain(str(key), value) for key, value in given.items()}
 
 
-def _is_known(named: str, config: Path, workflow: Path) -> bool:
-    """Whether an experiment has this name; FedstageError if one has a similar name."""
+def _place(named: str, config: Path, workflow: Path) -> Path | None:
+    """Return the folder of a name, also one of the data folder, None for an experiment's name.
+
+    FedstageError if there is neither, and an experiment has a similar name.
+    """
+    place = Path(named)
+    if place.exists() or not config.is_file():
+        return place
     checked = validate(Config, load_yaml(config), str(config))
     known, name = experiment_names(checked, workflow), split_target(named)[0]
-    if name not in known and (hint := suggest(name, known)):
+    if name in known:
+        return None
+    inside = Path(checked.data_folder or default_folder() or "", named)
+    if not inside.exists() and (hint := suggest(name, known)):
         raise FedstageError(f"{named}: no such folder or experiment{hint}")
-    return name in known
+    return inside if inside.exists() else place
 
 
 def _of_experiment(named: str, config: Path, workflow: Path) -> Iterator[tuple[Data, Path | None]]:

@@ -544,6 +544,15 @@ def test_the_data_of_an_experiment(tmp_path, capsys, monkeypatch):
     head, samples, *_ = capsys.readouterr().out.splitlines()
     assert head == "data = table: usable"
     assert samples.startswith("  samples: 4 for training")
+    # A folder of the data folder is found by its name, unless an experiment has that name.
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text().replace(f"data_folder: {tmp_path}", "data_folder: data"))
+    (tmp_path / "data/patients").mkdir(parents=True)
+    (tmp_path / "own").rename(tmp_path / "data/own")
+    assert main(["check-data", "own", "--settings", "{label: outcome}"]) == 0
+    assert capsys.readouterr().out.startswith("data/own: usable as data = table\n")
+    assert main(["check-data", "patients"]) == 0
+    assert capsys.readouterr().out.startswith("data = table: usable\n")
     assert main(["check-data", "patient"]) == 1
     told = "fedstage check-data: patient: no such folder or experiment; did you mean 'patients'?\n"
     assert capsys.readouterr().err == told

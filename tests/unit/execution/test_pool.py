@@ -394,6 +394,7 @@ def test_a_bug_in_a_stage_is_the_jobs_fault(outputs, tmp_path, monkeypatch):
         raise RuntimeError("broken")
 
     monkeypatch.setattr(worker.cli, "main", broken)
+    monkeypatch.setenv("FEDSTAGE_DATA", "before")  # so that later tests have theirs again
     payload = "\0".join(["this", "0", str(tmp_path), "", "18", "recipe"])
     request = worker.parse_request(payload.encode())
     monkeypatch.setattr(sys, "stderr", os.fdopen(os.dup(outputs[1]), "w"))
@@ -411,6 +412,7 @@ def test_copies_of_the_clients_output_end_with_the_job(tmp_path, umask, monkeypa
         return 0
 
     monkeypatch.setattr(worker.cli, "main", leaky)
+    monkeypatch.setenv("FEDSTAGE_DATA", "before")
     saved, folder = (os.dup(1), os.dup(2)), Path.cwd()
     ends, outputs = zip(os.pipe(), os.pipe(), strict=True)
     request = worker.parse_request("\0".join(["this", "0", str(tmp_path), "", "18"]).encode())

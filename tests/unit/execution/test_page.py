@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.shared.experiments import WORKFLOW
 
 from fedstage.execution.page import page
@@ -35,8 +36,9 @@ def small(tmp_path_factory):
     table3 = workflow / "papers/fedsdd/experiments/fedsdd_table3.yaml"
     lines = table3.read_text().splitlines(keepends=True)
     table3.write_text("".join(line for line in lines if not line.startswith("  study:")))
-    with (workflow / "papers/fedsdd/paper.yaml").open("a") as paper:
-        paper.write("remark: '**Limits**: few rounds.'\n")
+    paper = workflow / "papers/fedsdd/paper.yaml"
+    described = yaml.safe_load(paper.read_text()) | {"remark": "**Limits**: few rounds."}
+    paper.write_text(yaml.safe_dump(described))
     (folder / "config.yaml").write_text("targets: [fedsdd_table2/study]\n")
     return folder
 

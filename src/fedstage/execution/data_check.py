@@ -80,17 +80,22 @@ def _place(named: str, config: Path, workflow: Path) -> Path | None:
     known, name = experiment_names(checked, workflow), split_target(named)[0]
     if name in known:
         return None
-    inside = Path(checked.data_folder or default_folder() or "", named)
-    if not inside.exists() and (hint := suggest(name, known)):
+    inside = (_data_folder(checked) or Path()) / named
+    if inside.exists():
+        return inside
+    if hint := suggest(name, known):
         raise FedstageError(f"{named}: no such folder or experiment{hint}")
-    return inside if inside.exists() else place
+    return place
+
+
+def _data_folder(config: Config) -> Path | None:
+    return Path(config.data_folder) if config.data_folder else default_folder()
 
 
 def _of_experiment(named: str, config: Path, workflow: Path) -> Iterator[tuple[Data, Path | None]]:
     """Yield the data sets that the runs of an experiment train on, and the data folder."""
     raw = load_yaml(config)
     catalogue = load_catalogue({**raw, "targets": [named]}, workflow, "")
-    folder = catalogue.config.data_folder
     runs = catalogue.runs[split_target(named)]
     for data in dict.fromkeys(run.recipe.data for run in runs):
-        yield data, Path(folder) if folder else default_folder()
+        yield data, _data_folder(catalogue.config)

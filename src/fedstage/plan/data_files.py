@@ -157,7 +157,7 @@ def core(division: Division) -> ClientsInputs[str]:
 def division_of(recipe: AnyRecipe) -> Division:
     """Return the settings of a run's partition."""
     own = left_out(recipe) if isinstance(recipe, OneShotRecipe) else None
-    dealt = recipe.core is not None and recipe.core.samples == "share"
+    dealt = recipe.core is not None and recipe.core.samples != "all"
     division = Division.model_construct(
         data=recipe.data,
         clients=recipe.clients,

@@ -83,9 +83,10 @@ Partition = ByName[Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards
 class Core(Settings):
     """The server's own labelled training samples, the core of Lee et al. (2020)."""
 
-    samples: Literal["share", "all"] = "share"
-    """A share of the partition, which then has one share more than there are clients; or all
-    training samples, including the clients' (a control experiment).
+    samples: Literal["share", "stratified", "all"] = "share"
+    """A share of the partition, which then has one share more than there are clients; as many
+    samples, but each class in proportion, before clients divide the others; or all training
+    samples, including the clients' (a control experiment).
     """
     classes: Literal["all", "some"] = "all"
     """Whether all classes must occur in the core, or only some."""

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices, divide
+from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices
+from fedstage.data.partitions.core import divide_with_core
 from fedstage.data.partitions.roles import label_histogram, split_roles, with_core
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import PartitionInputs
-from fedstage.randomness import numpy_generator
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tables import save_table
@@ -19,7 +19,7 @@ from fedstage.weights import Weights
 def partition(read: PartitionInputs[Path], *, settings: str, output: Path, histogram: Path) -> None:
     """Write the client and role of each training sample, and the label histogram of each client.
 
-    If the server has a core, it is the last share, after the clients'.
+    The samples of a core have the number after the last client's.
 
     Parameters
     ----------
@@ -33,15 +33,12 @@ def partition(read: PartitionInputs[Path], *, settings: str, output: Path, histo
     labels = _column(tensors, "labels")
     if labels is None:
         raise FedstageError(f"{read.train}: has no tensor 'labels', only {sorted(tensors)}")
-    generator = numpy_generator(chosen.seed, "partition", "clients")
     natural = _column(tensors, "clients")
-    clients = chosen.clients
-    shares = clients + (chosen.core is not None)
-    assigned = divide(chosen.partition, labels, shares, generator, natural)
+    assigned, own = divide_with_core(chosen, labels, natural)
     roles = (chosen.validation, chosen.seed, chosen.aggregator_fraction)
-    columns = split_roles(assigned[:clients], *roles)
-    if chosen.core is not None:
-        columns = with_core(columns, assigned[clients], clients)
+    columns = split_roles(assigned, *roles)
+    if own is not None:
+        columns = with_core(columns, own, chosen.clients)
     save_table(output, columns, CLIENTS_SCHEMA)
     save_table(histogram, label_histogram(columns, labels), HISTOGRAM_SCHEMA)
 

@@ -1,4 +1,4 @@
-"""The core: the server's own labelled training samples, beside the clients' shares."""
+"""The core: the server's own labelled training samples, which no client has."""
 
 import numpy as np
 

@@ -110,9 +110,20 @@ def settings_digest(run: ExperimentRun) -> str:
 def settings_of_run(run: ExperimentRun) -> list[Any]:
     """Return the settings of each candidate of a run, without defaults and seeds.
 
-    The settings of a run that starts from another one include the other's.
+    The settings of a run that starts from another one include the other's, in place of the file of
+    its model, whose name depends on the seed.
     """
-    return [_without_seed(canonical(candidate)["parts"]) for candidate in run.candidates]
+    return [
+        [_without_seed(_without_start(part)) for part in canonical(candidate)["parts"]]
+        for candidate in run.candidates
+    ]
+
+
+def _without_start(part: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        kind: {key: value for key, value in settings.items() if key != "start"}
+        for kind, settings in part.items()
+    }
 
 
 def _without_seed(content: Any) -> Any:

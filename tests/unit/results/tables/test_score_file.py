@@ -119,10 +119,12 @@ def test_scores_of_other_settings_are_refused_by_the_name_of_the_setting(
         merge([read_score_file(written), read_score_file(moved)])
 
 
-def test_the_seed_is_not_among_the_settings(described, written):
+def test_the_seed_is_not_among_the_settings_also_not_in_the_file_of_a_start(described, written):
     content = load_json(described)
     for run in content["runs"]:
-        run["candidates"][0]["parts"][0]["federated"]["seed"] = run["settings"]["seed"]
+        seed = run["settings"]["seed"]
+        own = {"seed": seed, "start": f"results/local_models/seed{seed}/core.safetensors"}
+        run["candidates"][0]["parts"][0]["federated"] |= own
     save_json(described, content)
     digests = {row["settings"] for row in read_score_file(written).rows}
     run_scores(runs=described, scores=written)

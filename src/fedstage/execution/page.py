@@ -1,5 +1,6 @@
 """``fedstage page``: the primary claims of all papers, judged from files of scores."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -150,9 +151,11 @@ def _measure(config: Config, workflow: Path, folder: Path, scale: str) -> _Measu
     with TemporaryDirectory() as between:
         save_json(Path(between, "runs.json"), description)
         experiment, frame = read_runs(Path(between, "runs.json"), folder / SCORES)
+        # In a folder named `results`, files that the workflow wrote elsewhere would be misplaced.
+        measures = sorted(folder.glob("*.runs.parquet"))
+        tables = [load_frame(shutil.copy(path, between)) for path in measures]
     raw = describe(catalogue, folder.name, scale, "claims")
     listed = validate(ClaimsToJudge, raw, f"claims on {folder.name}")
-    tables = [load_frame(path) for path in sorted(folder.glob("*.runs.parquet"))]
     lacking = set().union(*MEASURES.values()).difference(*tables)
     wanted = [one for one in listed.claims if one.primary and one.metric not in lacking]
     listed = listed.model_copy(update={"claims": wanted})

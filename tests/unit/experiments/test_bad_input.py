@@ -845,7 +845,7 @@ BAD_CONFIGURATIONS = [
         "core = null",
         "public = core needs one",
     ),
-    at("b:core", {"samples": "half"}, "core.samples = 'half'", "'share' or 'all'"),
+    at("b:core", {"samples": "half"}, "core.samples = 'half'", "'share', 'stratified' or 'all'"),
     at("b:on_divergence", "go", "on_divergence = 'go'", "'stop' or 'drop'"),
     at("e:table", {"metric": "f1"}, "table.metric = 'f1'", "top1_accuracy"),
     at("b:numerics", {"device": "tpu"}, "numerics.device = 'tpu'", "cuda"),

@@ -79,7 +79,7 @@ def test_what_the_papers_own_tests_find():
 PRIMARY = {
     "bkd": (4, {0.5, None}, [8, 16]),
     "fedeed": (4, {1.0}, [5, 10, 20]),
-    "fedet": (4, {1.0, 0.5, None}, [5, 10, 20]),
+    "fedet": (4, {1.0, 0.5, None}, [10, 20]),
     "fedsdd": (5, {1.0, None}, [5, 10, 20]),
     "fens": (3, {1.0, None}, [5, 10, 20]),
 }

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
-
 from fedstage.errors import FedstageError
+from fedstage.execution.measures import absent_measures, load_measures
 from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.targets import describe, results_of
@@ -14,7 +13,6 @@ from fedstage.plan.results import RESULTS, files_at
 from fedstage.plan.runs import split_target
 from fedstage.plan.source import stage_fingerprint
 from fedstage.plan.stages import STAGES, files_of_result
-from fedstage.results.claims.library import MEASURES
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.exact import write_csv
 from fedstage.results.tables.score_file import ScoreFile, key_of, read_score_file
@@ -26,7 +24,7 @@ from fedstage.settings.validation import validate
 from fedstage.stages import call
 from fedstage.storage.files import save_json
 from fedstage.storage.identity import making
-from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tables import save_table
 from fedstage.storage.yaml_files import load_yaml
 
 #: The stages that need only scores.
@@ -155,34 +153,25 @@ def _judge(
     output: Path,
     folder: Path,
 ) -> list[str]:
-    """Judge claims; if measures that they are about are not given, return a line about each.
+    """Judge claims, and return a line about each kind of measures that is not given.
 
-    `folder` is for temporary files.
+    Claims about measures that are not given are left out. `folder` is for temporary files.
     """
     experiment, _, scale = at.partition("/")
     definitions = describe(catalogue, experiment, scale, "claims")
-    tables = _united([load_table(path) for path in measurements])
-    given = {name for table in tables for name in table.column_names}
-    about = {claim.get("metric") for claim in definitions["claims"]}
-    lacking = [
-        f"claims are not judged without --measurements {RESULTS}/{kind}/{at}.runs.parquet"
-        for kind, measures in MEASURES.items()
-        if about.intersection(measures).difference(given)
-    ]
-    if lacking:
-        return lacking
-    save_json(folder / "claims.json", definitions)
+    tables = load_measures(measurements)
+    absent = absent_measures({claim.get("metric") for claim in definitions["claims"]}, tables)
+    metrics = set().union(*absent.values())
+    listed = [claim for claim in definitions["claims"] if claim.get("metric") not in metrics]
+    save_json(folder / "claims.json", definitions | {"claims": listed})
     paths = [folder / f"{number}.parquet" for number in range(len(tables))]
     for path, table in zip(paths, tables, strict=True):
         save_table(path, dict(zip(table.column_names, table.columns, strict=True)), table.schema)
     more = {"definitions": folder / "claims.json", "measurements": paths}
-    _run("claims", read | more | _made("claims", at, output))
-    return []
-
-
-def _united(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return tables, concatenating the ones with the same columns, from several machines."""
-    kinds: dict[tuple[str, ...], list[pa.Table]] = {}
-    for table in tables:
-        kinds.setdefault(tuple(table.column_names), []).append(table.replace_schema_metadata())
-    return [pa.concat_tables(same) for same in kinds.values()]
+    if listed:
+        _run("claims", read | more | _made("claims", at, output))
+    return [
+        f"claims about {', '.join(sorted(names))} are not judged without --measurements "
+        f"{RESULTS}/{kind}/{at}.runs.parquet"
+        for kind, names in absent.items()
+    ]

@@ -1,6 +1,5 @@
 """``fedstage page``: the primary claims of all papers, judged from files of scores."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -8,13 +7,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedstage.execution.lasting import seeds_of, with_scores
+from fedstage.execution.measures import absent_measures, load_measures
 from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.descriptions import claims_to_judge
 from fedstage.experiments.targets import describe
 from fedstage.results.claims.families import correct
 from fedstage.results.claims.gate import without_regime
 from fedstage.results.claims.judging import judge_each, regime_fault
-from fedstage.results.claims.library import MEASURES, Sourced, distinct_cells, load_claims
+from fedstage.results.claims.library import Sourced, distinct_cells, load_claims
 from fedstage.results.claims.overview import Finding, Section, render_overview
 from fedstage.results.claims.verdicts import Judgement, judge
 from fedstage.results.published.rows import load_papers
@@ -25,7 +25,7 @@ from fedstage.settings.claims import ClaimsToJudge, Family
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.files import save_json, save_text
-from fedstage.storage.tables import load_frame
+from fedstage.storage.tables import frame_of
 from fedstage.storage.yaml_files import load_yaml
 
 #: The file of an experiment's scores, in the folder of its name.
@@ -151,15 +151,14 @@ def _measure(config: Config, workflow: Path, folder: Path, scale: str) -> _Measu
     with TemporaryDirectory() as between:
         save_json(Path(between, "runs.json"), description)
         experiment, frame = read_runs(Path(between, "runs.json"), folder / SCORES)
-        # In a folder named `results`, files that the workflow wrote elsewhere would be misplaced.
-        measures = sorted(folder.glob("*.runs.parquet"))
-        tables = [load_frame(shutil.copy(path, between)) for path in measures]
     raw = describe(catalogue, folder.name, scale, "claims")
     listed = validate(ClaimsToJudge, raw, f"claims on {folder.name}")
-    lacking = set().union(*MEASURES.values()).difference(*tables)
-    wanted = [one for one in listed.claims if one.primary and one.metric not in lacking]
+    tables = load_measures(sorted(folder.glob("*.runs.parquet")))
+    absent = absent_measures({one.metric for one in listed.claims}, tables)
+    unknown = set().union(*absent.values())
+    wanted = [one for one in listed.claims if one.primary and one.metric not in unknown]
     listed = listed.model_copy(update={"claims": wanted})
-    judged = judge_each(listed, experiment, frame, tables)
+    judged = judge_each(listed, experiment, frame, [frame_of(table) for table in tables])
     fault = regime_fault(listed, experiment, frame)
     return _Measured({one.claim.id: one for one in judged}, fault)
 

@@ -37,7 +37,7 @@ def core(read: ClientsInputs[Path], *, settings: str, output: Path) -> None:
     if missing and chosen is not None and chosen.classes == "all":
         raise FedstageError(
             f"core.classes = 'all': {len(missing)} of {number} classes have no sample among the "
-            f"core's {len(labels)}, such as class {missing[0]}; take core.classes = some, fewer "
-            "clients or another partition"
+            f"core's {len(labels)}, such as class {missing[0]}; take core.samples = stratified, "
+            "core.classes = some, fewer clients or another partition"
         )
     save_tensors(output, {"images": images, "labels": labels}, {"samples": len(labels)})

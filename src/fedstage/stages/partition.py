@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices
-from fedstage.data.partitions.core import divide_with_core
-from fedstage.data.partitions.roles import label_histogram, split_roles, with_core
+from fedstage.data.partitions.core import divide_with_core, with_core
+from fedstage.data.partitions.roles import label_histogram, split_roles
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import PartitionInputs
 from fedstage.settings.partitions import PartitionSettings

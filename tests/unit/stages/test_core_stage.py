@@ -77,7 +77,7 @@ def test_a_missing_class_is_told_in_one_line_or_allowed(tmp_path):
         f"core.classes = 'all': {len(missing)} of 10 classes have no sample"
     )
     assert f"such as class {missing[0]}" in str(error.value)
-    assert "core.classes = some" in str(error.value)
+    assert "core.samples = stratified, core.classes = some" in str(error.value)
     assert not output.exists()
     core(**files, settings=settings_of("some"), output=output)
     assert set(load_tensors(output)[0]["labels"].tolist()) == own

@@ -52,19 +52,6 @@ def _draw_roles(
     return roles
 
 
-def with_core(columns: Columns, core: Indices, clients: int) -> Columns:
-    """Return columns of `CLIENTS_SCHEMA` with the server's own samples, in the role ``core``.
-
-    Their client is the number after the last client's.
-    """
-    added: Columns = {
-        "client": np.full(len(core), clients, dtype=np.int32),
-        "sample": np.sort(core).astype(np.int64),
-        "role": np.full(len(core), "core"),
-    }
-    return {name: np.concatenate([column, added[name]]) for name, column in columns.items()}
-
-
 def label_histogram(columns: Columns, labels: Indices) -> Columns:
     """Count the samples of each client, role and label that occur, sorted.
 

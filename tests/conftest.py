@@ -26,6 +26,14 @@ QUICK_RUNS = (
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-xdist keep the order of files; by default the ones with the most tests go first.
+
+    Real runs go first: one of them alone at the end would leave the other cores without work.
+    """
+    config.option.loadscopereorder = False
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs every test."""
     parser.addoption("--all", action="store_true", help="run all tests, also the slow ones")
@@ -38,11 +46,12 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests out of the quick selection."""
+    """Leave slow tests out of the quick selection, and let real runs go first."""
     if _quick(config):
         slow = list(_slow(items))
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in set(slow)]
+    items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
 
 
 def _quick(config: pytest.Config) -> bool:

@@ -6,23 +6,17 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import (
-    Members,
-    in_order,
-    read_members,
-    stack,
-    teacher_logits,
-)
+from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught
+from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
-from fedstage.algorithm.global_trainers.transfers import targets_of
 from fedstage.data.bags import Samples
 from fedstage.settings.exchange import caches_labels
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import EnsembleTeaching, teaching_of
+from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import forward
 
@@ -41,13 +35,6 @@ def lesson(
     """
     targets = targets_from(teaching_of(recipe), members).to(images.device)
     return of_round(recipe, Taught(images, targets, labels), round_)
-
-
-def targets_from(teaching: EnsembleTeaching, members: Sequence[Members]) -> torch.Tensor:
-    """Return the targets of each public sample, [n, ...], by the ensemble and `distillation`."""
-    ordered = in_order(members)
-    teacher = teacher_logits(teaching.ensemble, ordered)
-    return targets_of(teaching, teacher, stack(ordered).float())
 
 
 def read_lesson(recipe: Recipe, received: Sequence[Path], images: Samples, round_: int) -> Taught:
@@ -85,10 +72,10 @@ def live_targets(recipe: Recipe, teachers: Sequence[Teacher]) -> LiveTargets:
     (kind,) = teaching.ensemble.members  # none is drawn
 
     @torch.no_grad()
-    def targets_for(pixels: torch.Tensor) -> torch.Tensor:
+    def targets_of(pixels: torch.Tensor) -> torch.Tensor:
         return targets_from(teaching, logits_of(teachers, kind, pixels, recipe.numerics))
 
-    return targets_for
+    return targets_of
 
 
 def logits_of(

@@ -15,7 +15,7 @@ class Cell:
 
     It has a value on each axis but the seed, the measured number of each seed, and the paper's
     number, with its deviation and number of seeds. `images` is the number of test samples behind
-    measured accuracies in percent.
+    measured accuracies in percent. `open_ended` are seeds whose number is only a lower limit.
     """
 
     axes: Mapping[str, Axis]
@@ -24,6 +24,7 @@ class Cell:
     published_std: float | None = None
     published_seeds: int | None = None
     images: int | None = None
+    open_ended: frozenset[Axis] = frozenset()
 
 
 Pair = tuple[Cell, Cell]

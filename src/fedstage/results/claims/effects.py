@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan, nan, sqrt
+from math import isfinite, isnan, nan, sqrt
 from statistics import fmean
+from typing import NamedTuple
 
 from fedstage.results.claims.comparisons import Cell, Pair, Show, label_pair
 from fedstage.results.claims.looks import look_at, repeated_p
@@ -17,6 +18,18 @@ UNDECIDED, NOT_MEASURED = "undecided", "not measured"
 #: A cell of a primary claim whose mean is not decided.
 NOT_TESTED = "not tested"
 _PERCENT = 100.0
+
+
+class SeedEffect(NamedTuple):
+    """The effect of one seed.
+
+    If the run of a cell ended before it reached its goal, the effect is a limit: the true one is at
+    most as large, or at least, or both where limits on the two sides meet in a mean.
+    """
+
+    value: float
+    at_most: bool = False
+    at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,8 @@ class Effect:
     p: PValues
     image_error: float = nan  # standard error by the draw of the test images, at most
     over_images: Interval | None = None  # interval over seeds and test images
+    at_most: int = 0  # seeds whose true effect is at most the value
+    at_least: int = 0  # and at least
 
 
 def decide(p: PValues) -> str:
@@ -59,14 +74,18 @@ def effect_of(
 
     With `looks`, only the seeds of the last look that has enough seeds count, in their order.
     """
-    values = by_seed(claim, pairs)
-    look = look_at(len(values), looks)
-    values = values if look is None else values[: looks[look]]
+    found = effects_by_seed(claim, pairs)
+    look = look_at(len(found), looks)
+    found = found if look is None else found[: looks[look]]
+    values = [one.value for one in found]
+    at_most = sum(one.at_most for one in found)
+    at_least = sum(one.at_least for one in found)
     p_values = PValues(
         p_within(values, *claim.bounds, closed=claim.than is None),
         p_outside(values, *claim.bounds),
         1.0 if claim.margin is None else p_nil(values, claim.margin),
     )
+    p_values = _with_limits(p_values, claim, bool(at_most), bool(at_least))
     if looks:
         p_values = _repeated(p_values, look, looks)
     published = published_effect(claim, pairs)
@@ -88,7 +107,23 @@ def effect_of(
         p_values,
         error,
         None if isnan(error) else with_images(values, error**2, images),
+        at_most,
+        at_least,
     )
+
+
+def _with_limits(p_values: PValues, claim: Claim, at_most: bool, at_least: bool) -> PValues:
+    """Return p-values without the verdicts that limits of effects do not allow.
+
+    A mean of effects that are at most as large as their values may be below a bound, but is never
+    surely above one; and the other way round.
+    """
+    if not at_most and not at_least:
+        return p_values
+    low, high = map(isfinite, claim.bounds)
+    holds = (at_most and low) or (at_least and high)
+    contradicted = (at_most and high) or (at_least and low)
+    return PValues(1.0 if holds else p_values.holds, 1.0 if contradicted else p_values.contradicted)
 
 
 def _repeated(p_values: PValues, look: int | None, looks: Sequence[int]) -> PValues:
@@ -118,15 +153,28 @@ def common_seeds(pairs: Sequence[Pair]) -> list[Axis]:
 
 
 def by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[float]:
+    """Return the values of `effects_by_seed`."""
+    return [effect.value for effect in effects_by_seed(claim, pairs)]
+
+
+def effects_by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[SeedEffect]:
     """Return the mean effect over pairs of each seed that all cells have.
 
-    Seeds with a ratio to zero are left out.
+    Seeds with a ratio to zero are left out, and seeds of which neither side reached its goal.
     """
-    effects = [
-        fmean(_contrast(claim, left.values[seed], right.values[seed]) for left, right in pairs)
-        for seed in common_seeds(pairs)
-    ]
-    return [effect for effect in effects if not isnan(effect)]
+    effects = [_seed_effect(claim, pairs, seed) for seed in common_seeds(pairs)]
+    return [effect for effect in effects if not isnan(effect.value)]
+
+
+def _seed_effect(claim: Claim, pairs: Sequence[Pair], seed: Axis) -> SeedEffect:
+    """Return the mean effect of a seed, or nan."""
+    compared = claim.value is None
+    lefts = [seed in left.open_ended for left, _ in pairs]
+    rights = [compared and seed in right.open_ended for _, right in pairs]
+    if any(left and right for left, right in zip(lefts, rights, strict=True)):
+        return SeedEffect(nan)
+    value = fmean(_contrast(claim, left.values[seed], right.values[seed]) for left, right in pairs)
+    return SeedEffect(value, at_most=any(rights), at_least=any(lefts))
 
 
 def published_effect(claim: Claim, pairs: Sequence[Pair]) -> float:

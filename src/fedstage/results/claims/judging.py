@@ -12,6 +12,7 @@ from fedstage.results.claims.gate import fault_of, without_regime
 from fedstage.results.claims.measurements import (
     cells_of,
     images_of_runs,
+    unreached,
     values_of_runs,
     values_of_table,
 )
@@ -111,12 +112,14 @@ def _judge(
     """Judge a claim by its metric; only the metric of the table has published numbers."""
     metric = claim.metric or experiment.metric
     table = next((table for table in tables if metric in table), None)
+    limits: dict[int, float] = {}
     if table is not None:
-        values = values_of_table(table, experiment, metric)
+        limits = unreached(table, experiment, metric)
+        values = values_of_table(table, experiment, metric) | limits
     else:
         values = values_of_runs(frame, metric)
     images = images_of_runs(frame) if metric == "top1_accuracy" else None
-    cells = cells_of(experiment, values, metric == experiment.metric, images)
+    cells = cells_of(experiment, values, metric == experiment.metric, images, limits)
     looks = [family.looks for family in listed.families if claim.id in family.claims]
     return judge(
         claim,

@@ -210,6 +210,6 @@ def distinct_cells(
     for point, number in zip(points, numbers or [None] * len(points), strict=True):
         axes = without_seed(point)
         known = number or {}
-        values = (known.get(name) for name in ("value", "std", "seeds"))
-        found.setdefault(str(axes), Cell(axes, {}, *values))
+        value, std, seeds = (known.get(name) for name in ("value", "std", "seeds"))
+        found.setdefault(str(axes), Cell(axes, {}, value, std, seeds))
     return list(found.values())

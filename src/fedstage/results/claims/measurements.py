@@ -1,8 +1,8 @@
 """The cells that claims are judged on, with the measured number of each seed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 
 import pandas as pd
 
@@ -12,6 +12,7 @@ from fedstage.results.claims.comparisons import Cell
 from fedstage.results.published.matching import without_seed
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.runs import RUN, last_rounds
+from fedstage.settings.scores import TOTALS
 
 
 def values_of_runs(frame: pd.DataFrame, metric: str) -> dict[int, float]:
@@ -48,6 +49,18 @@ def values_of_table(
     return {i: values[key] for i, key in enumerate(keys) if key in values}
 
 
+def unreached(table: pd.DataFrame, experiment: ExperimentRuns, metric: str) -> dict[int, float]:
+    """Return what runs had communicated when they ended below their goal, by the run's position.
+
+    A metric until the goal is reached is larger than that. Other metrics have no such runs.
+    """
+    if metric not in TOTALS:
+        return {}
+    values = values_of_table(table, experiment, metric)
+    totals = values_of_table(table, experiment, TOTALS[metric])
+    return {i: total for i, total in totals.items() if isnan(values[i])}
+
+
 def images_of_runs(frame: pd.DataFrame) -> dict[int, int]:
     """Return the number of samples behind each run's last accuracy, by the run's position."""
     last = last_rounds(frame)
@@ -59,17 +72,19 @@ def cells_of(
     values: Mapping[int, float],
     published: bool,
     images: Mapping[int, int] | None = None,
+    open_ended: Collection[int] = (),
 ) -> list[Cell]:
     """Return the cells of an experiment, in the order of its runs.
 
     `values` are the measured numbers by a run's position; only finite ones count. `published` is
     whether the published numbers are in the same metric. `images` are the numbers of test samples
-    of each run, if the measured numbers are accuracies.
+    of each run, if the measured numbers are accuracies. `open_ended` are the positions of runs
+    whose number is only a lower limit.
     """
     seeds: dict[str, dict[int, ExperimentRun]] = {}
     for i, run in enumerate(experiment.runs):
         seeds.setdefault(show_point(without_seed(run.settings)), {})[i] = run
-    return [_cell(same, values, published, images or {}) for same in seeds.values()]
+    return [_cell(same, values, published, images or {}, open_ended) for same in seeds.values()]
 
 
 def _cell(
@@ -77,13 +92,15 @@ def _cell(
     values: Mapping[int, float],
     published: bool,
     images: Mapping[int, int],
+    open_ended: Collection[int],
 ) -> Cell:
     """Return the cell of runs that differ in their seed, by their positions."""
     first = next(iter(runs.values()))
     known = [i for i in runs if isfinite(values.get(i, nan))]
     measured = {runs[i].settings[SEED]: values[i] for i in known}
     samples = min((images[i] for i in known if i in images), default=None)
-    cell = Cell(without_seed(first.settings), measured, images=samples)
+    limits = frozenset(runs[i].settings[SEED] for i in known if i in open_ended)
+    cell = Cell(without_seed(first.settings), measured, images=samples, open_ended=limits)
     number = first.published if published else None
     if number is None:
         return cell

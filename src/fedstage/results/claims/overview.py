@@ -30,7 +30,7 @@ _LEGEND = [
     "Holm's correction is over the comparisons of the claim. Two cells that stand for one printed "
     "number are one test.",
     "**Measured**: the mean effect over cells and seeds with its 95 % interval, in the cells that "
-    "the study has.",
+    "the study has. With ≤ or ≥ it is a limit, as some runs ended below their goal.",
     "**Verdict**: with Holm's correction over the primary claims of the paper, and for all looks. "
     "`practically nil` is within the margin of the claim; `undecided (regime)`: the study does not "
     "pass its own [gate](../experiments.md#gates).",
@@ -108,11 +108,11 @@ def _of_cells(judgement: Judgement, text: str) -> str:
 
 
 def _measured(judgement: Judgement) -> str:
-    interval = judgement.effects[0].measured
-    text = measured_text(judgement, interval)
+    effect = judgement.effects[0]
+    text = measured_text(judgement, effect)
     if text == NOTHING:
         return NOTHING
-    return f"{_of_cells(judgement, text)}; {seeds_text(interval.n)}"
+    return f"{_of_cells(judgement, text)}; {seeds_text(effect.measured.n)}"
 
 
 def _verdict(finding: Finding) -> str:

@@ -47,6 +47,12 @@ _LEGEND = [
     "Comparisons are paired: with the same seed, both sides have the same partition, participants "
     "and initial weights.",
 ]
+_LIMITS = (
+    "**≤, ≥**: some runs ended below their goal, and count with what they had communicated by "
+    "then. So the effect of these seeds is at most, or at least, the one that is shown. A claim is "
+    "not decided by limits on the wrong side, and seeds of which neither side reached the goal "
+    "are left out."
+)
 
 
 def render_report(
@@ -72,6 +78,8 @@ def report_parts(
     summary = [_summary(judgement) for judgement in judgements]
     comparisons = [_line(line) for judgement in judgements for line in lines_of(judgement)]
     notes = [*(_looks(judgement) for judgement in judgements[:1] if judgement.looks), *notes]
+    limited = any(_is_limit(line.effect) for one in judgements for line in lines_of(one))
+    notes = [_LIMITS, *notes] if limited else notes
     return [
         writer.paragraph(source),
         writer.grid(_SUMMARY, summary, len(_SUMMARY)),
@@ -172,7 +180,7 @@ def _line(line: Line) -> list[str]:
         judgement.claim.id,
         effect.shown + bound_text(judgement),
         reported(judgement, effect),
-        measured_text(judgement, effect.measured),
+        measured_text(judgement, effect),
         str(effect.measured.n),
         effect.verdict,
         (between(judgement, over_images).strip() or NOTHING) if over_images else NOTHING,
@@ -180,11 +188,19 @@ def _line(line: Line) -> list[str]:
     ]
 
 
-def measured_text(judgement: Judgement, interval: Interval) -> str:
-    """Write a mean with its interval, `NOTHING` where nothing is measured."""
+def measured_text(judgement: Judgement, effect: Effect) -> str:
+    """Write a mean with its interval, a limit with its sign; `NOTHING` if nothing is measured."""
+    interval = effect.measured
     if isnan(interval.mean):
         return NOTHING
-    return number_text(judgement, interval.mean) + between(judgement, interval)
+    sign = {(True, False): "≤ ", (False, True): "≥ ", (True, True): "≶ "}.get(
+        (bool(effect.at_most), bool(effect.at_least)), ""
+    )
+    return sign + number_text(judgement, interval.mean) + between(judgement, interval)
+
+
+def _is_limit(effect: Effect) -> bool:
+    return bool(effect.at_most or effect.at_least)
 
 
 def between(judgement: Judgement, interval: Interval) -> str:

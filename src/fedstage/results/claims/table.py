@@ -94,6 +94,9 @@ _COLUMNS: list[tuple[str, pa.DataType, Callable[[Line], Any], bool]] = [
     # Seeds that would decide an undecided claim, and comparisons that the paper lacks.
     ("claim_seeds_needed", _COUNT, lambda line: line.judgement.needed, True),
     ("claim_left_out", _COUNT, lambda line: line.judgement.left_out, False),
+    # Seeds whose effect is at most, or at least, its value: runs of theirs ended below the goal.
+    ("seeds_at_most", _COUNT, lambda line: line.effect.at_most, False),
+    ("seeds_at_least", _COUNT, lambda line: line.effect.at_least, False),
 ]
 SCHEMA = pa.schema([pa.field(name, kind, nullable=none) for name, kind, _, none in _COLUMNS])
 

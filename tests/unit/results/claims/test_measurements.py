@@ -3,7 +3,12 @@ import pytest
 from measured import described, runs_file
 
 from fedstage.errors import FedstageError
-from fedstage.results.claims.measurements import cells_of, values_of_runs, values_of_table
+from fedstage.results.claims.measurements import (
+    cells_of,
+    unreached,
+    values_of_runs,
+    values_of_table,
+)
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 
@@ -77,6 +82,17 @@ def timings(**changes):
 
 def test_a_table_of_other_measurements_is_matched_by_axes_and_seed():
     assert values_of_table(timings(), experiment(), "seconds") == {2: 223.6, 3: 224.0, 0: 123.6}
+
+
+def test_runs_below_their_goal_have_at_least_their_total():
+    table = timings(params=[5.0, 6.0, 7.0], params_to_reach=[3.0, None, None])
+    limits = unreached(table, experiment(), "params_to_reach")
+    assert limits == {3: 6.0, 0: 7.0}
+    assert unreached(table, experiment(), "params") == {}
+    values = values_of_table(table, experiment(), "params_to_reach") | limits
+    cells = cells_of(experiment(), values, published=False, open_ended=limits)
+    assert [dict(cell.values) for cell in cells] == [{0: 7.0}, {0: 3.0, 1: 6.0}]
+    assert [cell.open_ended for cell in cells] == [{0}, {1}]
 
 
 def test_a_table_without_a_column_or_with_a_row_twice_is_told():

@@ -98,6 +98,28 @@ def test_what_the_paper_has_no_number_for_is_left_out_with_a_note():
     assert [row["claim_left_out"] for row in claim_rows(judged, "top1_accuracy")] == [1]
 
 
+@pytest.mark.parametrize(("open_ended", "sign"), [("a", "≥ "), ("b", "≤ "), ("", "")])
+def test_limits_are_shown_with_their_sign_and_a_note(open_ended, sign):
+    cells = [
+        Cell(
+            {"method": method},
+            {0: value, 1: value + 1},
+            open_ended=frozenset({0} if method == open_ended else ()),
+        )
+        for method, value in (("a", 6.0), ("b", 3.0))
+    ]
+    claim = CLAIMS[0].model_copy(
+        update={"greater": None, "than": None, "ratio": {"method": "a"}, "to": {"method": "b"}}
+    )
+    judged = [judge(claim, cells)]
+    text = render_report(judged, "T", "S.", [])
+    line = table(text.split("## Comparisons")[1], "Claim")[0]
+    assert line[3].startswith(f"{sign}1.88 [")
+    assert ("ended below their goal" in text) == bool(sign)
+    counts = [(row["seeds_at_most"], row["seeds_at_least"]) for row in claim_rows(judged, "x")]
+    assert counts == [(int(sign == "≤ "), int(sign == "≥ "))]
+
+
 def test_a_claim_about_a_mean_says_of_how_many():
     claim = CLAIMS[0].model_copy(update={"quantifier": "mean"})
     text = render_report([judge(claim, CELLS, claimed=5)], "T", "S.", [])

@@ -114,8 +114,9 @@ def _judge(
     table = next((table for table in tables if metric in table), None)
     limits: dict[int, float] = {}
     if table is not None:
-        limits = unreached(table, experiment, metric)
-        values = values_of_table(table, experiment, metric) | limits
+        values = values_of_table(table, experiment, metric)
+        limits = unreached(values, table, experiment, metric)
+        values |= limits
     else:
         values = values_of_runs(frame, metric)
     images = images_of_runs(frame) if metric == "top1_accuracy" else None

@@ -49,14 +49,16 @@ def values_of_table(
     return {i: values[key] for i, key in enumerate(keys) if key in values}
 
 
-def unreached(table: pd.DataFrame, experiment: ExperimentRuns, metric: str) -> dict[int, float]:
+def unreached(
+    values: Mapping[int, float], table: pd.DataFrame, experiment: ExperimentRuns, metric: str
+) -> dict[int, float]:
     """Return what runs had communicated when they ended below their goal, by the run's position.
 
-    A metric until the goal is reached is larger than that. Other metrics have no such runs.
+    `values` are the runs' values of the metric. If it is one until the goal is reached, it is
+    larger than these totals; other metrics have no such runs.
     """
     if metric not in TOTALS:
         return {}
-    values = values_of_table(table, experiment, metric)
     totals = values_of_table(table, experiment, TOTALS[metric])
     return {i: total for i, total in totals.items() if isnan(values[i])}
 

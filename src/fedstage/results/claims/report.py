@@ -78,7 +78,7 @@ def report_parts(
     summary = [_summary(judgement) for judgement in judgements]
     comparisons = [_line(line) for judgement in judgements for line in lines_of(judgement)]
     notes = [*(_looks(judgement) for judgement in judgements[:1] if judgement.looks), *notes]
-    limited = any(_is_limit(line.effect) for one in judgements for line in lines_of(one))
+    limited = any(_sign(line.effect) for one in judgements for line in lines_of(one))
     notes = [_LIMITS, *notes] if limited else notes
     return [
         writer.paragraph(source),
@@ -193,14 +193,14 @@ def measured_text(judgement: Judgement, effect: Effect) -> str:
     interval = effect.measured
     if isnan(interval.mean):
         return NOTHING
-    sign = {(True, False): "≤ ", (False, True): "≥ ", (True, True): "≶ "}.get(
-        (bool(effect.at_most), bool(effect.at_least)), ""
-    )
-    return sign + number_text(judgement, interval.mean) + between(judgement, interval)
+    return _sign(effect) + number_text(judgement, interval.mean) + between(judgement, interval)
 
 
-def _is_limit(effect: Effect) -> bool:
-    return bool(effect.at_most or effect.at_least)
+def _sign(effect: Effect) -> str:
+    """Return the sign of a limit, with a space; nothing for an effect that is known."""
+    if effect.at_most and effect.at_least:
+        return "≶ "
+    return "≤ " if effect.at_most else "≥ " if effect.at_least else ""
 
 
 def between(judgement: Judgement, interval: Interval) -> str:

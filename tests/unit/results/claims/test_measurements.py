@@ -86,11 +86,11 @@ def test_a_table_of_other_measurements_is_matched_by_axes_and_seed():
 
 def test_runs_below_their_goal_have_at_least_their_total():
     table = timings(params=[5.0, 6.0, 7.0], params_to_reach=[3.0, None, None])
-    limits = unreached(table, experiment(), "params_to_reach")
+    values = values_of_table(table, experiment(), "params_to_reach")
+    limits = unreached(values, table, experiment(), "params_to_reach")
     assert limits == {3: 6.0, 0: 7.0}
-    assert unreached(table, experiment(), "params") == {}
-    values = values_of_table(table, experiment(), "params_to_reach") | limits
-    cells = cells_of(experiment(), values, published=False, open_ended=limits)
+    assert unreached(values, table, experiment(), "params") == {}
+    cells = cells_of(experiment(), values | limits, published=False, open_ended=limits)
     assert [dict(cell.values) for cell in cells] == [{0: 7.0}, {0: 3.0, 1: 6.0}]
     assert [cell.open_ended for cell in cells] == [{0}, {1}]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from fedstage.results.accounting import poisson_epsilon, skellam_epsilon
+from fedstage.results.accounting import poisson_epsilon
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -23,13 +23,10 @@ def private(**how):
 
 
 EXAMPLE = {"clip": 1.0, "noise": 1.0, "delta": 1e-4}
-MASKS = {"threshold": 2, "clip": 1.0, "bits": 20, "most_samples": 2000}
 METHODS = {
     "plain": {"local": "fedavg"},
     "still": private(clip=None, noise=0.0),
     "noisy": private(clip=0.5, noise=1.0) | {"participation": "poisson"},
-    "masked": private(clip=0.5, noise=2.0, noise_by="clients")
-    | {"aggregation": UNIFORM | {"secure": MASKS}},
     "samples": {"local": "fedavg", "privacy": {"example": EXAMPLE}},
 }
 
@@ -61,18 +58,10 @@ def participants(project, protected, columns):
         row
         for recipe in (project.path / "results/training").glob("*/recipe.yaml")
         for stated in [yaml.safe_load(recipe.read_text())["settings"].get("privacy") or {}]
-        if any(protected in (unit, how.get("noise_by")) for unit, how in stated.items())
+        if protected in stated
         for path in recipe.parent.glob("round_*/group_0/participants.parquet")
         for row in load_table(path, columns).to_pylist()
     ]
-
-
-def epsilon_of_masked(project):
-    """Return epsilon of 650 numbers, of which each of two clients adds half of the noise."""
-    times = Counter(row["client"] for row in participants(project, "clients", ["client"]))
-    width = 2 * MASKS["clip"] / (2 ** MASKS["bits"] - 1)
-    of_sum, longest = (2.0 * 0.5 / width) ** 2, 0.5 / width + 650**0.5
-    return skellam_epsilon(of_sum, longest, 650, max(times.values()), DELTA)
 
 
 def epsilon_of_samples(project):
@@ -99,11 +88,10 @@ def test_a_guarantee_stands_next_to_accuracy(project):
     epsilon = poisson_epsilon(1.0, 2 / 4, 2, DELTA)
     for name in (table, costs):
         frame = pd.read_csv(project.path / f"{name}.csv").set_index("method")
-        assert frame["epsilon"].isna().to_list() == [True, False, False, False, True]
-        assert frame.loc["masked", "epsilon"] == pytest.approx(epsilon_of_masked(project))
+        assert frame["epsilon"].isna().to_list() == [True, False, False, True]
         assert math.isinf(frame.loc["still", "epsilon"])
         assert frame.loc["noisy", "epsilon"] == pytest.approx(epsilon)
-        assert frame["delta"].dropna().to_list() == [DELTA, DELTA, DELTA, EXAMPLE["delta"]]
+        assert frame["delta"].dropna().to_list() == [DELTA, DELTA, EXAMPLE["delta"]]
         of_samples = frame.loc["samples", "example_epsilon"]
         assert of_samples == pytest.approx(epsilon_of_samples(project))
         assert (
@@ -113,7 +101,7 @@ def test_a_guarantee_stands_next_to_accuracy(project):
         assert f"{epsilon:.2f} (δ = 0.1)" in text
         assert "∞ (δ = 0.1)" in text
     models = models_by_privacy(project)
-    assert models.keys() == {None, "client 0.0", "client 1.0", "client 2.0", "example 1.0"}
+    assert models.keys() == {None, "client 0.0", "client 1.0", "example 1.0"}
     plain = models.pop(None)
     still = models.pop("client 0.0")
     assert all(torch.equal(plain[name], still[name]) for name in plain)

@@ -55,12 +55,6 @@ ROUNDS = {
         "participation": "poisson",
         "privacy": {"client": {"clip": 1.0, "noise": 1.0}},
     },
-    "private_masked": {
-        "like": "private",
-        "participation": "uniform",
-        "aggregation": {"secure": {"threshold": 2, "clip": 1.0, "bits": 20, "most_samples": 2000}},
-        "privacy": {"client": {"noise_by": "clients"}},
-    },
     "private_samples": {
         "local": "fedavg",
         "privacy": {"example": {"clip": 1.0, "noise": 1.0, "delta": 1e-4}},

@@ -21,7 +21,7 @@ from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
 from fedstage.settings.figures import Bands
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.privacy import example_privacy, noise_of_clients
+from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: What a paper reports of communication: the keys of its source, and of a run's number.
@@ -187,8 +187,7 @@ def _counted(run: Run) -> list[str]:
 
 
 def _counts(recipe: Recipe) -> bool:
-    private = example_privacy(recipe) is not None or noise_of_clients(recipe) is not None
-    return private or recipe.on_divergence == "drop"
+    return example_privacy(recipe) is not None or recipe.on_divergence == "drop"
 
 
 def _described(run: Run, experiment: Experiment) -> Raw:

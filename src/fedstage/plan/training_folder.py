@@ -45,7 +45,7 @@ TEACHING = (
 )  # fmt: skip
 #: Without the delta, which determines no weights.
 _PRIVACY = (
-    *(f"privacy.client.{name}" for name in ("clip", "noise", "noise_by")),
+    *(f"privacy.client.{name}" for name in ("clip", "noise")),
     *(f"privacy.example.{name}" for name in ("clip", "noise")),
 )
 _BASE = (*Recipe.model_fields.keys() - {"privacy", *TEACHING}, *_PRIVACY)

@@ -4,12 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.models.size import FLOAT, state_size
-from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon, skellam_epsilon
+from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon
 from fedstage.results.runs_file import ExperimentRun
-from fedstage.settings.distributed_noise import longest, variance
-from fedstage.settings.exchange import secure_of
-from fedstage.settings.groups import client_groups, client_models, group_participants
 from fedstage.settings.privacy import (
     ClientPrivacy,
     ExamplePrivacy,
@@ -19,7 +15,6 @@ from fedstage.settings.privacy import (
     sampling_rate,
 )
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 
 
@@ -34,10 +29,6 @@ def guarantee(run: ExperimentRun) -> dict[str, float]:
     if not isinstance(recipe, Recipe) or recipe.privacy is None:
         return {}
     client, example = recipe.privacy.client, recipe.privacy.example
-    if client is not None and client.noise_by == "clients":
-        tables = run.candidates[run.which()].participants
-        epsilon = masked_epsilon(recipe, client, _numbers(recipe, run.info), _rounds(tables))
-        return {"epsilon": epsilon, "delta": delta_of(client, recipe.clients)}
     if client is not None:
         epsilon = client_epsilon(recipe, client, part.length.rounds)
         return {"epsilon": epsilon, "delta": delta_of(client, recipe.clients)}
@@ -61,44 +52,6 @@ def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
     if recipe.participation == "poisson" or taking_part == clients:
         return poisson_epsilon(how.noise, taking_part / clients, rounds, delta)
     return fixed_size_epsilon(how.noise, taking_part, clients, rounds, delta)
-
-
-def masked_epsilon(
-    recipe: Recipe, how: ClientPrivacy, numbers: int, rounds: dict[int, int]
-) -> float:
-    """Return epsilon of all sums of masked changes, for a client whose change is 0 otherwise.
-
-    The server sees which clients take part, so the random selection of clients hides nothing. Only
-    the noise of `threshold` participants counts, since the others may drop out.
-
-    Parameters
-    ----------
-    numbers : int
-        The largest number of parameters of a model that clients train.
-    rounds : dict of int to int
-        The number of rounds in which each client took part.
-    """
-    secure, steps = secure_of(recipe), max(rounds.values(), default=0)
-    delta = delta_of(how, recipe.clients)
-    if how.clip is None:
-        return skellam_epsilon(0.0, 1.0, numbers, steps, delta)
-    most = max(len(group_participants(recipe, group)) for group in client_groups(recipe))
-    left = secure.threshold * variance(how, secure, most)
-    return skellam_epsilon(left, longest(how, secure, numbers), numbers, steps, delta)
-
-
-def _numbers(recipe: Recipe, info: str | None) -> int:
-    """Return the largest number of parameters, buffers included, of a model that clients train."""
-    assert info is not None, "of a federated run"
-    known = load_json(Path(info))
-    shape, classes = tuple(known["shape"]), int(known["classes"])
-    sizes = {model.name: state_size(model, shape, classes) for model in client_models(recipe)}
-    if unknown := [name for name, size in sizes.items() if not size]:
-        raise FedstageError(
-            f"model = {unknown[0]}: its number of parameters must be in models/size.py with "
-            "privacy.client.noise_by = clients, whose epsilon depends on it"
-        )
-    return max(sizes.values()) // FLOAT
 
 
 def example_epsilon(

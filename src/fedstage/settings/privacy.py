@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from math import ceil
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -36,15 +36,8 @@ class Noise(Settings):
 class ClientPrivacy(Noise):
     """Differential privacy of clients: DP-FedAvg with flat clipping (McMahan et al. 2018)."""
 
-    uses: ClassVar[Mapping[str, str]] = {"noise_by": "algorithm.secure.noise"}
     needs: ClassVar[Needs] = {"clip": (Trait.WEIGHTS, Trait.AVERAGE, Trait.CLIPPED)}
-    lacks: ClassVar[Lacks] = {
-        "noise_by=server": ("which clips each update: let clients add the noise", Trait.SUM)
-    }
-    noise_by: Literal["server", "clients"] = "server"
-    """Who clips changes and adds noise: the server, or each client, which adds its part of the
-    noise before it masks its change (`aggregation.secure`).
-    """
+    lacks: ClassVar[Lacks] = {"name": ("by which the server clips each update", Trait.SUM)}
 
 
 class ExamplePrivacy(Noise):
@@ -119,12 +112,6 @@ def client_privacy(recipe: Any) -> ClientPrivacy | None:
 def example_privacy(recipe: Any) -> ExamplePrivacy | None:
     """Return the noise that hides single samples, if any does."""
     return None if recipe.privacy is None else recipe.privacy.example
-
-
-def noise_of_clients(recipe: Any) -> ClientPrivacy | None:
-    """Return the noise that clients add to their masked changes, if they add any."""
-    client = client_privacy(recipe)
-    return client if client is not None and client.noise_by == "clients" else None
 
 
 def delta_of(how: Noise, units: int) -> float:

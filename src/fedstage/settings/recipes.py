@@ -14,7 +14,6 @@ from fedstage.settings.base import (
     WeightsFile,
 )
 from fedstage.settings.data import Data
-from fedstage.settings.distributed_noise import faults_of_noise
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.groups import (
@@ -36,7 +35,7 @@ from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.privacy import Privacy, check_privacy, noise_of_clients
+from fedstage.settings.privacy import Privacy, check_privacy
 from fedstage.settings.prototypes import Prototypes
 from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
@@ -156,18 +155,12 @@ class Recipe(Groups):
         yield from check_number(self, self.aggregation.rule)
         yield from self._check_secure()
         yield from check_privacy(self)
-        yield from self._check_noise()
         if reads_public(self):
             yield from check_public(self.data, self.public, self.core, self.generator)
         if self.local.exchanges == "features":
             yield from check_parts(f"local = {self.local.name}", self.model, models)
         if self.global_trainer and self.server and has_factors(self.server):
             yield from check_maps("server.factor_transfer", models_of(self))
-
-    def _check_noise(self) -> Iterator[str]:
-        if (client := noise_of_clients(self)) is not None:
-            sizes = [len(group_participants(self, group)) for group in client_groups(self)]
-            yield from faults_of_noise(client, self.aggregation.secure, sizes)
 
     def _check_secure(self) -> Iterator[str]:
         secure = self.aggregation.secure

@@ -53,11 +53,6 @@ class SecureAggregation(Settings):
     dropped: Dropouts = Dropouts()
     """Participants that drop out in the middle of a round; by default none."""
 
-    @property
-    def width(self) -> float:
-        """The distance h between the numbers of a change that neighbouring integers represent."""
-        return 2 * self.clip / ((1 << self.bits) - 1)
-
 
 def faults_of_secure(
     secure: SecureAggregation, sizes: Sequence[int], setting: str = "aggregation.secure"

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.aggregation.private_mean import clip_factor
 from fedstage.algorithm.exchange.updates import Update, read_updates
 from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.algorithm.secure.dropouts import still_there
 from fedstage.algorithm.secure.masks import masked
 from fedstage.algorithm.secure.messages import Message, answered, read_messages
-from fedstage.algorithm.secure.noise import with_noise
 from fedstage.algorithm.secure.quantisation import Integers
 from fedstage.algorithm.secure.unmasking import check_answers, place_of
 from fedstage.algorithm.secure.vectors import check_samples, encode
@@ -19,10 +17,8 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import parameter_names
 from fedstage.plan.inputs import MaskedInputInputs
 from fedstage.randomness import numpy_generator
-from fedstage.settings.distributed_noise import variance
 from fedstage.settings.exchange import secure_of
-from fedstage.settings.groups import group_participants, model_of
-from fedstage.settings.privacy import noise_of_clients
+from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
 from fedstage.storage.opened import open_tensors
@@ -65,16 +61,6 @@ def _values(
             f"local = {recipe.local.name}: payload and summed differ in {min(other)!r}: must have "
             "the same tensors with aggregation.secure, by which the server gets their sums alone"
         )
-    key = (recipe.seed, "masked_input", place["round"], place["client"])
-    private = noise_of_clients(recipe)
-    if private is not None:  # and not even the number of samples is sent
-        factor = clip_factor(update.weights, {name: start[name] for name in names}, private.clip)
-        change, samples = {name: factor * value for name, value in change.items()}, 0
-    rounding, weighting = numpy_generator(*key, "rounding"), recipe.aggregation.weights
-    values = encode(secure, weighting, change, update.payload, samples, rounding)
-    if private is None:
-        return values
-    size = len(group_participants(recipe, place["group"]))
-    drawn = numpy_generator(*key, "noise")
-    values[:-1] = with_noise(values[:-1], variance(private, secure, size), drawn)
-    return values
+    key = (recipe.seed, "masked_input", place["round"], place["client"], "rounding")
+    weighting = recipe.aggregation.weights
+    return encode(secure, weighting, change, update.payload, samples, numpy_generator(*key))

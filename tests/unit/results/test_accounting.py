@@ -1,11 +1,9 @@
 from math import inf
 
-import numpy as np
 import pytest
-import scipy.stats
 from accounts import renyi_epsilon
 
-from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon, skellam_epsilon
+from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon
 
 # Of dp-accounting 0.6.0, computed apart from this repository.
 REFERENCES = [
@@ -37,33 +35,3 @@ def test_replacement_in_a_sample_of_all_is_a_gaussian_of_half_the_noise():
 def test_without_noise_there_is_no_privacy_and_without_steps_no_loss():
     assert poisson_epsilon(0.0, 0.1, 5, 1e-5) == fixed_size_epsilon(0.0, 1, 10, 5, 1e-5) == inf
     assert poisson_epsilon(0.0, 0.1, 0, 1e-5) == fixed_size_epsilon(1.0, 1, 10, 0, 1e-5) == 0.0
-
-
-def test_skellam_noise_of_many_integers_is_as_private_as_gaussian_noise():
-    longest = 1e6
-    for noise, steps in ((1.0, 1), (4.0, 20)):
-        gaussian = renyi_epsilon(noise, 1.0, steps, 1e-5)
-        found = skellam_epsilon((noise * longest) ** 2, longest, 1000, steps, 1e-5)
-        assert gaussian <= found < 1.01 * gaussian  # by orders that are integers
-
-
-def test_skellam_noise_of_few_integers_is_less_private_than_gaussian_noise():
-    gaussian = renyi_epsilon(2.0, 1.0, 5, 1e-5)
-    fine, coarse = (skellam_epsilon((2.0 * e) ** 2, e, 10**6, 5, 1e-5) for e in (100.0, 4.0))
-    assert gaussian < fine < coarse
-
-
-def test_the_divergence_of_skellam_noise_is_below_the_bound():
-    """Of one integer moved by one, for which it can be summed."""
-    variance, order = 3.0, 2
-    number = np.arange(-60, 61)
-    mass = scipy.stats.skellam.pmf(number, variance / 2, variance / 2)
-    moved = scipy.stats.skellam.pmf(number - 1, variance / 2, variance / 2)
-    kept = moved > 1e-30
-    divergence = np.log(np.sum(mass[kept] ** order * moved[kept] ** (1 - order))) / (order - 1)
-    bound = order / (2 * variance) + min(
-        ((2 * order - 1) + 6) / (4 * variance**2), 3 / (2 * variance)
-    )
-    assert order / (2 * variance) * 0.9 < divergence <= bound
-    assert skellam_epsilon(0.0, 1.0, 1, 1, 1e-5) == inf
-    assert skellam_epsilon(1.0, 1.0, 1, 0, 1e-5) == 0.0

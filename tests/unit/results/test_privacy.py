@@ -3,13 +3,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from accounts import renyi_epsilon
 from measured import FEDERATED, described
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon, skellam_epsilon
-from fedstage.results.privacy import client_epsilon, guarantee, masked_epsilon
+from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon
+from fedstage.results.privacy import client_epsilon, guarantee
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.privacy import delta_of
 from fedstage.settings.recipes import Recipe
@@ -117,41 +116,3 @@ def test_the_delta_of_samples_is_less_than_one_of_the_largest_client(tmp_path):
     assert found["delta"] == pytest.approx(40**-1.1)
     with pytest.raises(FedstageError, match=r"delta = 0\.025: must be less than 1 / 40"):
         example(tmp_path, HOW | {"delta": 0.025}, [(0,)])
-
-
-# --- noise of clients -----------------------------------------------------------------------------
-
-SECURE = {"threshold": 3, "clip": 0.1, "bits": 20, "most_samples": 99}
-
-
-def masked(rounds, threshold=3, **how):
-    """Return epsilon of a client in a model of 650 numbers, of groups of four."""
-    private = {"clip": 0.5, "noise": 2.0, "delta": 0.01, "noise_by": "clients"} | how
-    secure = SECURE | {"threshold": threshold}
-    aggregation = {"weights": "uniform", "secure": secure}
-    changes = {"privacy": {"client": private}, "aggregation": aggregation}
-    recipe = Recipe.model_validate(RECIPE | changes)
-    return masked_epsilon(recipe, recipe.privacy.client, 650, rounds)
-
-
-def test_of_the_noise_of_clients_that_of_the_fewest_survivors_counts():
-    width = 2 * 0.1 / (2**20 - 1)
-    longest = 0.5 / width + 650**0.5
-    of_three = (2.0 * 0.5 / width) ** 2 * 3 / 4
-    assert masked({0: 2, 1: 5}) == skellam_epsilon(of_three, longest, 650, 5, 0.01)
-    assert masked({0: 5}, threshold=4) < masked({0: 5})
-    assert masked({0: 4}) < masked({0: 5})
-
-
-def test_noise_of_three_of_four_clients_is_that_of_a_server_with_so_much_less():
-    alike = renyi_epsilon(2.0 * (3 / 4) ** 0.5, 1.0, 5, 0.01)
-    assert alike < masked({0: 5}) < 1.02 * alike
-
-
-@pytest.mark.parametrize("how", [{"noise": 0.0}, {"noise": 0.0, "clip": None}])
-def test_clients_without_noise_have_no_privacy(how):
-    assert masked({0: 1}, **how) == inf
-
-
-def test_a_client_that_never_takes_part_loses_nothing():
-    assert masked({}) == 0.0

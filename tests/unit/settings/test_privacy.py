@@ -1,10 +1,8 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.settings.distributed_noise import longest, margin, variance
 from fedstage.settings.privacy import (
     expected_participants,
-    noise_of_clients,
     private_steps,
     sampling_rate,
 )
@@ -71,7 +69,7 @@ def test_what_keeps_the_guarantee_is_allowed(changes):
         (
             {"aggregation": UNIFORM | {"secure": {"threshold": 3, "clip": 0.1, "most_samples": 9}}},
             "aggregation.secure: needs updates of which the server needs the sum alone, not "
-            "privacy.client.noise_by = server, which clips each update: let clients add the noise",
+            "privacy.client, by which the server clips each update",
         ),
         ({"aggregation": {}}, "aggregation.weights = 'samples': must be uniform with privacy"),
         ({"participation": "by_samples"}, "participation = 'by_samples': must be poisson or uni"),
@@ -252,52 +250,3 @@ def test_batches_of_samples_at_random_have_the_size_and_number_of_epochs(
     settings = recipe(**client(**changes)).client
     assert sampling_rate(settings, samples) == rate
     assert private_steps(settings, samples) == steps
-
-
-# --- noise of clients -----------------------------------------------------------------------------
-
-
-def masked(secure=None, **how):
-    settings = {"threshold": 3, "clip": 0.1, "most_samples": 99} | (secure or {})
-    return {
-        "privacy": private(noise_by="clients", **how),
-        "aggregation": UNIFORM | {"secure": settings},
-    }
-
-
-def test_clients_can_add_the_noise_of_a_sum():
-    assert noise_of_clients(recipe(**masked())) is not None
-    assert noise_of_clients(recipe()) is None
-    assert noise_of_clients(recipe(privacy=None)) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        (
-            masked() | {"aggregation": UNIFORM},
-            "privacy.client.noise_by = clients: needs aggregation.secure",
-        ),
-        (
-            masked({"bits": 29}, noise=4.0),
-            "aggregation.secure.bits = 29: must be less with privacy.client.noise_by = clients",
-        ),
-        (masked() | {"participation": "poisson"}, "needs client_groups = by_index"),
-        (masked() | {"local": "scaffold"}, "whose control variates are sent, too"),
-    ],
-    ids=str,
-)
-def test_noise_of_clients_needs_a_masked_sum_with_room(changes, told):
-    is_refused(told, **changes)
-
-
-def test_noise_of_all_clients_is_that_of_the_server_and_of_fewer_is_less():
-    found = recipe(**masked(noise=1.5))
-    how, secure = found.privacy.client, found.aggregation.secure
-    of_one = variance(how, secure, 4)
-    assert (4 * of_one) ** 0.5 * secure.width == pytest.approx(1.5 * 0.5)
-    assert (3 * of_one) ** 0.5 * secure.width == pytest.approx(1.5 * 0.5 * (3 / 4) ** 0.5)
-    assert longest(how, secure, 100) == pytest.approx(0.5 / secure.width + 10)
-    assert margin(how, secure, 4) > 16 * (4 * of_one) ** 0.5
-    none = recipe(**masked(noise=0.0)).privacy.client
-    assert variance(none, secure, 4) == margin(none, secure, 4) == 0

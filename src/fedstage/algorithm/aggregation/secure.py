@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedstage.algorithm.aggregation.server import GroupRound, possible_clients
+from fedstage.algorithm.aggregation.server import GroupRound
 from fedstage.algorithm.exchange.round_state import variates
 from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.secure.messages import Message, answered, read_messages, revealed_by
 from fedstage.algorithm.secure.traffic import Answered
 from fedstage.algorithm.secure.unmasking import check_answers, place_of, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
-from fedstage.settings.distributed_noise import margin
 from fedstage.settings.exchange import secure_of
-from fedstage.settings.groups import group_participants
-from fedstage.settings.privacy import noise_of_clients
 from fedstage.weights import Tensors, shapes_of
 
 
@@ -67,9 +64,7 @@ class MaskedRound:
         weighting, clients = group.settings.aggregation.weights, len(self.vectors)
         sent = group.trainer.summed(group.parameters)
         shapes = shapes_of(group.parameters), shapes_of(sent)
-        noise, size = noise_of_clients(group.settings), _size(group)
-        room = 0 if noise is None else margin(noise, secure, size)
-        return decode(secure, weighting, total, clients, *shapes, room)
+        return decode(secure, weighting, total, clients, *shapes)
 
     def columns(self, group: GroupRound) -> dict[str, list[Any]]:
         """Return the table of participants.
@@ -104,9 +99,5 @@ class MaskedRound:
 
 def server_state(group: GroupRound, mean: Mean) -> Tensors:
     """Return the server's part of the local trainers' state, computed from sums alone."""
-    clients = possible_clients(group.settings, group.number)
-    return group.trainer.server_state(variates(group.state), mean.payload, clients)
-
-
-def _size(group: GroupRound) -> int:
-    return len(group_participants(group.settings, group.number))
+    state, clients = variates(group.state), group.settings.clients
+    return group.trainer.server_state(state, mean.payload, clients)

@@ -10,11 +10,7 @@ and differs from the sum of the clipped changes by at most n h.
 import numpy as np
 import numpy.typing as npt
 
-from fedstage.settings.secure import MODULUS
-
 Integers = npt.NDArray[np.uint32]
-#: Sums of integers, possibly negative because of noise.
-Sums = npt.NDArray[np.uint32] | npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
 
@@ -30,11 +26,6 @@ def quantise(values: Numbers, clip: float, bits: int, generator: np.random.Gener
     return np.minimum(rounded, (1 << bits) - 1).astype(np.uint32)
 
 
-def dequantise(total: Sums, summands: int, clip: float, bits: int) -> Numbers:
+def dequantise(total: Integers, summands: int, clip: float, bits: int) -> Numbers:
     """Return the sum of changes [P] from the sum of `summands` participants' integers [P]."""
     return total.astype(np.float64) * width(clip, bits) - summands * clip
-
-
-def signed(total: Integers, margin: int) -> npt.NDArray[np.int64]:
-    """Return sums mod 2^32 as integers from -margin on, since noise may make them negative."""
-    return (total.astype(np.int64) + margin) % MODULUS - margin

@@ -19,7 +19,6 @@ from fedstage.algorithm.secure.quantisation import (
     Numbers,
     dequantise,
     quantise,
-    signed,
 )
 from fedstage.errors import FedstageError
 from fedstage.settings.secure import SecureAggregation
@@ -75,19 +74,17 @@ def decode(
     summands: int,
     like: Tensors,
     sent: Tensors,
-    margin: int = 0,
 ) -> Mean:
     """Decode a sum of vectors, uint32 [P + Q + 1], of `summands` clients.
 
-    `like` has tensors shaped like the parameters, `sent` like what is sent with them. Noise of
-    clients may have moved sums by up to the `margin` below 0.
+    `like` has tensors shaped like the parameters, `sent` like what is sent with them.
     """
     samples = int(total[-1])
     factors = samples / settings.most_samples if weighting == "samples" else float(summands)
     clips = (settings.clip, settings.payload_clip or settings.clip)
     end = sum(one.numel() for one in like.values())
     change, payload = (
-        dequantise(signed(part, margin), summands, clip, settings.bits)
+        dequantise(part, summands, clip, settings.bits)
         for part, clip in zip((total[:end], total[end:-1]), clips, strict=True)
     )
     return Mean(_shaped(change / factors, like), _shaped(payload, sent), samples)

@@ -121,8 +121,7 @@ def of_history(recipe):
         "gamma": chosen.gamma,
         "models": chosen.models,
         "tau": chosen.temperature,
-        "squared": chosen.distance == "mse",
-        "vote_temperature": chosen.vote_temperature if chosen.teacher == "vote" else None,
+        "voting": chosen.teacher == "vote",
     }
 
 
@@ -214,9 +213,7 @@ def aggregated(recipe):
 FEDERATED = {
     "fedavg": lambda world, recipe: [fedavg(world, **rounds(recipe))],
     "fedprox": lambda world, recipe: [fedprox(world, **rounds(recipe), mu=recipe.local.mu)],
-    "scaffold": lambda world, recipe: [
-        scaffold(world, **rounds(recipe), option=recipe.local.option)[0]
-    ],
+    "scaffold": lambda world, recipe: [scaffold(world, **rounds(recipe))[0]],
     "fedadam": lambda world, recipe: [adaptive(world, **moments(recipe))],
     "fednova": lambda world, recipe: [fednova(world, **momenta(recipe))],
     "moon": lambda world, recipe: [
@@ -245,7 +242,6 @@ for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
 FEDERATED["fedftg_as_released"] = FEDERATED["fedftg"]
 FEDERATED["fedgkd_last"] = FEDERATED["fedgkd_vote"] = FEDERATED["fedgkd"]
-FEDERATED["scaffold_i"] = FEDERATED["scaffold"]
 FEDERATED["fedasync"] = FEDERATED["fedbuff"] = FEDERATED["fedavg_stale"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]
 FEDERATED["fedbe_dirichlet"] = FEDERATED["fedbe_gaussian"]

@@ -74,20 +74,13 @@ def test_what_is_sent_and_what_is_left_are_the_change_and_the_residual_before():
         assert int((received["w"] != 0).sum()) == 20
 
 
-def test_with_residuals_everything_arrives_and_without_them_the_small_never_do():
+def test_with_residuals_everything_arrives():
     steady = torch.tensor([1.0, 0.9, 0.2, -0.1])
-    arrived = {}
-    for residuals in (True, False):
-        model, residual = {"w": torch.zeros(4)}, {}
-        for _ in range(100):
-            settings = stc(sparsity=0.75, residuals=residuals)
-            end = {"w": model["w"] + steady}
-            model, residual = transmit(settings, model, end, residual)
-        assert bool(residual) == residuals
-        arrived[residuals] = model["w"] / 100
+    model, residual = {"w": torch.zeros(4)}, {}
+    for _ in range(100):
+        model, residual = transmit(stc(sparsity=0.75), model, {"w": model["w"] + steady}, residual)
     # What is still on its way is bounded: a few rounds' worth of the largest.
-    assert torch.allclose(arrived[True], steady, atol=0.05)
-    assert torch.allclose(arrived[False], torch.tensor([1.0, 0.0, 0.0, 0.0]), atol=1e-3)
+    assert torch.allclose(model["w"] / 100, steady, atol=0.05)
 
 
 def test_nothing_left_out_is_the_model_itself():
@@ -145,10 +138,9 @@ def test_a_change_fits_into_the_bytes_that_are_counted(entries, sparsity, bits):
     assert sent_bytes(settings, {"w": sent}) == len(data)
 
 
-def test_half_of_the_entries_in_16_bits_are_booked_as_a_quarter_and_are_a_little_more():
+def test_half_of_the_entries_in_16_bits_are_a_little_more_than_a_quarter():
     model = {"a": torch.zeros(1000, 8), "b": torch.zeros(80)}
     dense = 8080 * 4
-    assert sent_bytes(stc(count="published"), model) * 4 == dense
     assert sent_bytes(stc(), model) == dense * 9 // 32  # 8 bits an entry and 1 of the mask
 
 

@@ -191,8 +191,8 @@ def drawn(recipe, round_, group, models, samples, average, start):
     for number in range(ensemble.samples):
         key = (recipe.seed, "logits", round_, group, ensemble.distribution, number)
         if ensemble.distribution == "dirichlet":
-            a = [ensemble.concentration] * len(models)
-            found.append(mean(models, numpy_generator(*key).dirichlet(a)))
+            gamma = numpy_generator(*key).dirichlet([1.0] * len(models))
+            found.append(mean(models, gamma))
             continue
         generator = torch_generator(*key)
         noise = [torch.randn(w.shape, generator=generator, dtype=torch.float64) for w in average]
@@ -299,7 +299,7 @@ METHODS = {
         "server": SERVER | {"swa": {"start": 1, "every": 2}, "steps": 6}, **BASIC,
     },
     "FedBE, Dirichlet": {
-        "ensemble": {"bayesian": {"distribution": "dirichlet", "concentration": 0.5}}, **BASIC,
+        "ensemble": {"bayesian": {"distribution": "dirichlet"}}, **BASIC,
     },
     "FedBE as released": {
         "ensemble": {

@@ -108,7 +108,7 @@ def compare(made, student, pool, labels, expected):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"norms": "sum"}, {"batch_norm": 0.0, "only_disagreeing": False},
+    [{}, {"norms": "sum"}, {"batch_norm": 0.0},
      {"augmentation": "crop_flip", "adversarial": 1.0}],
     ids=str,
 )  # fmt: skip
@@ -116,7 +116,7 @@ def test_dense_ends_in_the_same_images_and_student(changes):
     settings = DENSE.model_copy(update=changes)
     pool, labels, expected = dense(
         Draws(settings.augmentation), epochs=EPOCHS, steps=STEPS, rate=0.01, l1=settings.batch_norm,
-        l2=settings.adversarial, over_clients=settings.norms, masked=settings.only_disagreeing,
+        l2=settings.adversarial, over_clients=settings.norms, masked=True,
         **OF_STUDENT,
     )  # fmt: skip
     compare(*run(settings), pool, labels, expected)

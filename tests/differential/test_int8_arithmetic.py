@@ -7,16 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.settings.quantisation import Int8
-
 pytest.importorskip("torchao", reason="torchao, of the extra `int8`, is not installed")
 int8 = pytest.importorskip("fedstage.models.int8")
 
-CHANNELS, HIGHEST = ("per_tensor", "per_channel"), {True: 127, False: 255}
-
-
-def settings(**changes):
-    return Int8(name="int8", **changes)
+HIGHEST = 127
 
 
 def drawn(*shape, seed=0, shift=0.0):
@@ -31,26 +25,24 @@ def linear(outputs=4):
     return model
 
 
-def weight_rule(weight, how):
+def weight_rule(weight):
     """Scale [m] and whole numbers [m, ...] of a weight: -128 to 127, symmetric about 0."""
     rows = weight.reshape(len(weight), -1)
     largest = np.abs(rows).max(1)
-    if how == "per_tensor":
-        largest[:] = largest.max()
     scale = largest / 127.5
     exact = rows / scale[:, None]
     return scale, np.clip(np.rint(exact), -128, 127).reshape(weight.shape), exact
 
 
-def input_rule(values, highest):
+def input_rule(values):
     """Scale and zero point of a range that contains 0."""
     low, high = min(values.min(), 0.0), max(values.max(), 0.0)
-    scale = (high - low) / highest
-    return scale, int(np.clip(-np.rint(low / scale), 0, highest))
+    scale = (high - low) / HIGHEST
+    return scale, int(np.clip(-np.rint(low / scale), 0, HIGHEST))
 
 
-def whole(values, scale, zero, highest):
-    return np.clip(np.rint(values / scale) + zero, 0, highest)
+def whole(values, scale, zero):
+    return np.clip(np.rint(values / scale) + zero, 0, HIGHEST)
 
 
 def no_ties(exact):
@@ -58,45 +50,37 @@ def no_ties(exact):
     return np.abs(exact - np.floor(exact) - 0.5).min() > 1e-4
 
 
-@pytest.mark.parametrize("how", CHANNELS)
-def test_weights_are_rounded_to_multiples_of_their_scale(how):
+def test_weights_are_rounded_to_multiples_of_their_scale():
     model = linear()
-    found = int8.quantise(model, settings(weights=how), drawn(2, 6), [drawn(30, 6)])
+    found = int8.quantise(model, drawn(2, 6), [drawn(30, 6)])
     weight = model.linear.weight.detach().double().numpy()
-    scale, expected, exact = weight_rule(weight, how)
+    scale, expected, exact = weight_rule(weight)
     assert no_ties(exact[np.abs(exact) < 127])
     assert found["linear.weight"].dtype == torch.int8
     np.testing.assert_array_equal(found["linear.weight"].numpy(), expected)
-    np.testing.assert_allclose(
-        found["linear.weight.scale"].numpy(), scale if how == "per_channel" else scale[0], rtol=1e-6
-    )
-    assert found["linear.weight.scale"].shape == ((4,) if how == "per_channel" else ())
+    np.testing.assert_allclose(found["linear.weight.scale"].numpy(), scale, rtol=1e-6)
+    assert found["linear.weight.scale"].shape == (4,)
 
 
-@pytest.mark.parametrize("reduced", [True, False])
 @pytest.mark.parametrize("shift", [-9.0, -0.5, 9.0])
-def test_ranges_of_inputs_are_their_least_and_greatest_over_all_batches(reduced, shift):
+def test_ranges_of_inputs_are_their_least_and_greatest_over_all_batches(shift):
     batches = [drawn(10, 6, seed=seed, shift=shift) for seed in range(3)]
-    found = int8.quantise(linear(), settings(reduce_range=reduced), drawn(2, 6), batches)
+    found = int8.quantise(linear(), drawn(2, 6), batches)
     values = torch.cat(batches).double().numpy()
-    scale, zero = input_rule(values, HIGHEST[reduced])
+    scale, zero = input_rule(values)
     assert found["linear.weight.input_scale"].item() == pytest.approx(scale, rel=1e-6)
     assert found["linear.weight.input_zero_point"].item() == zero
 
 
-@pytest.mark.parametrize("reduced", [True, False])
-@pytest.mark.parametrize("how", CHANNELS)
-def test_a_linear_layer_is_a_product_of_whole_numbers(how, reduced):
-    chosen = settings(weights=how, reduce_range=reduced)
+def test_a_linear_layer_is_a_product_of_whole_numbers():
     model, seen = linear(), drawn(40, 6, shift=0.3)
-    tensors = int8.quantise(model, chosen, drawn(2, 6), [seen])
-    network = int8.restore(linear(), chosen, drawn(2, 6), tensors)
+    tensors = int8.quantise(model, drawn(2, 6), [seen])
+    network = int8.restore(linear(), drawn(2, 6), tensors)
     asked = drawn(25, 6, seed=7) * 2  # in part beyond the range
-    highest = HIGHEST[reduced]
-    scale, zero = input_rule(seen.double().numpy(), highest)
-    q = whole(asked.double().numpy(), scale, zero, highest)
-    assert {0, highest} <= set(q.flatten())
-    steps, p, _ = weight_rule(model.linear.weight.detach().double().numpy(), how)
+    scale, zero = input_rule(seen.double().numpy())
+    q = whole(asked.double().numpy(), scale, zero)
+    assert {0, HIGHEST} <= set(q.flatten())
+    steps, p, _ = weight_rule(model.linear.weight.detach().double().numpy())
     products = (q - zero).astype(int) @ p.astype(int).T
     expected = products * scale * steps + model.linear.bias.detach().double().numpy()
     np.testing.assert_allclose(network(asked).detach().numpy(), expected, rtol=1e-5, atol=1e-4)
@@ -112,21 +96,20 @@ def test_batch_normalisation_is_folded_into_the_convolution_before_it():
         model.norm.running_mean.copy_(torch.tensor([0.1, -2.0, 0.4]))
         model.norm.running_var.copy_(torch.tensor([4.0, 0.25, 1.0]))
         model.conv.weight.copy_(drawn(3, 2, 3, 3, seed=3))
-    chosen, example = settings(weights="per_tensor"), drawn(2, 2, 5, 5)
-    seen = drawn(8, 2, 5, 5, seed=4)
-    tensors = int8.quantise(model, chosen, example, [seen])
+    example, seen = drawn(2, 2, 5, 5), drawn(8, 2, 5, 5, seed=4)
+    tensors = int8.quantise(model, example, [seen])
     factor = np.array([0.5, 2.0, -1.0]) / np.sqrt(np.array([4.0, 0.25, 1.0]) + 1e-5)
     folded = drawn(3, 2, 3, 3, seed=3).double().numpy() * factor[:, None, None, None]
-    steps, p, exact = weight_rule(folded, "per_tensor")
+    steps, p, exact = weight_rule(folded)
     assert no_ties(exact[np.abs(exact) < 127])
     np.testing.assert_array_equal(tensors["conv.weight"].numpy(), p)
     bias = np.array([1.0, 0.0, 3.0]) - np.array([0.1, -2.0, 0.4]) * factor
     (name,) = [name for name in tensors if "bias" in name]
     np.testing.assert_allclose(tensors[name].numpy(), bias, rtol=1e-5)
     assert not [name for name in tensors if name.startswith("norm")]
-    scale, zero = input_rule(seen.double().numpy(), 127)
-    q = torch.as_tensor(whole(seen.double().numpy(), scale, zero, 127) - zero)
+    scale, zero = input_rule(seen.double().numpy())
+    q = torch.as_tensor(whole(seen.double().numpy(), scale, zero) - zero)
     products = nn.functional.conv2d(q, torch.as_tensor(p)).numpy()
-    expected = products * scale * steps[0] + bias[:, None, None]
-    network = int8.restore(model, chosen, example, tensors)
+    expected = products * scale * steps[:, None, None] + bias[:, None, None]
+    network = int8.restore(model, example, tensors)
     np.testing.assert_allclose(network(seen).detach().numpy(), expected, rtol=1e-5, atol=1e-4)

@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.algorithm.ensemble_trainers.sampling import gaussian
-from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
+from fedstage.algorithm.ensemble_trainers.sampling import (
+    draw,
+    gaussian,
+    gaussian_as_released,
+)
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.ensembles import Bayesian
 
@@ -61,7 +64,7 @@ def published_moments():
 def test_a_published_draw_is_mean_plus_deviation_times_noise():
     mean, variance = published_moments()
     generator = torch_generator("noise")
-    ours = gaussian.sample(models(), WEIGHTS, torch_generator("noise"))
+    ours = gaussian(models(), WEIGHTS, torch_generator("noise"))
     for name, shape in SHAPES.items():
         noise = torch.randn(shape, generator=generator, dtype=torch.float64).numpy()
         assert np.allclose(ours[name].numpy(), mean[name] + np.sqrt(variance[name]) * noise)
@@ -90,7 +93,7 @@ def released_moments(scale=0.1, least=1e-5):
 def test_the_released_variance_never_falls_below_its_bound():
     """Clients that agree are still drawn around, by 0.1 sqrt(1e-5) times the update's length."""
     same = [models()[0]] * 3
-    ours = gaussian.sample_as_released(same, start(), torch_generator("draw"))
+    ours = gaussian_as_released(same, start(), torch_generator("draw"))
     generator = torch_generator("draw")
     for name, shape in SHAPES.items():
         length = float((same[0][name] - start()[name]).norm())
@@ -101,7 +104,7 @@ def test_the_released_variance_never_falls_below_its_bound():
 
 def test_a_tensor_that_nobody_moved_stays():
     still = [model | {"bias": start()["bias"]} for model in models()]
-    ours = gaussian.sample_as_released(still, start(), torch_generator("draw"))
+    ours = gaussian_as_released(still, start(), torch_generator("draw"))
     assert torch.equal(ours["bias"], start()["bias"])
     assert all(bool(value.isfinite().all()) for value in ours.values())
 

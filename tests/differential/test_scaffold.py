@@ -18,7 +18,7 @@ from fedstage.settings.models import LogisticRegression
 from fedstage.settings.optimisation import Client
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.batches import client_batches
-from fedstage.training.loop import full_gradient, train
+from fedstage.training.loop import train
 
 INFO = {"mean": [0.5], "std": [0.25]}
 CLASSES, CLIENTS = 3, 4
@@ -26,10 +26,8 @@ SIZES = [9, 14, 6, 11]
 METHODS = {
     "fedavg": FedAvg(name="fedavg"),
     "scaffold": Scaffold(name="scaffold"),
-    "scaffold_i": Scaffold(name="scaffold", option="I"),
     "by_samples": Scaffold(name="scaffold", weights="samples"),
 }
-OPTIONS = {"I": "scaffold_i", "II": "scaffold"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -85,12 +83,7 @@ def local_round(method, chosen, weights, state, client, round_):
         gradient_term=trainer.gradient_term(weights, state, client),
     )
     end = {name: value.clone() for name, value in model.state_dict().items()}
-
-    def gradient_at_start():
-        model.load_state_dict(weights)
-        return dict(zip(end, full_gradient(model, images, labels, chosen, loss, INFO), strict=True))
-
-    trained = Trained(weights, end, outcome, gradient_at_start, None)
+    trained = Trained(weights, end, outcome, None)
     return end, trainer.payload(trained, state, client)
 
 
@@ -144,9 +137,7 @@ def gradient(w, client, index=None, decay=0.0):
     return np.concatenate([(wrong.T @ pixels).ravel(), wrong.sum(0)]) + decay * w
 
 
-def slow_scaffold(
-    chosen, participants, factors=None, option="II", global_rate=1.0, by_samples=False
-):
+def slow_scaffold(chosen, participants, factors=None, global_rate=1.0, by_samples=False):
     """The published algorithm; yields x, c and all c_i."""
     x, c = vector(start_weights()), np.zeros(15)
     own = {client: np.zeros(15) for client in range(CLIENTS)}
@@ -162,8 +153,6 @@ def slow_scaffold(
                 y = y - rate * (slope - own[client] + c)
                 rates += rate
             after = own[client] - c + (x - y) / rates
-            if option == "I":
-                after = gradient(x, client, decay=chosen.weight_decay)
             ends.append(y)
             changes.append(after - own[client])
             own[client] = after
@@ -182,10 +171,9 @@ PARTIAL = [(0, 2), (3, 2), (1, 0)]
 #: Settings of clients, the schedule's factors, the server's rate and the method.
 VARIANTS = [
     ({}, None, 1.0, "scaffold"),
-    ({}, None, 0.5, "scaffold_i"),
+    ({}, None, 0.5, "scaffold"),
     ({}, None, 1.0, "by_samples"),
     ({"weight_decay": 0.05}, None, 1.5, "scaffold"),
-    ({"weight_decay": 0.05}, None, 1.0, "scaffold_i"),
     ({"round_decay": 0.7}, None, 1.0, "scaffold"),
     (
         {"schedule": {"step": {"milestones": [0.5], "factor": 0.1}}},
@@ -204,7 +192,7 @@ def test_three_rounds_of_partial_participation_are_the_plain_loop(
     chosen, of_method = settings(**change), METHODS[method]
     by_samples = of_method.weights == "samples"
     ours = federated(method, chosen, PARTIAL, rate=global_rate)
-    plain = slow_scaffold(chosen, PARTIAL, factors, of_method.option, global_rate, by_samples)
+    plain = slow_scaffold(chosen, PARTIAL, factors, global_rate, by_samples)
     for (weights, state), (x, c, own) in zip(ours, plain, strict=True):
         assert np.allclose(vector(weights), x, rtol=1e-4, atol=1e-5)
         assert np.allclose(variate(state, "server"), c, rtol=1e-4, atol=1e-5)
@@ -248,12 +236,10 @@ def test_state_of_clients_that_did_not_answer_stays():
 ALL = tuple(range(CLIENTS))
 
 
-@pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("participants", [ALL, (1, 3)])
-def test_first_round_is_fedavg_with_the_plain_mean(participants, option):
+def test_first_round_is_fedavg_with_the_plain_mean(participants):
     (ours, _), (plain, _) = (
-        next(federated(method, settings(), [participants]))
-        for method in (OPTIONS[option], "fedavg")
+        next(federated(method, settings(), [participants])) for method in ("scaffold", "fedavg")
     )
     assert all(torch.equal(ours[name], plain[name]) for name in plain)
 
@@ -269,14 +255,14 @@ def two_models():
     return [start_weights(), second]
 
 
-def federated_groups(folder, chosen, shared):
+def federated_groups(folder, chosen):
     """Run rounds of two groups through files; yield the models, and the state that each reads."""
     models, states = two_models(), [{}, {}]
     for round_, groups in enumerate(GROUPS, start=1):
         known, paths = states, [folder / f"{round_}_{group}" for group in (0, 1)]
         if round_ > 1:
             before = [folder / f"{round_ - 1}_{group}" for group in (0, 1)]
-            known = [read_state(before if shared else [before[k]], k) for k in (0, 1)]
+            known = [read_state([path]) for path in before]
             yield models, known
         for group, clients in enumerate(groups):
             sent = {
@@ -290,12 +276,10 @@ def federated_groups(folder, chosen, shared):
             save_tensors(paths[group], states[group], {"group": group})
 
 
-def slow_groups(chosen, shared):
-    """The same with plain vectors: one set of variates, or one for each model."""
+def slow_groups(chosen):
+    """The same with plain vectors: a set of variates for each model."""
     models = [vector(weights) for weights in two_models()]
-    one = {"c": np.zeros(15), "own": {client: np.zeros(15) for client in ALL}}
-    other = {"c": np.zeros(15), "own": {client: np.zeros(15) for client in ALL}}
-    sets = [one, one if shared else other]
+    sets = [{"c": np.zeros(15), "own": {i: np.zeros(15) for i in ALL}} for _ in models]
     for round_, groups in enumerate(GROUPS, start=1):
         moves = []
         before = [known["c"].copy() for known in sets]
@@ -317,10 +301,9 @@ def slow_groups(chosen, shared):
             yield models, sets
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["per_model", "shared"])
-def test_variates_of_two_global_models_are_those_of_the_plain_loop(tmp_path, shared):
+def test_variates_of_two_global_models_are_those_of_the_plain_loop(tmp_path):
     chosen, compared = settings(), 0
-    ours, plain = federated_groups(tmp_path, chosen, shared), slow_groups(chosen, shared)
+    ours, plain = federated_groups(tmp_path, chosen), slow_groups(chosen)
     for (models, states), (expected, sets) in zip(ours, plain, strict=True):
         for group in (0, 1):
             assert np.allclose(vector(models[group]), expected[group], rtol=1e-4, atol=1e-5)
@@ -331,8 +314,6 @@ def test_variates_of_two_global_models_are_those_of_the_plain_loop(tmp_path, sha
             assert np.allclose(c, np.mean(own, axis=0), atol=1e-6), "the identity of c"
             compared += 1
     assert compared == 2 * (len(GROUPS) - 1)
-    same = np.allclose(variate(states[0], "server"), variate(states[1], "server"), atol=1e-6)
-    assert same == shared
 
 
 # --- what it is for -----------------------------------------------------------------------------
@@ -371,4 +352,3 @@ def test_scaffold_reaches_the_optimum_where_fedavg_stalls():
     assert distances["fedavg"][1] > 0.02
     assert distances["fedavg"][1] == pytest.approx(distances["fedavg"][0], rel=0.01), "stalled"
     assert distances["scaffold"][1] < 1e-5
-    assert distances["scaffold_i"][1] < 1e-5

@@ -16,7 +16,6 @@ BASIC, DESIGNATED = ({"ensemble": "clients", "global": name} for name in ("basic
 FEDDF = BASIC
 FEDSDD = {"global_models": 2, "ensemble": {"aggregated": {"checkpoints": 2}},
           "global": "designated"}  # fmt: skip
-SHARED = {"local": {"scaffold": {"control": "shared"}}}
 STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
 AWAY = STRAGGLERS | {"withdraw_stale": True}
 RANDOM = {"staleness": {"random": {"probabilities": [0.5, 0.3, 0.2]}}}
@@ -60,7 +59,7 @@ METHODS = {
     "statistics on public images": {
         "model": "resnet8", "aggregation": {"batch_norm": "re_estimate"}, "core": {}},
     "secure": SECURE | {"global_models": 1},
-    "secure scaffold": SECURE | SHARED | {"global_models": 1},
+    "secure scaffold": SECURE | {"local": "scaffold", "global_models": 1},
     "feddf": BASIC,
     "feddf, judged": BASIC | JUDGED,
     "feddf, with a buffer": BASIC | served_by(buffer={}),
@@ -85,11 +84,6 @@ METHODS = {
     "factors": {
         "model": "resnet8", "global": {"designated": {"starts_from": "previous"}},
         } | TWO | LAST_TWO | served_by(factor_transfer={}),
-    "shared": SHARED | THREE,
-    "shared fedsdd": SHARED | THREE | LAST_TWO | {"global": "designated"},
-    "shared fedsdd, late": SHARED | THREE | LAST_TWO | after(2, "designated"),
-    "shared feddf": SHARED | THREE | BASIC,
-    "shared feddf, judged": SHARED | THREE | DESIGNATED | JUDGED,
     "fedftg": BASIC | GENERATED,
     "fedftg of three, late": THREE | BASIC | GENERATED | after(2),
     "fedftg, withdrawn": BASIC | GENERATED | AWAY,

@@ -21,17 +21,6 @@ REPOSITORY = Path(__file__).parents[2]
 METHODS = ["fedavg", "fedsdd", "scaffold"]
 BATCH_NORM = {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}}
 
-#: Client 0 can have the first architecture only, 1 and 2 the second, 3 any.
-BOUND = {
-    "local": "fedavg",
-    "global_models": 2,
-    "architectures": ["logistic_regression", "cnn_small"],
-    "client_architectures": [
-        {"model": "logistic_regression", "clients": 1},
-        {"model": "cnn_small", "clients": 2},
-    ],
-}
-
 #: Clients of two architectures and, before them, a larger model on the server, with one head.
 SERVED = {
     "participants": 3,
@@ -149,18 +138,6 @@ def tiny_config(*, results=("table",), **changes):
                         "ensemble": {"aggregated": {"checkpoints": 2}},
                         "global": {"designated": {"main": "per_architecture"}},
                     },
-                    "bound_clients": BOUND | {"ensemble": "clients", "global": "basic"},
-                    "bound_ensemble": BOUND | {"evaluate": {"aggregated": {"checkpoints": 2}}},
-                    "shared_variates": {
-                        "local": {"scaffold": {"control": "shared"}},
-                        "global_models": 2,
-                    },
-                    "shared_fedsdd": {
-                        "local": {"scaffold": {"control": "shared"}},
-                        "global_models": 2,
-                        "ensemble": {"aggregated": {"checkpoints": 2}},
-                        "global": "designated",
-                    },
                     "own_statistics": {
                         "model": BATCH_NORM,
                         "aggregation": {"batch_norm": "local"},
@@ -175,7 +152,6 @@ def tiny_config(*, results=("table",), **changes):
                         "global_models": 2,
                         "participants": 4,
                         "aggregation": {"server_optimizer": "yogi", "batch_norm": "local"},
-                        "compression": {"stc": {"downstream": False}},
                         "ensemble": "aggregated",
                         "global": "designated",
                     },

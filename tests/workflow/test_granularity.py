@@ -18,7 +18,7 @@ HEADS = ["fedet", "dsfl", "scarlet", "fedgems", "fedmd", "fedgkt"]
 ODDS = ["feddf", "fedgo"]
 #: With shared control variates a participant reads the states of all groups. Of FedGKD with a
 #: student older models are those of the recipe without it.
-STATES = ["shared_variates", "shared_fedsdd", "own_statistics", "new_statistics"]
+STATES = ["own_statistics", "new_statistics"]
 OLDER = ["fedgkd", "fedgkd_taught"]
 MOMENTS = ["fedadam", "fedavg_stc", "fednova", "moon", "server_of_everything"]
 EVERYTHING = [

@@ -213,27 +213,15 @@ def test_precisions_share_all_models_of_clients(configured):
 
 def test_what_reads_finished_models_trains_no_client(again):
     """Quantised in another way, without one of them, or by a longer training of the aggregator."""
-    how = {"int8": {"weights": "per_tensor", "reduce_range": False}}
     longer = {"federated": ROUNDS["federated"] | {"rounds": 9}}
     more = {f"{name}_without_1": rule(name, forget=[1]) for name in RULES}
-    more["full_range"] = rule("mlp", quantisation=how)
+    more["in_int8"] = rule("mlp", quantisation="int8")
     more["longer"] = rule("mlp", aggregator_training=longer)
     run = again(EVERYTHING | more)
     assert run.jobs["local_model"] == run.jobs["local_training"] == 0
     assert run.jobs["quantised_model"] == CLIENTS
     assert run.jobs["client_logits"] == 2 * CLIENTS
     assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == len(more)
-
-
-def test_a_proxy_set_costs_its_logits_and_early_stopping_those_of_validation(configured):
-    stopped = {"federated": ROUNDS["federated"] | {"early_stopping": {"every": 2}}}
-    rows = {
-        "proxy": rule("mlp", aggregator_training={"proxy": {"steps": 5}}),
-        "stopped": rule("mlp", aggregator_training=stopped),
-    }
-    run = configured(rows).plan()
-    assert run.jobs["local_model"] == CLIENTS
-    assert run.jobs["client_logits"] == CLIENTS * 4  # test, proxy, aggregator, validation
 
 
 def test_granularities_do_not_matter(again):

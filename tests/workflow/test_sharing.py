@@ -15,7 +15,7 @@ ENSEMBLES = {
     "clients": "clients",
     "clients by samples": {"clients": {"weights": "samples"}},
     "Gaussian": {"bayesian": {"distribution": "gaussian"}},
-    "Dirichlet": {"bayesian": {"distribution": "dirichlet", "concentration": 0.5}},
+    "Dirichlet": {"bayesian": {"distribution": "dirichlet"}},
 }
 #: FedEED, Table 1 (FedSDD, Table 5 has all but the ensemble weighted by samples).
 ROWS = {

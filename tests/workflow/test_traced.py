@@ -30,8 +30,8 @@ pytestmark = pytest.mark.workflow
 #: Methods of rounds, which together call most of what rounds can call.
 ROUNDS = {
     **dict.fromkeys(("fedsdd", "scaffold", "fedgkd", "fedgo", "fedgems", "fedgkt", "scarlet")),
-    **dict.fromkeys(("asked_averages", "fedet", "server_of_everything", "bound_clients")),
-    **dict.fromkeys(("fedftg", "new_statistics", "shared_variates", "moon")),
+    **dict.fromkeys(("asked_averages", "fedet", "server_of_everything")),
+    **dict.fromkeys(("fedftg", "new_statistics", "moon")),
     "late": {"local": "fedavg", "staleness": {"cyclic": {"delays": [0, 1]}}},
     "late_changes": {"like": "fedbuff", "staleness": "never"},
     "buffered": {"like": "feddf_buffered", "server": {"buffer": {"after": 1}}},
@@ -80,11 +80,6 @@ ONE_SHOT = {
     },
     "fens_int8": {"aggregator_training": {"federated": TRAINED}},
     "fens_distilled": {"aggregator_training": {"federated": TRAINED}, "server": TAUGHT},
-    "by_proxy": {
-        "like": "fens",
-        "aggregator": "linear",
-        "aggregator_training": {"proxy": {"steps": 2, "early_stopping": {"every": 1}}},
-    },
     "voting": {"like": "fens", "aggregator": "voting", "forget": [3]},
     "fedboost": {"aggregator_training": {"mirror_descent": {"rounds": 2, "predictors": 2}}},
     "guha_data": {"members": {"largest": {"count": 2}}},

@@ -6,10 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fedstage.data.bound_participation import draw_bound
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.participants import Binding
 from fedstage.storage.tables import load_table
 
 #: One row per participant of a round, with its index `participant` (from 0), `round` (from 1) and
@@ -94,32 +92,15 @@ def draw_independently(clients: int, expected: int, seed: int, round_: int) -> l
 
 
 def participants_of(
-    clients: int,
-    participants: int,
-    seed: int,
-    round_: int,
-    binding: Binding | None = None,
-    turns: bool = False,
+    clients: int, participants: int, seed: int, round_: int, turns: bool = False
 ) -> npt.NDArray[np.int64]:
-    """Return the client of each participant of a round, in keeping with `binding`, or `in_turn`.
+    """Return the client of each participant of a round, drawn uniformly or, with `turns`, in turn.
 
-    Raises
-    ------
-    FedstageError
-        As in `draw`, or if the binding has other numbers of participants and clients or is
-        impossible.
+    FedstageError as in `draw`.
     """
     if turns:
         return in_turn(clients, participants, round_)
-    if binding is None:
-        return draw(clients, participants, seed, round_)
-    wanted, bound = len(binding.participants), len(binding.clients)
-    if (wanted, bound) != (participants, clients):
-        raise FedstageError(
-            f"binding: of {wanted} participants and {bound} clients: must be of participants = "
-            f"{participants} and clients = {clients}"
-        )
-    return draw_bound(binding, seed, round_)
+    return draw(clients, participants, seed, round_)
 
 
 def table(
@@ -128,7 +109,6 @@ def table(
     seed: int,
     first: int,
     last: int,
-    binding: Binding | None = None,
     samples: npt.NDArray[np.int64] | None = None,
     turns: bool = False,
 ) -> dict[str, npt.NDArray[np.int64]]:
@@ -147,7 +127,7 @@ def table(
         raise FedstageError(f"last = {last}: at least first = {first}")
     rounds = np.arange(first, last + 1)
     drawn = [
-        participants_of(clients, participants, seed, int(t), binding, turns)
+        participants_of(clients, participants, seed, int(t), turns)
         if samples is None
         else draw_by_samples(samples, participants, seed, int(t))
         for t in rounds

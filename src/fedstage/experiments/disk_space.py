@@ -79,7 +79,7 @@ def _files(run: Run, keep: Keep, read: Collection[str]) -> Iterator[tuple[str, i
 
 def _update_size(recipe: Recipe, model: int) -> int:
     """Return the mean size of an update: weights, control variates, residuals, masked."""
-    residuals = recipe.compression.name == "stc" and recipe.compression.residuals
+    residuals = recipe.compression.name == "stc"
     sent = 1 + recipe.local.keeps_state
     size = model * (sent + residuals + (sent if recipe.aggregation.secure else 0))
     # If groups are drawn, a participant is filled once in as many rounds as there are groups.

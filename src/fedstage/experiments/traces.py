@@ -143,9 +143,6 @@ def _of_local_models(gone: Forgotten, own: str, recipe: LocalRecipe) -> Iterator
 
 def _learns_from_set_aside(recipe: OneShotRecipe) -> bool:
     """Whether a recipe learns from held-out samples, or from the server's."""
-    training = recipe.aggregator_training
-    if training is not None and training.name == "proxy":
-        return True
     if recipe.distillation is None or learns_from_moments(recipe):
         return False
     held_out = isinstance(recipe.public, HeldOut | CoreSamples)

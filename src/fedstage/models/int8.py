@@ -30,7 +30,6 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.utils import _assert_and_get_unique_device
 
-from fedstage.settings.quantisation import Int8
 from fedstage.weights import Weights
 
 _ATEN = torch.ops.aten
@@ -41,7 +40,8 @@ _POSITIONS: dict[Any, tuple[int | None, int]] = {
     _ATEN.embedding.default: (None, 0),
 }
 _ANNOTATION = "quantization_annotation"  # torchao's key
-_LIMITS = {"weight": (-128, 127), "reduced": (0, 127), "full": (0, 255)}
+#: Least and greatest numbers of inputs (half of the range, as FENS released) and of weights.
+_INPUTS, _WEIGHTS = (0, 127), (-128, 127)
 
 #: Suffixes of the tensors that belong to a weight.
 SCALE, INPUT_SCALE, INPUT_ZERO_POINT = ".scale", ".input_scale", ".input_zero_point"
@@ -56,25 +56,23 @@ class Layer:
     input_observer: str | None  #: None where the input is not quantised
 
 
-def quantise(
-    model: nn.Module, settings: Int8, example: torch.Tensor, batches: Iterable[torch.Tensor]
-) -> Weights:
+def quantise(model: nn.Module, example: torch.Tensor, batches: Iterable[torch.Tensor]) -> Weights:
     """Return the tensors of a model in INT8, with ranges calibrated on `batches`.
 
-    A weight ``W`` [m, ...] becomes int8 ``W`` and float32 ``W.scale`` ([] or [m]), with float32
+    A weight ``W`` [m, ...] becomes int8 ``W`` and float32 ``W.scale`` [m], with float32
     ``W.input_scale`` [] and uint8 ``W.input_zero_point`` [] for its layer's input; the rest stays
     float32. A number q of a weight stands for scale * q, of an input for scale * (q - zero_point).
     Only the shape and type of `example`, a batch of two samples, matter.
     """
-    prepared = _prepare(model, settings, example)
+    prepared = _prepare(model, example)
     with torch.no_grad():
         for batch in batches:
             prepared(batch)
     tensors = _tensors(prepared)
     for layer in _layers(prepared):
         scale, _ = _ranges_of(prepared, layer.weight_observer)
-        tensors[layer.weight] = _rounded(tensors[layer.weight], scale, settings)
-        tensors[layer.weight + SCALE] = scale if settings.weights == "per_channel" else scale[0]
+        tensors[layer.weight] = _rounded(tensors[layer.weight], scale)
+        tensors[layer.weight + SCALE] = scale
         if layer.input_observer is not None:
             scale, zero = _ranges_of(prepared, layer.input_observer)
             tensors[layer.weight + INPUT_SCALE] = scale[0]
@@ -82,7 +80,7 @@ def quantise(
     return tensors
 
 
-def restore(model: nn.Module, settings: Int8, example: torch.Tensor, tensors: Weights) -> nn.Module:
+def restore(model: nn.Module, example: torch.Tensor, tensors: Weights) -> nn.Module:
     """Return the quantised network of `tensors`, the result of `quantise`.
 
     The model has the same architecture as the quantised one, and any weights.
@@ -92,7 +90,7 @@ def restore(model: nn.Module, settings: Int8, example: torch.Tensor, tensors: We
     KeyError
         If a tensor is missing.
     """
-    prepared = _prepare(model, settings, example)
+    prepared = _prepare(model, example)
     tensors = {name: value.to(example.device) for name, value in tensors.items()}
     values = {name: tensors[name] for name in _tensors(prepared)}
     for layer in _layers(prepared):
@@ -122,12 +120,8 @@ def ranges(tensors: Weights) -> int:
 class _Annotator(Quantizer):  # type: ignore[misc]
     """Marks for torchao the weights and inputs to quantise."""
 
-    def __init__(self, settings: Int8) -> None:
-        super().__init__()
-        self.settings = settings
-
     def annotate(self, model: GraphModule) -> GraphModule:
-        input_specification, weight_specification = _specifications(self.settings)
+        input_specification, weight_specification = _specifications()
         for node in model.graph.nodes:
             if node.target in _POSITIONS:
                 read, weight = _POSITIONS[node.target]
@@ -158,27 +152,25 @@ class _Fixed(ObserverBase):  # type: ignore[misc]
         return self.scale, self.zero_point
 
 
-def _specifications(settings: Int8) -> tuple[QuantizationSpec, QuantizationSpec]:
+def _specifications() -> tuple[QuantizationSpec, QuantizationSpec]:
     """Return the specifications of inputs and of weights."""
-    by_channel = settings.weights == "per_channel"
-    inputs, weights = _LIMITS["reduced" if settings.reduce_range else "full"], _LIMITS["weight"]
     return QuantizationSpec(
         dtype=torch.uint8,
-        quant_min=inputs[0],
-        quant_max=inputs[1],
+        quant_min=_INPUTS[0],
+        quant_max=_INPUTS[1],
         qscheme=torch.per_tensor_affine,
         observer_or_fake_quant_ctr=MinMaxObserver,
     ), QuantizationSpec(
         dtype=torch.int8,
-        quant_min=weights[0],
-        quant_max=weights[1],
-        qscheme=torch.per_channel_symmetric if by_channel else torch.per_tensor_symmetric,
-        ch_axis=0 if by_channel else None,
-        observer_or_fake_quant_ctr=PerChannelMinMaxObserver if by_channel else MinMaxObserver,
+        quant_min=_WEIGHTS[0],
+        quant_max=_WEIGHTS[1],
+        qscheme=torch.per_channel_symmetric,
+        ch_axis=0,
+        observer_or_fake_quant_ctr=PerChannelMinMaxObserver,
     )
 
 
-def _prepare(model: nn.Module, settings: Int8, example: torch.Tensor) -> GraphModule:
+def _prepare(model: nn.Module, example: torch.Tensor) -> GraphModule:
     """Return the graph of a model, batch normalisation folded, with observers where it rounds."""
     # Two caches of graphs' devices, which would keep all models of a worker alive.
     _assert_and_get_unique_device.cache_clear()
@@ -186,7 +178,7 @@ def _prepare(model: nn.Module, settings: Int8, example: torch.Tensor) -> GraphMo
     model.eval()
     free = {0: Dim.AUTO} if example.dim() != 3 else {0: Dim.AUTO, 1: Dim.AUTO}  # bags
     exported = export(model, (example,), dynamic_shapes=(free,)).module(check_guards=False)
-    prepared: GraphModule = prepare_pt2e(exported, _Annotator(settings))
+    prepared: GraphModule = prepare_pt2e(exported, _Annotator())
     return prepared
 
 
@@ -228,13 +220,9 @@ def _fix(prepared: GraphModule, observer: str, scale: torch.Tensor, zero: torch.
     setattr(prepared.get_submodule(parent), name, fixed)
 
 
-def _rounded(weight: torch.Tensor, scale: torch.Tensor, settings: Int8) -> torch.Tensor:
+def _rounded(weight: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """Return the int8 numbers of a weight, by torch's own operation."""
     zero = torch.zeros_like(scale, dtype=torch.int64)
-    operations, bounds = torch.ops.quantized_decomposed, (*_LIMITS["weight"], torch.int8)
-    rounded: torch.Tensor = (
-        operations.quantize_per_channel(weight, scale, zero, 0, *bounds)
-        if settings.weights == "per_channel"
-        else operations.quantize_per_tensor(weight, float(scale), 0, *bounds)
-    )
+    quantised = torch.ops.quantized_decomposed.quantize_per_channel
+    rounded: torch.Tensor = quantised(weight, scale, zero, 0, *_WEIGHTS, torch.int8)
     return rounded

@@ -17,7 +17,7 @@ from fedstage.plan.inputs import (
     ParticipationInputs,
     PartitionInputs,
 )
-from fedstage.plan.participants import binding, delays, groups_drawn
+from fedstage.plan.participants import delays, groups_drawn
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
@@ -223,8 +223,6 @@ def _label_of_plan(plan: Plan) -> str:
         name += f"-{plan.groups}_groups"
     if plan.participation != "uniform":
         name += f"-{plan.participation}"
-    if plan.binding is not None:
-        name += "-bound"
     if how := plan.delays:
         name += f"-{how.staleness.name}" + ("_withdrawn" if how.withdraw_stale else "")
     return f"{name}-seed{plan.seed}"
@@ -233,7 +231,7 @@ def _label_of_plan(plan: Plan) -> str:
 def _identity_of_plan(plan: Plan) -> Any:
     """Return what determines participants and is not in the label."""
     drawn_by = [folder_of(PARTITIONS, plan.data).rpartition("/")[2]] if plan.data else []
-    parts = [*drawn_by, *(canonical(part) for part in (plan.binding, plan.delays) if part)]
+    parts = [*drawn_by, *([canonical(plan.delays)] if plan.delays else [])]
     return parts if len(parts) > 1 else next(iter(parts), None)
 
 
@@ -253,7 +251,6 @@ def _plan_of(recipe: Recipe) -> Plan:
         clients=recipe.clients,
         participants=recipe.participants,
         participation=recipe.participation,
-        binding=binding(recipe),
         groups=groups_drawn(recipe),
         delays=delays(recipe),
         data=division_of(recipe) if recipe.participation == "by_samples" else None,

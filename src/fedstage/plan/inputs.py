@@ -85,7 +85,7 @@ class LocalTrainingInputs(ClientsInputs[P]):
 
     participation: P
     start: P
-    state: list[P]  # round state of its group, or of all groups with shared control variates
+    state: list[P]  # round state of its group
     received_logits: list[P]  # of the participants on public samples, where clients exchange them
     public: P | None
     server_model: P | None  # where clients exchange features, or learn from the server's model

@@ -1,13 +1,12 @@
 """Kinds of ensemble members, which name the files of their logits.
 
 ``clients`` and ``aggregated`` are models of every round, and ``split`` are the clients' extractors
-followed by the server's model. A kind such as ``gaussian_10`` or ``dirichlet_10_0.5`` stands for
+followed by the server's model. A kind such as ``gaussian_10`` or ``dirichlet_10`` stands for
 models drawn for the ensemble, whose name gives the settings (`Bayesian`). Files of one kind are
 shared by all ensembles that have such members.
 """
 
 import re
-from decimal import Decimal
 from functools import cache
 from typing import Any, cast, get_args
 
@@ -28,9 +27,7 @@ from fedstage.settings.ensembles import (
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
-PATTERN = (
-    r"aggregated|clients|split|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*(?:_\d+\.\d+)?"
-)
+PATTERN = r"aggregated|clients|split|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*"
 
 
 def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
@@ -50,15 +47,9 @@ def member_rounds(round_: int, ensemble: EnsembleTrainer | OneByOne) -> range:
 
 
 def sampled_kind(ensemble: Bayesian) -> str:
-    """Name the drawn models: gaussian_10, gaussian_10_as_released, dirichlet_10_0.5."""
+    """Name the drawn models: gaussian_10, gaussian_10_as_released, dirichlet_10."""
     name = f"{ensemble.distribution}_{ensemble.samples}"
-    if ensemble.variant != "as_published":
-        return f"{name}_{ensemble.variant}"
-    if ensemble.concentration == 1.0:
-        return name
-    # Without exponent: the `-` of 1e-05 would end the kind in a file's name.
-    number = f"{Decimal(repr(ensemble.concentration)):f}"
-    return f"{name}_{number}" if "." in number else f"{name}_{number}.0"
+    return name if ensemble.variant == "as_published" else f"{name}_{ensemble.variant}"
 
 
 @cache
@@ -71,10 +62,8 @@ def parse_sampled(kind: str) -> Bayesian | None:
         return None
     distribution, samples, *rest = kind.split("_", 2)
     settings: dict[str, Any] = {"distribution": distribution, "samples": int(samples)}
-    if rest and distribution == "gaussian":
+    if rest:
         settings["variant"] = rest[0]
-    elif rest:
-        settings["concentration"] = float(rest[0])
     return validate(Bayesian, {"name": "bayesian", **settings}, f"members = {kind!r}")
 
 

@@ -55,7 +55,8 @@ def aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
 
     Samples are read only if it is fitted to them.
     """
-    fitted_to, validated = _fitted_to(recipe), _validated(recipe)
+    fitted_to = "aggregator" if recipe.aggregator.fitted else None
+    validated = recipe.members is not None and recipe.members.judged
     return AggregatorInputs(
         models=[*unfederated.members_models(recipe)],
         quantised=[*unfederated.members_quantised(recipe)],
@@ -67,22 +68,6 @@ def aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
         histogram=data_files.label_histogram(recipe),
         info=info(recipe),
     )
-
-
-def _fitted_to(recipe: OneShotRecipe) -> str | None:
-    """Return the samples that an aggregator is fitted to, as `samples_file` takes them, if any."""
-    if not recipe.aggregator.fitted:
-        return None
-    training = recipe.aggregator_training if recipe.aggregator.trained else None
-    return "server_validation" if training and training.name == "proxy" else "aggregator"
-
-
-def _validated(recipe: OneShotRecipe) -> bool:
-    """Whether training is stopped, or members are chosen, by the clients' validation samples."""
-    judged = recipe.members is not None and recipe.members.judged
-    fitted = recipe.aggregator.fitted and recipe.aggregator.trained
-    training = recipe.aggregator_training if fitted else None
-    return judged or (training is not None and training.early_stopping is not None)
 
 
 # --- moments, and heads made of them --------------------------------------------------------------

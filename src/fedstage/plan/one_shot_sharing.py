@@ -42,7 +42,6 @@ def alone(
         name: getattr(recipe, name) for name in LocalRecipe.model_fields if name not in _OF_CLIENTS
     }
     shared["client"] = Client.model_validate(client.model_dump() | length)
-    shared["numerics"] = recipe.numerics.model_copy(update={"logits": "fp32"})
     if own is not None and not (pooled or on_core):
         shared["aggregator_fraction"] = left_out(own)
         shared["initialisation"] = own.initialisation

@@ -1,12 +1,8 @@
 """Participants: what a plan of them is drawn by, and which of them train in one job."""
 
-from functools import cache
-
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.exchange import is_stale
-from fedstage.settings.groups import client_groups, group_participants, model_of
-from fedstage.settings.models import Model
-from fedstage.settings.participants import Binding
+from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.staleness import Delays
 
@@ -36,21 +32,3 @@ def delays(recipe: Recipe) -> Delays | None:
     return Delays.model_construct(
         staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
     )
-
-
-@cache
-def binding(recipe: Recipe) -> Binding | None:
-    """Return which clients may be which participant of a round; None if each may be any."""
-    parts = simplest(recipe).client_architectures
-    if not parts:
-        return None
-    groups = client_groups(recipe)
-    trained = dict.fromkeys(model_of(recipe, group) for group in groups)
-    numbers: dict[Model | None, int | None] = {None: None}
-    numbers |= {model: number for number, model in enumerate(trained)}
-    participants = [
-        numbers[model_of(recipe, k)] for k in groups for _ in group_participants(recipe, k)
-    ]
-    bound = [numbers[part.model] for part in parts for _ in range(part.clients)]
-    unbound = [None] * (recipe.clients - len(bound))
-    return Binding.model_validate({"participants": participants, "clients": bound + unbound})

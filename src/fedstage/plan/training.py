@@ -63,7 +63,6 @@ from fedstage.settings.exchange import (
     is_stale,
     keeps_state,
     receives_server_logits,
-    shares_control,
     takes_changes,
     teaches_live,
 )
@@ -143,15 +142,13 @@ def _received_server_model(recipe: Recipe, round_: int) -> str | None:
 def _states(recipe: Recipe, round_: int, group: int) -> list[File]:
     """Return the states after a round that the participants of the next one read, if any.
 
-    With shared control variates these are the states of all groups, because a client may have been
-    in any group before. Participants do not read state of the server alone.
+    Participants do not read state of the server alone.
     """
     if not clients_keep_state(recipe) or round_ == 0:
         return []
-    groups = client_groups(recipe) if shares_control(recipe) else [group]
-    states = [aggregation(recipe, round_, other, output="new_state") for other in groups]
+    states = [aggregation(recipe, round_, group, output="new_state")]
     if recipe.aggregation.secure:
-        states += [client_state(recipe, round_, other) for other in groups]
+        states.append(client_state(recipe, round_, group))
     return states
 
 

@@ -11,7 +11,6 @@ from fedstage.settings.equivalences import OF_TEACHERS, simplest
 from fedstage.settings.exchange import (
     exchanges_features,
     exchanges_logits,
-    keeps_changes,
     keeps_statistics,
     optimises,
 )
@@ -23,11 +22,10 @@ from fedstage.settings.server import Server
 def training_name(recipe: Recipe) -> str:
     """Return the readable beginning of the name of a folder of rounds."""
     aggregation, trainer = recipe.aggregation, recipe.global_trainer
-    memory = "" if keeps_changes(recipe) else "_memoryless"
     parts = (
         (recipe.local.name, True),
         ("local_bn", keeps_statistics(recipe)),
-        (f"{recipe.compression.name}{memory}", recipe.compression.name != "none"),
+        (recipe.compression.name, recipe.compression.name != "none"),
         (aggregation.rule.name, aggregation.rule.name != "average"),
         ("private", recipe.privacy is not None),
         (aggregation.server_optimizer.name, optimises(recipe)),

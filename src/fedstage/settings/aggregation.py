@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, Functions, NonNegative, Rate, Settings
+from fedstage.settings.base import ByName, Choice, Fraction, Functions, Rate, Settings
 from fedstage.settings.model_rules import ServerRule, WeightedAverage
 from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.traits import Lacks, Needs, Trait
@@ -17,7 +17,7 @@ class ServerStep(Choice):
 
 
 class ServerMomentum(ServerStep):
-    """FedAvgM: momentum on the server (Hsu et al. 2019)."""
+    """FedAvgM: heavy-ball momentum on the server (Hsu et al. 2019)."""
 
     lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     name: Literal["momentum"]
@@ -25,10 +25,6 @@ class ServerMomentum(ServerStep):
     """Learning rate of the server's steps."""
     beta: Fraction = 0.9
     """Momentum coefficient."""
-    form: Literal["heavy_ball", "damped", "nesterov"] = "heavy_ball"
-    """Heavy-ball momentum, heavy-ball momentum whose new terms are multiplied by 1 - `beta`
-    (`damped`), or Nesterov's momentum.
-    """
 
 
 class ServerAverage(ServerStep):
@@ -49,19 +45,8 @@ class Adaptive(ServerStep):
     """Decay rate of v, the running mean of squared changes."""
     epsilon: Rate = 0.001
     """Constant added to the denominator of a step."""
-    epsilon_in_root: bool = False
-    """Whether steps are m / sqrt(v + epsilon) instead of m / (sqrt(v) + epsilon)."""
-    bias_correction: bool = False
-    """Whether m and v are corrected for their start at 0, as Kingma and Ba do."""
     v_start: Literal["zero", "epsilon_squared"] = "zero"
     """Initial value of v: 0, as in released code, or epsilon^2, as published."""
-
-    def _faults(self) -> Iterator[str]:
-        if self.bias_correction and self.v_start != "zero":
-            yield (
-                f"v_start = {self.v_start!r}: must be zero with bias_correction = true, which "
-                "corrects for a start at zero"
-            )
 
 
 class ServerAdam(Adaptive):
@@ -88,7 +73,7 @@ class ConstantDiscount(Settings):
 class StaleDiscount(Choice):
     """How much a stale update counts."""
 
-    room: ClassVar[str] = "algorithm.aggregation.discounts"
+    room: ClassVar[str] = "algorithm.aggregation"
     functions: ClassVar[Functions] = {"factor": ("settings", "delay")}
     needs: ClassVar[Needs] = {"name": (Trait.AVERAGE,)}
     lacks: ClassVar[Lacks] = {"name": ("for which it must be constant", Trait.PLAIN_AVERAGE)}
@@ -97,25 +82,13 @@ class StaleDiscount(Choice):
 class PolynomialDiscount(StaleDiscount):
     """An update of staleness d counts s(d) = (1 + d)^-a times (FedAsync, Xie et al. 2019)."""
 
+    module: ClassVar[str] = "discounts"
     name: Literal["polynomial"]
     exponent: Rate = 0.5
     """Exponent a; FedBuff uses 1 / 2."""
 
 
-class HingeDiscount(StaleDiscount):
-    """An update of staleness d counts fully up to d = b, and less beyond (FedAsync).
-
-    Its factor is s(d) = 1 up to d = b, and 1 / (a (d - b) + 1) beyond.
-    """
-
-    name: Literal["hinge"]
-    a: Rate = 10.0
-    """How fast the factor falls beyond `b`."""
-    b: NonNegative = 4.0
-    """Largest staleness, in rounds, at which an update counts in full."""
-
-
-Discount = ByName[ConstantDiscount | PolynomialDiscount | HingeDiscount]
+Discount = ByName[ConstantDiscount | PolynomialDiscount]
 
 
 class Aggregation(Settings):

@@ -1,6 +1,6 @@
 """Aggregators, which combine clients' models in one-shot learning, and how they are trained."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -11,11 +11,8 @@ from fedstage.settings.base import (
     Choice,
     Count,
     Functions,
-    NonNegative,
     Positive,
     Rate,
-    Settings,
-    Share,
     Width,
 )
 from fedstage.settings.secure import SecureAggregation
@@ -47,7 +44,7 @@ class TrainedRule(AggregationRule):
 
     trained: ClassVar[bool] = True
     fitted: ClassVar[bool] = True
-    trained_by: ClassVar[tuple[str, ...]] = ("federated", "proxy")
+    trained_by: ClassVar[tuple[str, ...]] = ("federated",)
 
 
 class Averaging(AggregationRule):
@@ -60,8 +57,6 @@ class Weighted(AggregationRule):
     """Logits of each class, weighted by the clients' shares of that class's samples (FedKD)."""
 
     name: Literal["weighted"]
-    unheld: Literal["mean", "zero"] = "mean"
-    """Logit of a class that no client has: the mean over clients, or 0."""
 
 
 class Confidence(AggregationRule):
@@ -75,10 +70,6 @@ class LeastUnknown(AggregationRule):
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["least_unknown"]
-    voters: Positive | None = None
-    """Number of clients that vote on a sample, the ones to which it is least unknown; by default
-    all.
-    """
 
 
 class FusedFeatures(AggregationRule):
@@ -86,18 +77,12 @@ class FusedFeatures(AggregationRule):
 
     sees_all_outputs: ClassVar[bool] = True
     name: Literal["fused_features"]
-    weights: Literal["samples", "uniform"] = "samples"
-    """Weights of clients: in proportion to their training samples, or equal."""
 
 
 class Linear(TrainedRule):
     """The sum of the clients' logits, with one trained weight per client."""
 
     name: Literal["linear"]
-    variant: Literal["as_published", "as_released"] = "as_published"
-    """As published, or as released: with one bias for all classes, and all parameters starting at
-    1.
-    """
 
 
 class Simplex(TrainedRule):
@@ -128,35 +113,6 @@ class Voting(AggregationRule):
 
     fitted: ClassVar[bool] = True
     name: Literal["voting"]
-    estimate: Literal["smoothed", "as_published", "as_released"] = "smoothed"
-    """How votes that never occurred count: ``smoothed``, like a few votes (`smoothing`);
-    ``as_published``, as impossible; ``as_released``, as impossible only where the class was seen.
-    """
-    smoothing: Rate = 1.0
-    """Number added to each count with ``estimate = smoothed``."""
-    prior: (
-        Literal["uniform", "counted"]
-        | Annotated[tuple[Rate, ...], Field(strict=False, min_length=2)]
-    ) = "uniform"
-    """Prior probabilities of the classes: equal, ``counted`` on the clients' samples, or a list."""
-    benefit: (
-        Annotated[
-            tuple[Annotated[tuple[NonNegative, ...], Field(strict=False)], ...],
-            Field(strict=False, min_length=2),
-        ]
-        | None
-    ) = None
-    """Benefit of each decision (row) for each true class (column); by default 1 for a right
-    decision and 0 for a wrong one.
-    """
-
-    def _faults(self) -> Iterator[str]:
-        wrong = [row for row in self.benefit or () if len(row) != len(self.benefit or ())]
-        if wrong:
-            yield (
-                f"benefit: a row of {len(wrong[0])} of {len(self.benefit or ())} rows: must be a "
-                "row and a column for each class"
-            )
 
 
 class Moe(TrainedRule):
@@ -177,30 +133,17 @@ class Moe(TrainedRule):
     """Padding of the convolutions, in pixels."""
     hidden: Annotated[tuple[Width, Width], Field(strict=False)] = (120, 84)
     """Units of the two linear layers."""
-    output: Literal["softmax", "sigmoid"] = "softmax"
-    """Function that turns the outputs into weights."""
 
 
 _Unfitted = Averaging | Weighted | Confidence | LeastUnknown | FusedFeatures
 Aggregator = ByName[_Unfitted | Linear | Simplex | PerClass | Mlp | Voting | Moe]
 
 
-class AggregatorStopping(Settings):
-    """Early stopping by the accuracy on the clients' validation samples."""
-
-    every: Positive = 10
-    """Interval between measurements of accuracy, in rounds (steps)."""
-    patience: Positive = 100
-    """Number of rounds (steps) without a better accuracy after which training stops."""
-    on: Literal["validation"] = "validation"
-    """Samples on which accuracy is measured."""
-
-
 class TrainingOfAggregators(Choice):
     """How an aggregator is trained.
 
-    Participants have all members from the start or, if the training `fetches`, get the members that
-    they need in each round.
+    Clients have all members from the start or, if the training `fetches`, get the members that they
+    need in each round.
     """
 
     fetches: ClassVar[bool] = False
@@ -211,7 +154,7 @@ class TrainingOfAggregators(Choice):
 class FederatedRounds(TrainingOfAggregators):
     """Phase 2 of FENS: clients train the aggregator in rounds, on their aggregator samples.
 
-    The server moves the aggregator by the participants' average change.
+    All clients take part. The server moves the aggregator by their average change.
     """
 
     uses: ClassVar[Mapping[str, str]] = {
@@ -220,8 +163,6 @@ class FederatedRounds(TrainingOfAggregators):
     name: Literal["federated"]
     rounds: Positive
     """Number of rounds of training."""
-    participants: Positive | None = None
-    """Number of participants per round; by default all clients."""
     steps: Positive = 1
     """Gradient steps of a participant per round, starting from the server's aggregator."""
     batch_size: Positive = 128
@@ -232,36 +173,11 @@ class FederatedRounds(TrainingOfAggregators):
     """How the server moves the aggregator by the average change."""
     weights: Literal["uniform", "samples"] = "uniform"
     """Weights of participants' changes: equal, or in proportion to their aggregator samples."""
-    early_stopping: AggregatorStopping | None = None
-    """Early stopping by the clients' validation samples; by default none."""
     secure: SecureAggregation | None = None
     """Secure aggregation: the server gets the sum of the participants' changes of the aggregator,
     but no single change. Nothing else is protected: clients send their models, and receive all
     others. By default it is off.
     """
-
-    def _faults(self) -> Iterator[str]:
-        if self.secure is not None and self.early_stopping is not None:
-            yield (
-                "early_stopping: must be null with secure, because each client sends how many of "
-                "its validation samples are right"
-            )
-
-
-class ProxySet(TrainingOfAggregators):
-    """The server alone trains the aggregator, on its labelled set (`data.server_validation`)."""
-
-    name: Literal["proxy"]
-    steps: Positive
-    """Number of training steps."""
-    batch_size: Positive = 128
-    """Samples per step."""
-    optimiser: Literal["sgd", "adam"] = "adam"
-    """Optimiser of the training."""
-    learning_rate: Rate = 0.001
-    """Learning rate of the optimiser."""
-    early_stopping: AggregatorStopping | None = None
-    """Early stopping by the clients' validation samples; by default none."""
 
 
 class MirrorDescent(TrainingOfAggregators):
@@ -271,20 +187,12 @@ class MirrorDescent(TrainingOfAggregators):
     name: Literal["mirror_descent"]
     rounds: Positive
     """Number of rounds of training."""
-    participants: Positive | None = None
-    """Number of participants per round; by default all clients."""
     predictors: Positive | None = None
     """Number of members that each participant gets; by default all."""
     sampling: Literal["uniform", "weights"] = "uniform"
     """Whether members are drawn with equal chances, or in proportion to their weights."""
-    least: Share = 0.1
-    """Smallest chance of any member, as a share of an equal chance."""
     learning_rate: Rate = 0.1
     """Learning rate of the ensemble's weights."""
-    weights: Literal["uniform", "samples"] = "samples"
-    """Weights of participants' gradients: equal, or in proportion to their aggregator samples."""
-    early_stopping: AggregatorStopping | None = None
-    """Early stopping by the clients' validation samples; by default none."""
 
 
-AggregatorTraining = ByName[FederatedRounds | ProxySet | MirrorDescent]
+AggregatorTraining = ByName[FederatedRounds | MirrorDescent]

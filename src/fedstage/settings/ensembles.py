@@ -116,7 +116,7 @@ class Aggregated(Ensemble):
 class Bayesian(Ensemble):
     """FedBE: the clients' models, their average, and models drawn from their distribution."""
 
-    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling.draw"}
+    uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling"}
     members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and the drawn ones
     lacks: ClassVar[Lacks] = {
         "name": ("whose members are drawn as logits", Trait.CLIENTS, Trait.UNIFORM, Trait.MODELS)
@@ -128,12 +128,8 @@ class Bayesian(Ensemble):
     """Number of models drawn."""
     variant: Literal["as_published", "as_released"] = "as_published"
     """Whether the Gaussian distribution is as in the paper, or as in the released code."""
-    concentration: Rate = 1.0
-    """Concentration of the Dirichlet distribution of the clients' shares."""
 
     def _faults(self) -> Iterator[str]:
-        if self.distribution == "gaussian" and self.concentration != 1.0:
-            yield f"concentration = {self.concentration}: only for distribution = dirichlet"
         if self.distribution == "dirichlet" and self.variant != "as_published":
             yield f"variant = {self.variant!r}: only for distribution = gaussian"
 

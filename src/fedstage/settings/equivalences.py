@@ -11,10 +11,9 @@ from fedstage.settings.exchange import (
     exchanges_features,
     is_stale,
     learns,
-    shares_control,
     students,
 )
-from fedstage.settings.groups import BoundClients, client_groups, model_of, models_of
+from fedstage.settings.groups import client_groups, models_of
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.public import HeldOut
@@ -24,7 +23,7 @@ from fedstage.settings.staleness import shortest
 from fedstage.settings.transfers import KlTransfer
 
 #: Settings of a server that concern an ensemble's predictions.
-OF_TEACHERS = ("temperature", "tau_squared", "softened", "sharpening")
+OF_TEACHERS = ("temperature", "tau_squared", "sharpening")
 
 #: Settings of clients that matter only over several rounds, at their defaults.
 IN_ONE_TRAINING = {"round_decay": 1.0, "round_cosine": None, "batches": "anew"}  # prose: ok
@@ -59,19 +58,14 @@ def _simplest_of_rounds(recipe: Recipe) -> Recipe:
         simple["global_trainer"] = _simplest_trainer(recipe, recipe.global_trainer)
     if recipe.start is None:
         simple["start_of"] = "all"
-    if recipe.local.name == "scaffold" and not shares_control(recipe):
-        simple["local"] = recipe.local.model_copy(update={"control": "per_model"})
     changed = recipe.model_copy(update=simple)
     return recipe if changed == recipe else changed  # identical objects are compared quickly
 
 
 def _of_groups(recipe: Recipe) -> dict[str, Any]:
     """Return the settings of groups and their architectures, in one form."""
-    simple: dict[str, Any] = {"client_architectures": _runs_of_clients(recipe)}
-    groups = len(client_groups(recipe))
-    if recipe.participants % groups < 2 or recipe.client_groups == "drawn":
-        simple["remainder"] = "spread"  # a remainder of one is the first group's in any case
-    if groups == 1:
+    simple: dict[str, Any] = {}
+    if len(client_groups(recipe)) == 1:
         simple["client_groups"] = "by_index"
     if set(recipe.architectures) == {recipe.model}:
         simple["architectures"] = ()
@@ -96,22 +90,6 @@ def _unread_aggregation(recipe: Recipe) -> dict[str, Any]:
     return {name: Aggregation.model_fields[name].default for name in names}
 
 
-def _runs_of_clients(recipe: Recipe) -> tuple[BoundClients, ...]:
-    """Return `client_architectures` in its unique shortest form.
-
-    Neighbours that are bound to the same architecture are merged into one entry, and trailing
-    unbound clients are left out. If all groups that clients train have one architecture, no client
-    is bound.
-    """
-    runs: list[BoundClients] = []
-    several = len({model_of(recipe, group) for group in client_groups(recipe)}) > 1
-    for part in recipe.client_architectures if several else ():
-        if runs and runs[-1].model == part.model:
-            part = part.model_copy(update={"clients": runs.pop().clients + part.clients})
-        runs.append(part)
-    return tuple(runs[:-1] if runs and runs[-1].model is None else runs)
-
-
 # --- one shot -------------------------------------------------------------------------------------
 
 
@@ -132,7 +110,6 @@ def _simplest_one_shot(recipe: OneShotRecipe) -> OneShotRecipe:
     if hasattr(recipe, "model"):
         models = _shortest_cycle(dealt_models(recipe))
         simple |= {"model": models[0], "architectures": models if len(models) > 1 else ()}
-    simple["numerics"] = recipe.numerics.model_copy(update={"logits": "fp32"})
     return recipe.model_copy(update=simple)
 
 
@@ -165,14 +142,15 @@ def _student(recipe: OneShotRecipe) -> dict[str, Any]:
     on_server = on_server and recipe.generator.trained_by == "server"  # type: ignore[union-attr]
     server = recipe.server
     if server is not None and how.name != "kl" and not on_server:
-        server = without_teacher(server, ("temperature", "tau_squared", "sharpening"))
+        server = without_teacher(server)
     generator = recipe.generator if generated else None
     return {"student": student, "server": server, "generator": generator}
 
 
-def without_teacher(server: Server, names: tuple[str, ...] = OF_TEACHERS) -> Server:
-    """Return a server's settings with the named ones, which concern a teacher, at defaults."""
-    return server.model_copy(update={name: Server.model_fields[name].default for name in names})
+def without_teacher(server: Server) -> Server:
+    """Return a server's settings with those of a teacher's predictions at their defaults."""
+    defaults = {name: Server.model_fields[name].default for name in OF_TEACHERS}
+    return server.model_copy(update=defaults)
 
 
 def _shortest_cycle(models: list[Model]) -> tuple[Model, ...]:

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from fedstage.settings.groups import client_groups, models_of
+from fedstage.settings.groups import models_of
 from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
 from fedstage.settings.recipes import Recipe
@@ -92,13 +92,6 @@ def teaches_live(recipe: Recipe) -> bool:
 # --- what is kept from round to round -------------------------------------------------------------
 
 
-def shares_control(recipe: Recipe) -> bool:
-    """Whether a round reads the control variates that all groups sent in the previous round."""
-    local = recipe.local
-    shared = local.name == "scaffold" and local.control == "shared"
-    return shared and len(client_groups(recipe)) > 1
-
-
 @cache
 def is_stale(recipe: Recipe) -> bool:
     """Whether participants may start from models that are older than the previous round's."""
@@ -117,13 +110,12 @@ def takes_changes(recipe: Recipe) -> bool:
 
 def keeps_state(recipe: Recipe) -> bool:
     """Whether clients or the server keep state between rounds other than models."""
-    return clients_keep_state(recipe) or optimises(recipe) or keeps_changes(recipe)
+    return clients_keep_state(recipe) or optimises(recipe)
 
 
 def clients_keep_state(recipe: Recipe) -> bool:
     """Whether participants read the previous round's state."""
-    kept = recipe.compression.name == "stc" and recipe.compression.residuals
-    return recipe.local.keeps_state or keeps_statistics(recipe) or kept
+    return recipe.local.keeps_state or keeps_statistics(recipe) or keeps_changes(recipe)
 
 
 def optimises(recipe: Recipe) -> bool:
@@ -132,9 +124,8 @@ def optimises(recipe: Recipe) -> bool:
 
 
 def keeps_changes(recipe: Recipe) -> bool:
-    """Whether compression keeps residuals, or a record of which model each client has."""
-    compression = recipe.compression
-    return compression.name == "stc" and (compression.residuals or compression.downstream)
+    """Whether compression keeps residuals, and a record of which model each client has."""
+    return recipe.compression.name == "stc"
 
 
 def keeps_statistics(recipe: Recipe) -> bool:

@@ -138,8 +138,6 @@ class Dense(Adversarial):
     """Weight of the distance from statistics of batch normalisation."""
     norms: Literal["mean", "sum"] = "mean"
     """Whether distances are averaged over clients, as published, or summed, as released."""
-    only_disagreeing: bool = True
-    """Whether the divergence counts only for images on which student and ensemble disagree."""
 
 
 class CoBoosting(Adversarial):

@@ -1,6 +1,5 @@
 """Groups: which participants train which global model."""
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, ClassVar, Literal, Self
@@ -9,18 +8,8 @@ from pydantic import Field
 
 from fedstage.settings.base import ClientCount, Settings
 from fedstage.settings.models import Model, default_head, head_of, with_default
-from fedstage.settings.participants import shares_of, unbound_needed
 from fedstage.settings.staleness import Staleness, Synchronised
 from fedstage.settings.traits import Lacks, Needs, Trait
-
-
-class BoundClients(Settings):
-    """Clients that are bound to one architecture, or to none."""
-
-    model: Model | None = None
-    """Architecture to which the clients are bound; by default none."""
-    clients: ClientCount
-    """Number of clients."""
 
 
 class Groups(Settings):
@@ -64,10 +53,6 @@ class Groups(Settings):
     """Number of global models, K."""
     architectures: Annotated[tuple[Model, ...], Field(strict=False)] = ()
     """Architectures of groups 0 to K-1; by default all have `model`."""
-    client_architectures: Annotated[tuple[BoundClients, ...], Field(strict=False)] = ()
-    """Numbers of clients, from client 0 on, that are bound to an architecture and take part only in
-    its groups; by default no client is bound.
-    """
     client_groups: Literal["by_index", "drawn"] = "by_index"
     """Group of a participant: by its index, in equal shares, or the group that its client drew
     uniformly, once, before training.
@@ -78,10 +63,6 @@ class Groups(Settings):
     """Whether the main model takes the mean of the participants' heads before it is distilled, and
     all other models take its head afterwards.
     """
-    remainder: Literal["spread", "main"] = "spread"
-    """Where participants left over from equal shares go: to the first groups, one each, or to the
-    main model's group.
-    """
 
     def _completed(self) -> Self:
         """Give models without a head the default head of the part that needs one."""
@@ -90,10 +71,6 @@ class Groups(Settings):
         changed = {
             "model": with_default(self.model, head),
             "architectures": tuple(with_default(model, head) for model in self.architectures),
-            "client_architectures": tuple(
-                part.model_copy(update={"model": part.model and with_default(part.model, head)})
-                for part in self.client_architectures
-            ),
         }
         return self.model_copy(update=changed)
 
@@ -122,8 +99,6 @@ class Groups(Settings):
             yield from self._check_architectures()
         if self.head_sharing:
             yield from self._check_head_sharing()
-        if self.client_architectures:
-            yield from self._check_client_architectures()
 
     def _check_poisson(self) -> Iterator[str]:
         if len(client_groups(self)) > 1:
@@ -153,42 +128,6 @@ class Groups(Settings):
                     f"{_described(self.model)}"
                 )
 
-    def _check_client_architectures(self) -> Iterator[str]:
-        if self.participation != "uniform":
-            yield (
-                f"participation = {self.participation!r}: not with client_architectures, which "
-                "leave each participant to some of the clients"
-            )
-        if self.client_groups == "drawn":
-            yield "client_groups = 'drawn': not with client_architectures, which decide it"
-        participants: Counter[Model] = Counter()
-        for group in client_groups(self):
-            participants[model_of(self, group)] += len(group_participants(self, group))
-        bound: Counter[Model | None] = Counter()
-        for i, part in enumerate(self.client_architectures):
-            if part.model is not None and part.model not in participants:
-                known = ", ".join(dict.fromkeys(repr(model.name) for model in participants))
-                yield (
-                    f"client_architectures.{i}.model = {part.model.name!r}: must be an "
-                    f"architecture of the recipe, settings included: {known}"
-                )
-            bound[part.model] += part.clients
-        total = bound.total()
-        if total > self.clients:
-            yield f"client_architectures: {total} clients: at most clients = {self.clients}"
-        unbound = self.clients - sum(bound[model] for model in participants)
-        needed = unbound_needed(participants, bound)
-        if unbound < needed:
-            short = ", ".join(
-                f"{count} participants for {model.name!r} and {bound[model]} clients bound to it"
-                for model, count in participants.items()
-                if count > bound[model]
-            )
-            yield (
-                f"client_architectures: {unbound} clients are bound to none: must be at least "
-                f"{needed}, because a round has {short}"
-            )
-
 
 def _described(model: Model) -> str:
     head = head_of(model)
@@ -216,6 +155,7 @@ def group_participants(recipe: Groups, group: int) -> range:
 
     If clients have drawn their groups, every group has as many participants as the round, and most
     of them are absent. If clients take part independently, there is one participant per client.
+    Participants left over from equal shares go to the first groups, one each.
     """
     groups = client_groups(recipe)
     if group not in groups:
@@ -225,7 +165,9 @@ def group_participants(recipe: Groups, group: int) -> range:
     number, size = group - groups.start, recipe.participants
     if recipe.client_groups == "drawn":
         return range(number * size, (number + 1) * size)
-    return shares_of(size, len(groups), recipe.remainder, number)
+    share, rest = divmod(size, len(groups))
+    first = number * share + min(number, rest)
+    return range(first, first + share + (number < rest))
 
 
 def client_models(settings: Groups) -> tuple[Model, ...]:

@@ -94,31 +94,16 @@ class Scaffold(LocalTraining):
     needs: ClassVar[Needs] = {
         # Control variates are mean gradients, and the server's is a mean over a group's clients.
         "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.FIXED_GROUPS, Trait.AVERAGE),
-        "control": (Trait.ALIKE,),
     }
     lacks: ClassVar[Lacks] = {
         "name": ("whose control variates are sent, too", Trait.CLIPPED),
-        "option=I": ("whose control variates are gradients without noise", Trait.NOISY),
         "weights": ("by which the changes of variates are not summed as they are", Trait.SUM),
     }
     name: Literal["scaffold"]
-    option: Literal["I", "II"] = "II"
-    """A client's new control variate: the gradient on all its data at the model that starts the
-    round (I), or its mean gradient over the steps (II).
-    """
-    control: Literal["per_model", "shared"] = "per_model"
-    """Whether each global model has its own control variates, or all models share them."""
     weights: Literal["uniform", "samples"] = "uniform"
     """Weights of clients in the server's control variate: equal, as published, or by samples
     (FLamby).
     """
-
-    def _faults(self) -> Iterator[str]:
-        if self.control == "shared" and self.weights != "uniform":
-            yield (
-                f"weights = {self.weights!r}: only for control = 'per_model', because no group "
-                "knows the samples of the others"
-            )
 
 
 class FedNova(LocalTraining):
@@ -184,23 +169,10 @@ class FedGkd(LocalTraining):
     """Number of last global models that teach."""
     teacher: Literal["mean", "vote"] = "mean"
     """Teacher: one model of their mean weights, or each model by itself, with a vote. Votes are a
-    softmax of the models' losses on the server's validation set, divided by minus
-    `vote_temperature`.
-    """
-    vote_temperature: Rate = 1.0
-    """Temperature of the votes."""
-    distance: Literal["kl", "mse"] = "kl"
-    """Distance to the teacher's logits: the Kullback-Leibler divergence or, as an option of the
-    released code, the mean squared difference.
+    softmax of the models' negative losses on the server's validation set.
     """
     temperature: Rate = 1.0
     """Temperature of the divergence."""
-
-    def _faults(self) -> Iterator[str]:
-        if self.teacher != "vote" and self.vote_temperature != 1.0:
-            yield f"vote_temperature = {self.vote_temperature}: only for teacher = 'vote'"
-        if self.distance != "kl" and self.temperature != 1.0:
-            yield f"temperature = {self.temperature}: only for distance = 'kl'"
 
     @property
     def history(self) -> int:
@@ -222,11 +194,7 @@ class LabelCache(Settings):
 
     duration: Positive = 50
     """Number of rounds for which a label serves: a label of round s serves until round s + duration
-    - 1. Then clients are asked again.
-    """
-    expired: Literal["forgotten", "renewed"] = "forgotten"
-    """What happens to the entry of an expired label: the new label serves once and leaves no entry,
-    as released (`forgotten`), or it is kept (`renewed`).
+    - 1. Then clients are asked again; the new label serves once, as released.
     """
 
 
@@ -299,24 +267,20 @@ class Uncompressed(Settings):
 
 
 class Stc(Settings):
-    """Sparse updates with few bits per number (FedAvg-STC in FENS)."""
+    """Sparse updates with few bits per number (FedAvg-STC in FENS), up and down.
 
-    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,), "downstream=True": (Trait.ONLY_AVERAGED,)}
-    lacks: ClassVar[Lacks] = dict.fromkeys(
-        ("residuals=True", "downstream=True"),
-        ("which goes on from one round to the next", Trait.MEMORYLESS),
-    ) | {"name": ("which leaves out other entries of each update", Trait.SUM)}
+    Dropped entries are added to the next change.
+    """
+
+    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS, Trait.ONLY_AVERAGED)}
+    lacks: ClassVar[Lacks] = {
+        "name": ("which keeps what it leaves out of each update", Trait.MEMORYLESS, Trait.SUM)
+    }
     name: Literal["stc"]
     sparsity: Fraction = 0.5
     """Share of entries of each tensor's change that are dropped, the smallest first."""
     bits: Literal[16, 32] = 16
     """Bits per number that is sent."""
-    residuals: bool = True
-    """Whether dropped entries are added to the next change."""
-    downstream: bool = True
-    """Whether the change of the global model is compressed, too."""
-    count: Literal["encoded", "published"] = "encoded"
-    """Whether bytes count values and positions, or values only, as published."""
 
 
 Compression = ByName[Uncompressed | Stc]

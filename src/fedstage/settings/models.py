@@ -197,13 +197,10 @@ class DeepMil(Architecture):
     """Gated attention over the instances of a bag (Ilse et al. 2018), as in FLamby's baseline."""
 
     samples: ClassVar[tuple[str, ...]] = ("bags",)
+    outputs: ClassVar[int] = 1  # the logit of the second class, while the first has 0
     name: Literal["deep_mil"]
     width: Width = 128
     """Dimension of embedded instances and of the attention."""
-    outputs: Literal[1] | None = 1
-    """1 gives a single logit for two classes: the logit of the second class, while the first has 0.
-    With null, each class has a logit.
-    """
 
 
 class Pretrained(Settings):

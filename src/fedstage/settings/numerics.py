@@ -29,8 +29,6 @@ class Numerics(Settings):
     """Whether to compile the loss and its gradient."""
     cuda_graphs: bool = False
     """Whether to record a training step once and let the GPU replay it."""
-    logits: Literal["fp32", "fp16"] = "fp32"
-    """Storage type of the logits of an ensemble's members."""
 
     def _faults(self) -> Iterator[str]:
         if self.device.startswith("cuda"):

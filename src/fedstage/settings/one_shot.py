@@ -5,12 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.aggregators import (
-    Aggregator,
-    AggregatorTraining,
-    Averaging,
-    LeastUnknown,
-)
+from fedstage.settings.aggregators import Aggregator, AggregatorTraining, Averaging
 from fedstage.settings.base import (
     ClientCount,
     Count,
@@ -177,8 +172,8 @@ class OneShotRecipe(OneShot):
                 yield "prototypes = null: aggregator = fused_features needs clients that learn some"
             elif len(set(self.client_models)) > 1:
                 yield "architectures: must be one with aggregator = fused_features"
-        if self.aggregator.name == "least_unknown":
-            yield from self._check_least_unknown(self.aggregator)
+        if self.aggregator.name == "least_unknown" and self.unknown is None:
+            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
         if self.members is not None:
             yield from self._check_members(self.members)
         if self.aggregator.fitted:
@@ -187,13 +182,6 @@ class OneShotRecipe(OneShot):
             yield from self._check_norms(self.generator)
         if self.distillation is not None:
             yield from self._check_distillation(self.distillation)
-
-    def _check_least_unknown(self, rule: LeastUnknown) -> Iterator[str]:
-        if self.unknown is None:
-            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
-        most = self.left if self.members is None else min(self.left, self.members.count)
-        if (rule.voters or 1) > most:
-            yield f"aggregator.voters = {rule.voters}: at most {most}, the models of the ensemble"
 
     def _check_members(self, chosen: Members) -> Iterator[str]:
         if chosen.count > self.left:
@@ -210,13 +198,6 @@ class OneShotRecipe(OneShot):
             yield f"aggregator_training = null: {where} needs {needed}"
         if self.aggregator.trained and training is not None:
             yield from self._check_training(training)
-        if training is not None and training.name == "proxy" and self.aggregator.name != "voting":
-            if not self.data.server_validation:
-                yield (
-                    "data.server_validation = 0: aggregator_training = proxy needs at least 1 "
-                    "sample"
-                )
-            return
         if not self.aggregator_fraction or self.local_fraction == 1.0:
             yield (
                 f"aggregator_fraction = {self.aggregator_fraction}, local_fraction = "
@@ -257,16 +238,9 @@ class OneShotRecipe(OneShot):
         most = self.left if self.members is None else self.members.count
         if training.name == "mirror_descent" and (training.predictors or 1) > most:
             yield f"aggregator_training.predictors = {training.predictors}: at most {most} members"
-        if training.name != "proxy" and (training.participants or 1) > self.left:
-            yield (
-                f"aggregator_training.participants = {training.participants}: at most {self.left}, "
-                "the clients that are not forgotten"
-            )
         if training.name == "federated" and training.secure is not None:
-            sizes = [training.participants or self.left]
+            sizes = [self.left]
             yield from faults_of_secure(training.secure, sizes, "aggregator_training.secure")
-        if training.early_stopping is not None and not self.validation:
-            yield "validation = 0: aggregator_training.early_stopping needs more than 0"
 
 
 def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:

@@ -1,23 +1,10 @@
 """How the cells of an experiment's table are matched with the numbers of a paper."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from fedstage.settings.base import Settings
-from fedstage.settings.scores import Axis, Cells
+from fedstage.settings.scores import Axis
 
 #: Columns of the published table, or keys of its `setting`, with the values to match.
 Columns = dict[str, Axis]
-
-
-class PublishedCell(Settings):
-    """An exception: the published row for certain cells."""
-
-    at: Annotated[Cells, Field(min_length=1)]
-    """Values of axes that the cells have."""
-    row: Columns | None
-    """The published row; null if there is none."""
 
 
 class Published(Settings):
@@ -39,5 +26,3 @@ class Published(Settings):
     """Published columns, with the values to match, for each value of an axis; null if the paper has
     no such row.
     """
-    cells: list[PublishedCell] = []
-    """Exceptions; the first one that names a cell overrides `where`, `axes` and `match`."""

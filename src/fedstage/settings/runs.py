@@ -24,8 +24,6 @@ class Choose(Settings):
     """Additional settings, such as `validation`, with which candidates are trained to be compared.
     The run's metrics are then from a training without them.
     """
-    on: Literal["validation"] = "validation"
-    """Samples on which candidates are compared."""
 
 
 class RunLength(Settings):

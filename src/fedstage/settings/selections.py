@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, Functions, Positive
+from fedstage.settings.base import ByName, Choice, Functions, Positive
 from fedstage.settings.traits import Needs, Trait
 
 
@@ -31,18 +31,12 @@ class BestMembers(Selection):
 
     judged: ClassVar[bool] = True
     name: Literal["best"]
-    by: Literal["validation"] = "validation"
-    """Samples on which accuracy is measured."""
-    at_least: Fraction = 0.0
-    """Minimum accuracy of a selected client, from 0 to 1."""
 
 
 class LargestMembers(Selection):
     """The clients with the most training samples."""
 
     name: Literal["largest"]
-    samples: Positive = 1
-    """Minimum number of training samples of a selected client."""
 
 
 Members = ByName[RandomMembers | BestMembers | LargestMembers]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import Count, NonNegative, Positive, Probability, Rate, Settings, Share
+from fedstage.settings.base import Count, NonNegative, Positive, Probability, Rate, Settings
 from fedstage.settings.optimisation import Optimiser
 from fedstage.settings.traits import Lacks, Needs, Trait
 
@@ -63,8 +63,6 @@ class FactorTransfer(Settings):
 
     weight: NonNegative = 500.0
     """Weight of the distance between factors."""
-    rate: Share = 0.5
-    """Channels of factors, as a multiple of the channels of the teacher's last feature maps."""
     epochs: Positive = 5
     """Number of epochs over the public samples for which the extractor of the teacher's factors is
     trained.
@@ -105,10 +103,6 @@ class Server(Optimiser):
     """Temperature of the teacher's and the student's logits."""
     tau_squared: bool = True
     """Whether the loss is multiplied by the squared temperature, as is customary."""
-    softened: Literal["both", "teacher"] = "both"
-    """Whether the temperature divides the logits of both teacher and student, or only the
-    teacher's.
-    """
     sharpening: Rate = 1.0
     """Power to which the teacher's probabilities are raised first."""
     teacher_images: Literal["original", "augmented"] = "original"

@@ -44,11 +44,9 @@ class L1Transfer(StudentLoss):
 
 
 class L2Transfer(StudentLoss):
-    """The mean squared difference from the teacher's scores (Guha et al. 2019)."""
+    """The mean squared difference from the teacher's logits (Guha et al. 2019)."""
 
     name: Literal["l2"]
-    scores: Literal["logits", "probabilities"] = "logits"
-    """Scores that are compared: logits or probabilities."""
 
 
 class FedEtTransfer(StudentLoss):

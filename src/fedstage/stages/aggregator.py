@@ -49,11 +49,10 @@ def aggregator(recipe: OneShotRecipe, read: AggregatorInputs[Path], made: Made) 
     chosen = chosen_members(recipe, counts, held_out, info)
     places = torch.tensor([everyone.index(client) for client in chosen], device=device)
     samples = {client: own.of_members(places) for client, own in samples.items()}
-    validation_samples = [own.of_members(places) for own in held_out.values()]
     own = [read.models[place] for place in places.tolist()]
     known = knowledge(recipe, chosen, counts, info, samples, own)
-    trained = fit(recipe, chosen, known, samples, validation_samples)
-    metadata = {"members": chosen, "round": trained.best}
+    trained = fit(recipe, chosen, known, samples)
+    metadata = {"members": chosen, "round": len(trained.rounds)}
     save_tensors(made["output"], trained.parameters, metadata)
     save_tensors(made["snapshots"], *_stacked(trained.kept))
     sizes = [payload_bytes(load_tensors(path)[0]) for path in read.models]

@@ -26,4 +26,4 @@ def client_state(recipe: Recipe, read: ClientStateInputs[Path], *, output: Path)
     ]
     before = open_tensors(read.state)[0] if read.state else {}
     place = {key: receipts[0].metadata[key] for key in ("round", "group")}
-    save_tensors(output, next_states(recipe, place["group"], before, updates), place)
+    save_tensors(output, next_states(recipe, before, updates), place)

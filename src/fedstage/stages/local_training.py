@@ -86,9 +86,7 @@ def local_training(
             return
         samples, labels = read_own(read.data, read.clients, client, device, info)
         trained = Participant(round_, group, participant, client, samples, labels, base)
-        begun = Start(
-            read.start, load_tensors(read.start)[0], read_state(read.state, group), *known()
-        )
+        begun = Start(read.start, load_tensors(read.start)[0], read_state(read.state), *known())
         lesson: Lesson | None = None
         server = None
         if read.server_model:

@@ -5,9 +5,8 @@ from typing import Any
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers.sampling.draw import draw
+from fedstage.algorithm.ensemble_trainers.sampling import draw
 from fedstage.algorithm.exchange.updates import answered, place_of, read_updates
-from fedstage.errors import FedstageError
 from fedstage.models.heads import joined
 from fedstage.models.loading import fill_model, new_model, parameter_names
 from fedstage.plan.inputs import LogitsInputs
@@ -51,20 +50,7 @@ def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Pa
         outputs.append(compute_logits(asked, images, info, recipe.numerics))
     none = torch.empty(0, len(images), info["classes"])
     stacked = torch.stack(outputs) if outputs else none
-    if recipe.numerics.logits == "fp16":
-        stacked = _halved(stacked, output)
     save_tensors(output, {"logits": stacked}, metadata | {"members": members})
-
-
-def _halved(logits: torch.Tensor, output: Path) -> torch.Tensor:
-    """Return logits as fp16, whose range a member that is about to diverge may exceed."""
-    halved = logits.half()
-    if not bool(halved.isfinite().all()) and bool(logits.isfinite().all()):
-        raise FedstageError(
-            f"{output}: numerics.logits = 'fp16': logits up to {float(logits.abs().max()):g}, "
-            "more than fp16's 65504; use fp32"
-        )
-    return halved
 
 
 def _read_members(

@@ -37,7 +37,7 @@ def participation(
     independent = plan.participation == "poisson"
     participants = plan.clients if independent else plan.participants
     key = (plan.clients, participants, plan.seed, first, last)
-    rows = table(*key, plan.binding, samples, order)
+    rows = table(*key, samples, order)
     drawn: dict[str, Any] = {name: column.tolist() for name, column in rows.items()}
     if independent:
         drawn["client"] = [

@@ -18,6 +18,9 @@ from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.inference import normalised_batches
 
+#: Number of a client's training samples that give ranges of activations, or all if it has fewer.
+CALIBRATED_ON = 256
+
 
 def quantised_model(
     recipe: LocalRecipe, read: QuantisedModelInputs[Path], *, quantisation: str, output: Path
@@ -29,7 +32,7 @@ def quantised_model(
     Parameters
     ----------
     quantisation : str
-        The scheme, and the number of samples that calibrate it: JSON.
+        The scheme, as JSON.
     """
     device, info = begin(recipe, read.info)
     scheme = validate_json(Int8, quantisation, "--quantisation")
@@ -37,13 +40,13 @@ def quantised_model(
     client = metadata["client"]
     network = new_model(client_model(recipe, client), info, device)
     fill_model(network, weights, read.model)
-    own = read_samples(read.clients, scheme.calibration.on, client)
+    own = read_samples(read.clients, "train", client)
     generator = torch_generator(recipe.seed, "quantised_model", client)
     order = torch.randperm(len(own), generator=generator)
-    chosen = own[order[: scheme.calibration.samples]]
+    chosen = own[order[:CALIBRATED_ON]]
     images, _ = read_images(read.data, chosen, device)
     batches = normalised_batches(images, info)
-    tensors = library().quantise(network, scheme, example(images), batches)
+    tensors = library().quantise(network, example(images), batches)
     described = {
         "client": client,
         "samples": metadata["samples"],

@@ -12,11 +12,10 @@ from fedstage.data.bags import Samples
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
 from fedstage.training.backward import Backward, Batch, NoisyBatches
-from fedstage.training.batches import all_batches
 from fedstage.training.devices import on_device
 from fedstage.training.graphs import Step, recorded
 from fedstage.training.images import augment, draw, normalise
-from fedstage.training.optimisers import gradients_of, optimiser_step, step_sizes
+from fedstage.training.optimisers import optimiser_step, step_sizes
 from fedstage.training.passes import PLAIN, Loss, ModelLoss, eager_loss
 from fedstage.training.schedules import factor
 from fedstage.training.streams import finish
@@ -171,32 +170,6 @@ def _start(model: nn.Module) -> list[nn.Parameter]:
 def _drop_gradients(parameters: Sequence[nn.Parameter]) -> None:
     for parameter in parameters:
         parameter.grad = None
-
-
-def full_gradient(
-    model: nn.Module,
-    images: Samples,
-    targets: torch.Tensor,
-    settings: Optimiser,
-    loss: Loss,
-    info: Mapping[str, Any],
-    numerics: Numerics = PLAIN,
-) -> list[torch.Tensor]:
-    """Return the gradient of the mean loss over all samples; arguments are as in `training`.
-
-    Batches have the training's size and are not augmented. Norms use the batch, as in training, so
-    running statistics move. `clip_norm` and `weight_decay` apply to the result, as in each step.
-    """
-    parameters = _start(model)
-    loss_of = model_loss(loss, numerics, settings.batch_size)
-    for batch in all_batches(len(images), settings.batch_size):
-        index = on_device(batch, images.device)
-        value = loss_of(model, normalise(images[index], info), targets[index])
-        (value * (len(batch) / len(images))).backward()
-    if settings.clip_norm is not None:
-        nn.utils.clip_grad_norm_(parameters, settings.clip_norm)
-    with torch.no_grad():
-        return gradients_of(parameters, settings.weight_decay)
 
 
 def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:

@@ -5,8 +5,8 @@
         each participant i minimises, from w^{t-1} on, by steps on batches
             CE + (gamma / 2) D( f(x; w_bar), f(x; w_i) )
         or, by votes, CE + (gamma / 2) sum_j lambda_j D( f(x; w^{t-j}), f(x; w_i) )
-            lambda = softmax over j of - loss(w^{t-j}) / T_v, on the server's validation set
-        D = T^2 mean_x KL( sigma(a / T), sigma(b / T) ), or the mean squared difference
+            lambda = softmax over j of - loss(w^{t-j}), on the server's validation set
+        D = T^2 mean_x KL( sigma(a / T), sigma(b / T) )
     w^t <- (1/m) sum_i w_i
 
 In round 1 there is no teacher.
@@ -18,16 +18,16 @@ import torch
 from torch.nn.functional import cross_entropy
 
 
-def fedgkd(world, *, rounds, epochs, rate, gamma, models, tau, squared, vote_temperature):
-    """Return the model after the last round; without `vote_temperature` nobody votes."""
+def fedgkd(world, *, rounds, epochs, rate, gamma, models, tau, voting):
+    """Return the model after the last round."""
     model, past = world.network(), []
     for t in range(1, rounds + 1):
         last, trained = past[-models:], []
         teachers, shares = last, [0.0] * len(last)
-        if last and vote_temperature is None:
+        if last and not voting:
             teachers, shares = [average(last)], [1.0]
         elif last:
-            shares = votes(last, *world.validation(), vote_temperature)
+            shares = votes(last, *world.validation())
         for client in world.participants(t):
             own = deepcopy(model)
             images, labels = world.samples(client)
@@ -36,7 +36,7 @@ def fedgkd(world, *, rounds, epochs, rate, gamma, models, tau, squared, vote_tem
                 loss = cross_entropy(z, labels[batch])
                 for share, teacher in zip(shares, teachers, strict=True):
                     known = teacher(images[batch]).detach()
-                    loss = loss + gamma / 2 * share * distance(known, z, tau, squared)
+                    loss = loss + gamma / 2 * share * distance(known, z, tau)
                 weights = list(own.parameters())
                 gradients = torch.autograd.grad(loss, weights)
                 with torch.no_grad():
@@ -48,16 +48,14 @@ def fedgkd(world, *, rounds, epochs, rate, gamma, models, tau, squared, vote_tem
     return model
 
 
-def distance(known, learnt, tau, squared):
-    if squared:
-        return (known - learnt).square().mean()
+def distance(known, learnt, tau):
     q, p = (known / tau).softmax(1), (learnt / tau).softmax(1)
     return tau**2 * (q * (q.log() - p.log())).sum(1).mean()
 
 
-def votes(models, images, labels, temperature):
+def votes(models, images, labels):
     with torch.no_grad():
-        powers = [torch.exp(-cross_entropy(own(images), labels) / temperature) for own in models]
+        powers = [torch.exp(-cross_entropy(own(images), labels)) for own in models]
     return [float(power / sum(powers)) for power in powers]
 
 

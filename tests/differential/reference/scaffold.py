@@ -1,9 +1,9 @@
-"""SCAFFOLD (Karimireddy et al. 2020, Algorithm 1), options I and II, with eta_g = 1.
+"""SCAFFOLD (Karimireddy et al. 2020, Algorithm 1), option II, with eta_g = 1.
 
     for each round t, with participants S of N clients
         for each i in S
             y_i <- x,  and for each of K batches:  y_i <- y_i - eta (g_i(y_i) - c_i + c)
-            (I) c_i+ <- g_i(x), of all data    (II) c_i+ <- c_i - c + (x - y_i) / (K eta)
+            c_i+ <- c_i - c + (x - y_i) / (K eta)
         x <- x + (1 / |S|) sum_i (y_i - x)
         c <- c + (1 / N) sum_i (c_i+ - c_i),   c_i <- c_i+
 
@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 
-def scaffold(world, *, rounds, epochs, rate, option):
+def scaffold(world, *, rounds, epochs, rate):
     """Return the model after the last round, and the server's variate c."""
     model = world.network()
     zero = [torch.zeros_like(weight) for weight in model.parameters()]
@@ -29,11 +29,8 @@ def scaffold(world, *, rounds, epochs, rate, option):
             for batch in world.batches(t, client, len(labels), epochs):
                 step(end, images[batch], labels[batch], own[client], server, rate)
                 steps += 1
-            if option == "I":
-                new = gradients_of(model, images, labels)
-            else:
-                moved = zip(own[client], server, values(model), values(end), strict=True)
-                new = [ci - c + (x - y) / (steps * rate) for ci, c, x, y in moved]
+            moved = zip(own[client], server, values(model), values(end), strict=True)
+            new = [ci - c + (x - y) / (steps * rate) for ci, c, x, y in moved]
             changes.append([n - ci for n, ci in zip(new, own[client], strict=True)])
             own[client] = new
             ends.append(values(end))

@@ -22,7 +22,6 @@ from fedstage.settings.models import (
     ResNet,
     ResNetWide,
 )
-from fedstage.settings.quantisation import Int8
 
 pytest.importorskip("torchao", reason="torchao, of the extra `int8`, is not installed")
 int8 = pytest.importorskip("fedstage.models.int8")
@@ -38,7 +37,6 @@ MODELS = {
     "embedding_bag": (EmbeddingBag(name="embedding_bag", vocabulary=50, embedding=8), (10,), 4),
     "lstm": (Lstm(name="lstm", vocabulary=50, embedding=8, hidden=8), (10,), 4),
 }
-HOW = Int8(name="int8")
 
 
 def network(name, seed=0):
@@ -64,16 +62,16 @@ def batch(of):
     return of.padded() if isinstance(of, Bags) else of
 
 
-def quantised(name, how=HOW):
+def quantised(name):
     seen = samples(name, 20)
-    return int8.quantise(network(name), how, example(seen), [batch(seen)])
+    return int8.quantise(network(name), example(seen), [batch(seen)])
 
 
 def test_a_worker_keeps_no_models():
     tensors, asked = quantised("resnet8"), samples("resnet8", 4)
     kept = []
     for seed in range(3):
-        restored = int8.restore(network("resnet8", seed), HOW, example(asked), tensors)
+        restored = int8.restore(network("resnet8", seed), example(asked), tensors)
         kept.append(weakref.ref(restored))
         del restored
     gc.collect()
@@ -83,7 +81,7 @@ def test_a_worker_keeps_no_models():
 @pytest.mark.parametrize("name", MODELS)
 def test_a_network_of_its_file_says_about_what_the_model_says(name):
     tensors, asked = quantised(name), samples(name, 30, seed=1)
-    restored = int8.restore(network(name, seed=9), HOW, example(asked), tensors)
+    restored = int8.restore(network(name, seed=9), example(asked), tensors)
     with torch.no_grad():
         exact, found = network(name)(batch(asked)), restored(batch(asked))
         single = restored(batch(asked)[:1])
@@ -94,12 +92,10 @@ def test_a_network_of_its_file_says_about_what_the_model_says(name):
     restored.eval()  # exported graphs refuse it, unless they are told
 
 
-@pytest.mark.parametrize("weights", ["per_tensor", "per_channel"])
-def test_a_restored_network_has_the_numbers_of_the_file(weights):
-    how = Int8(name="int8", weights=weights)
-    tensors = quantised("resnet8", how)
+def test_a_restored_network_has_the_numbers_of_the_file():
+    tensors = quantised("resnet8")
     fresh, asked = network("resnet8", seed=9), example(samples("resnet8", 2))
-    restored = int8.restore(fresh, how, asked, tensors)
+    restored = int8.restore(fresh, asked, tensors)
     state = restored.state_dict().values()
     kept = [value for value in state if value.dtype == torch.int8]
     sent = [value for value in tensors.values() if value.dtype == torch.int8]
@@ -127,12 +123,11 @@ def size(tensors):
     return sum(value.numel() * value.element_size() for value in tensors.values())
 
 
-@pytest.mark.parametrize("weights", ["per_tensor", "per_channel"])
-def test_an_int8_model_has_a_quarter_of_the_bytes(weights):
+def test_an_int8_model_has_a_quarter_of_the_bytes():
     """Of FENS's ResNet-8, as narrow as its downsized ones."""
     model = build(ResNetWide(name="resnet8_wide", width=28), (3, 32, 32), 10)
     initialise(model, torch_generator(0, "weights"))
-    how, seen = Int8(name="int8", weights=weights), torch.zeros(2, 3, 32, 32)
-    tensors = int8.quantise(model, how, seen, [seen])
+    seen = torch.zeros(2, 3, 32, 32)
+    tensors = int8.quantise(model, seen, [seen])
     ratio = size(tensors) / size(model.state_dict())
     assert 0.25 < ratio < 0.26

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from tests.shared.recipes import CLIENT, METHODS, PREVIOUS, SERVER, SHARED, after
+from tests.shared.recipes import CLIENT, METHODS, PREVIOUS, SERVER, after
 
 from fedstage.plan import graph, one_shot, training
 from fedstage.plan.digests import as_json, canonical
@@ -26,7 +26,6 @@ from fedstage.settings.exchange import (
     generates,
     is_stale,
     learns,
-    shares_control,
     students,
     teaches_live,
 )
@@ -57,7 +56,7 @@ ONE_SHOT = BOTH | {
     "quantisation": ["none", "int8"],
     "members": [None, {"largest": {"count": 2}}, {"best": {"count": 2}}],
     "aggregator": ["averaging", "weighted", "mlp", "voting"],
-    "aggregator_training": [None, {"federated": {"rounds": 5}}, {"proxy": {"steps": 5}}],
+    "aggregator_training": [None, {"federated": {"rounds": 5}}],
     "forget": [[], [1], [1, 1]],
     "distillation": [None, "kl", "l1", "labels", "cotrained", "closed_form"],
     "student": [None, "resnet8", "resnet20"],
@@ -65,20 +64,19 @@ ONE_SHOT = BOTH | {
     "server": [{**kind, "steps": None, "epochs": 2} for kind in BOTH["server"]],
     "public": ["held_out", "generated", "core", "cifar100"],
     "generator": [None, "cvae", {"cvae": {"samples": 9}}, {"cvae": {"latent": 9}}, "dense"],
-    "numerics": [{}, {"threads": 2}, {"logits": "fp16"}],
+    "numerics": [{}, {"threads": 2}],
 }
 ROUNDS = BOTH | {
     "clients": [4, 5],
     "participants": [4, 3],
     "validation": [0.0, 0.2],
     "model": ["cnn_small", "resnet8"],
-    "local": ["fedavg", "fedprox", "scaffold", SHARED["local"], "fedgkd"],
-    "compression": ["none", "stc", {"stc": {"downstream": False}}],
+    "local": ["fedavg", "fedprox", "scaffold", "fedgkd"],
+    "compression": ["none", "stc", {"stc": {"bits": 32}}],
     "aggregation": [{}, {"weights": "uniform"}, {"server_optimizer": "adam"}, {"stale": "changes"}],
     "staleness": ["none", "never", {"cyclic": {"delays": [0, 1]}}, {"cyclic": {"delays": [0, 0]}}],
     "withdraw_stale": [False, True],
     "global_models": [2, 1, 3],
-    "remainder": ["spread", "main"],
     "server_model": [False, True],
     "start_of": ["all", "server"],
     "ensemble": [None, "clients", "aggregated", "bayesian"],
@@ -198,7 +196,6 @@ def check_variety(configs, known):
     kinds = {
         "stale": is_stale,
         "idle": lambda config: is_idle(config, 2),
-        "shared control": shares_control,
         "history": lambda config: config.local.history,
         "generated": generates,
         "live teachers": lambda config: teaches_live(config) and not generates(config),

@@ -49,18 +49,11 @@ def test_kinds_that_are_drawn_have_names_that_lead_back_to_them():
         "gaussian_3": bayesian(samples=3),
         "gaussian_10_as_released": bayesian(variant="as_released"),
         "dirichlet_10": dirichlet(),
-        "dirichlet_7_0.5": dirichlet(samples=7, concentration=0.5),
-        "dirichlet_10_100.0": dirichlet(concentration=100.0),
-        "dirichlet_10_0.00001": dirichlet(concentration=1e-5),
-        "dirichlet_10_100000000000000000000.0": dirichlet(concentration=1e20),
+        "dirichlet_7": dirichlet(samples=7),
     }.items():
         assert sampled_kind(ensemble) == kind
         assert parse_sampled(kind) == ensemble
         assert re.fullmatch(PATTERN, kind)
-    # Numbers stand there with all digits.
-    near = [dirichlet(concentration=0.1 + n * 1e-12) for n in range(3)]
-    assert len(set(map(sampled_kind, near))) == 3
-    assert [parse_sampled(sampled_kind(ensemble)) for ensemble in near] == near
     # What a round makes anyway is not drawn.
     assert [parse_sampled(kind) for kind in ("clients", "aggregated")] == [None, None]
 
@@ -69,7 +62,7 @@ def test_names_that_are_no_kinds_are_refused():
     for kind in (
         "", "client", "gaussian", "gaussian_", "gaussian_0", "gaussian_01", "gaussian_1.5",
         "gaussian_3_0.5", "gaussian_3_as_published", "dirichlet_3_as_released", "dirichlet_3_",
-        "dirichlet_3_1e-05", "dirichlet_3_0.5.5", "dirichlet_3_0.0", "laplace_3",
+        "dirichlet_3_0.5", "laplace_3",
     ):  # fmt: skip
         with pytest.raises(FedstageError, match=re.escape(f"members = {kind!r}")) as raised:
             parse_sampled(kind)
@@ -100,7 +93,7 @@ def test_ensembles_have_names_that_lead_back_to_them():
         "aggregated_12": aggregated(checkpoints=12),
         "bayesian_gaussian_10": bayesian(),
         "bayesian_gaussian_3_as_released": bayesian(samples=3, variant="as_released"),
-        "bayesian_dirichlet_10_0.5": dirichlet(concentration=0.5),
+        "bayesian_dirichlet_10": dirichlet(),
         "clients_probabilities": clients(**probabilities),
         "clients_by_samples_probabilities": clients(weights="samples", **probabilities),
         "clients_by_confidence_probabilities": clients(weights="confidence", **probabilities),

@@ -84,10 +84,6 @@ ONE_SHOT = {
     "averaging": one_shot(),
     "mlp": one_shot(aggregator="mlp", aggregator_training={"federated": {"rounds": 2}}),
     "mlp by yogi": one_shot(aggregator="mlp", aggregator_training=YOGI),
-    "linear on a proxy": one_shot(
-        data={"digits": {"server_validation": 10}}, aggregator="linear",
-        aggregator_training={"proxy": {"steps": 2}},
-    ),
 }  # fmt: skip
 STUDENTS = {
     "fedkd": one_shot(aggregator="weighted", distillation="l1", server=SERVER, student="resnet8"),
@@ -278,7 +274,7 @@ COUNTED = {
         # What is scored and asked of taught recipes was made from students in any case.
         "clients": each((*TAUGHT, "logits", "logits_segment", "evaluation"),
                         "taught_by_clients", "judged") | {("evaluation", "clients")},
-        **dict.fromkeys(("sampling.draw", "sampling.gaussian", "sampling.dirichlet"), OF_DRAWN),
+        "sampling": OF_DRAWN,
     },
     "algorithm.global_trainers": {
         "swa": each(TAUGHT, "averaged"),
@@ -290,7 +286,6 @@ COUNTED = {
         "aggregators.mlp": each(OF_ONE_SHOT, *MLP),
         "fitting": each(("aggregator",), *ONE_SHOT),
         "aggregator_training.federated": FITTED,
-        "aggregator_training.proxy": each(("aggregator",), "linear on a proxy"),
         "generators.cvae": each(OF_GENERATORS["clients"], "cvae"),
         "generators.coboosting": each(OF_GENERATORS["server"], "coboosting"),
     },
@@ -380,7 +375,6 @@ shared = LocalRecipe.model_fields.keys() & Recipe.model_fields.keys()
 LOCAL = LocalRecipe(**{name: getattr(RECIPES["fedavg"], name) for name in shared})
 INT8 = LOCAL.model_copy(update={"quantisation": Int8(name="int8")})
 KRUM = a_recipe(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
-HINGE = a_recipe(staleness="never", aggregation={"discount": "hinge"})
 LATE = a_recipe(staleness={"cyclic": {"delays": [0, 1]}})
 COMPILED = a_recipe(numerics={"compile": True})
 EXCHANGING = {"ensemble": "clients", "server": SERVER}
@@ -409,8 +403,6 @@ COUNTED_OF_SETTINGS = [
      [("aggregation", FEDAVG), ("local_training", KRUM)]),
     ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("segment", FEDAVG)]),
     ("algorithm.aggregation.rules.median", [], [("aggregation", KRUM)]),
-    ("algorithm.aggregation.discounts.hinge", [("aggregation", HINGE)], [("aggregation", KRUM)]),
-    ("algorithm.aggregation.discounts.polynomial", [], [("aggregation", HINGE)]),
     ("algorithm.aggregation.asynchronous", [("aggregation", LATE)], [("aggregation", FEDAVG)]),
     ("training.compiled", product(TRAINING, [COMPILED]),
      [*product(TRAINING, [FEDAVG]), *product(["dataset", "partition", "tables"], [COMPILED])]),

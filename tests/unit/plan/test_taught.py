@@ -11,7 +11,6 @@ from tests.shared.recipes import (
     GKT,
     HEADED,
     SERVER,
-    SHARED,
     STRAGGLERS,
     after,
     recipe,
@@ -47,9 +46,6 @@ REACH = [
     (FEDDF, SLOWER, TAUGHT | OF_GROUP_0),
     (FEDSDD, SLOWER, AFTER_WARM_UP),
     (FEDSDD | {"local": "scaffold"}, SLOWER, AFTER_WARM_UP),
-    # Shared control variates carry it on, a round later.
-    (FEDSDD | SHARED, SLOWER,
-     AFTER_WARM_UP | {"local_training.1": "4", "aggregation.1": "4", "logits.1": "4"}),
     (SERVED, SLOWER, TAUGHT),
     # Heads travel.
     (SERVED | {"head_sharing": True}, SLOWER,

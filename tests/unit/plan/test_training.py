@@ -12,7 +12,6 @@ from tests.shared.recipes import (
     GEMS,
     GKT,
     RANDOM,
-    SHARED,
     STRAGGLERS,
     after,
 )
@@ -86,13 +85,9 @@ def test_paths_of_a_round():
 
 
 def test_participants_of_uneven_groups():
-    for remainder, expected in (
-        ("spread", [[0, 1, 2], [3, 4, 5], [6, 7]]),
-        ("main", [[0, 1, 2, 3], [4, 5], [6, 7]]),
-    ):
-        one = recipe(global_models=3, remainder=remainder)
-        found = [[file.job.at["participant"] for file in updates(one, 2, k)] for k in range(3)]
-        assert found == expected
+    one = recipe(global_models=3)
+    found = [[file.job.at["participant"] for file in updates(one, 2, k)] for k in range(3)]
+    assert found == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run():
@@ -149,10 +144,7 @@ def test_participants_and_aggregations_read_the_state_of_the_round_before():
     for changes, of_participants, of_aggregation in (
         ({}, [], []),
         ({"local": "scaffold"}, [1], [1]),
-        (SHARED, [0, 1], [1]),  # of all groups, for a client may have been in any
-        (SHARED | {"global_models": 3, "server_model": True}, [1, 2], [1]),
         (local, [1], [1]),
-        (local | SHARED, [0, 1], [1]),
         ({"aggregation": {"batch_norm": "local"}}, [], []),
         (adam, [], [1]),  # what the server remembers no participant reads
         (adam | {"compression": "stc"}, [1], [1]),

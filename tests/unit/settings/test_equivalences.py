@@ -13,18 +13,16 @@ TAUGHT = {"ensemble": "clients", "global": "basic", "server": SERVER}
 BATCH_NORM = {"model": {"cnn_small": {"norm": "batch"}}}
 LOCAL_STATISTICS = {"aggregation": {"batch_norm": "local"}}
 RE_ESTIMATE = {"aggregation": {"batch_norm": "re_estimate"}}
-SHARED = {"local": {"scaffold": {"control": "shared"}}}
 SERVED = {"global_models": 3, "server_model": True}
 GROUPS = {"global_models": 2}
 TWO = GROUPS | {"architectures": ["cnn_small", "logistic_regression"]}
-MAIN = {"remainder": "main"}
 DRAWN = {"client_groups": "drawn"}
 UPPER, LOWER = "resnet_upper", "resnet_lower"
 GKT = SERVED | DRAWN | {"local": "gkt", "model": UPPER, "architectures": [UPPER, LOWER, LOWER],
                         "server": SERVER}  # fmt: skip
 DIGEST = {"local": "digest", "ensemble": "clients", "server": SERVER}
 STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
-FEDBUFF = {"aggregation": {"discount": "hinge", "stale": "changes"}}
+FEDBUFF = {"aggregation": {"discount": "polynomial", "stale": "changes"}}
 START = {"start": "results/training/a/model.safetensors", "start_of": "server"}
 DESIGNATED = {"global": "designated"}
 PER_ARCHITECTURE = {"global": {"designated": {"main": "per_architecture"}}}
@@ -36,13 +34,6 @@ def recipe(*changes):
     for change in changes:
         raw |= change
     return Recipe.model_validate(raw)
-
-
-def bound(*parts):
-    """Bind clients to architectures: c, l, or - for any."""
-    models = {"c": "cnn_small", "l": "logistic_regression", "-": None}
-    runs = [{"model": models[part[-1]], "clients": int(part[:-1])} for part in parts]
-    return {"client_architectures": runs}
 
 
 #: Settings, and those that mean the same and are simpler.
@@ -58,23 +49,9 @@ SAME = [
     ([GROUPS, {"architectures": ["cnn_small"] * 2}], [GROUPS]),
     ([GROUPS, {"architectures": ["cnn_small"] * 2}, TAUGHT, PER_ARCHITECTURE],
      [GROUPS, TAUGHT, DESIGNATED]),
-    ([MAIN], []),
-    ([{"global_models": 4}, MAIN], [{"global_models": 4}]),
-    ([{"global_models": 4, "participants": 9}, MAIN], [{"global_models": 4, "participants": 9}]),
     ([DRAWN], []),
     ([GROUPS, {"server_model": True}, DRAWN], [GROUPS, {"server_model": True}]),
-    ([SERVED, DRAWN, {"participants": 7}, MAIN], [SERVED, DRAWN, {"participants": 7}]),
-    # Clients that are bound.
-    ([TWO, bound("2c", "3c", "2l")], [TWO, bound("5c", "2l")]),
-    ([TWO, bound("5c", "2l", "1-", "2-")], [TWO, bound("5c", "2l")]),
-    ([TWO, bound("3-")], [TWO]),
-    ([bound("4c", "2-")], []),
-    ([SERVED, {"architectures": ["cnn_small", *["logistic_regression"] * 2]}, bound("3l")],
-     [SERVED, {"architectures": ["cnn_small", *["logistic_regression"] * 2]}]),
-    # Control variates and running statistics.
-    ([SHARED], [{"local": "scaffold"}]),
-    ([SHARED, GROUPS, {"server_model": True}],
-     [{"local": "scaffold"}, GROUPS, {"server_model": True}]),
+    # Running statistics.
     ([LOCAL_STATISTICS], []),
     ([RE_ESTIMATE], []),
     ([RE_ESTIMATE, {"public": "svhn"}], []),
@@ -97,13 +74,8 @@ SIMPLEST = [
     [DIGEST],
     [GKT],
     [GROUPS, TAUGHT, {"generator": "fedftg", "public": "generated"}],
-    [{"global_models": 3}, MAIN],
-    [{"global_models": 4, "participants": 10}, MAIN],
     [SERVED, DRAWN],
-    [TWO, bound("5c", "1-", "2l")],
     [TWO, TAUGHT, PER_ARCHITECTURE],
-    [GROUPS, SHARED],
-    [SERVED, SHARED],
     [BATCH_NORM, LOCAL_STATISTICS],
     [BATCH_NORM, RE_ESTIMATE, {"public": "svhn"}],
     [STRAGGLERS, {"withdraw_stale": True}],

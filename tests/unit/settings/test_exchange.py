@@ -15,7 +15,6 @@ UPPER, LOWER = "resnet_upper", "resnet_lower"
 GKT = SERVED | {"local": "gkt", "model": UPPER, "architectures": [UPPER, LOWER, LOWER]}
 GEMS = DIGEST | SERVED | {"local": {"digest": {"teacher": "server"}}, "global": "designated",
                           "distillation": "fedgems", "public": "core", "core": {}}  # fmt: skip
-SHARED = {"local": {"scaffold": {"control": "shared"}}}
 STRAGGLERS = {"staleness": {"cyclic": {"delays": [0, 1]}}}
 CHANGES = {"aggregation": {"stale": "changes"}}
 OWN_STATISTICS = {"aggregation": {"batch_norm": "local"}}
@@ -34,9 +33,6 @@ HOLDS = [
     (FEDDF | {"server": SERVER | {"augmentation": "flip", "teacher_images": "augmented"}},
      "weights_travel learns teaches_public teaches_live"),
     ({"local": "scaffold"}, "weights_travel", *STATE),
-    (SHARED, "weights_travel", *STATE),
-    (SHARED | {"global_models": 2}, "weights_travel shares_control", *STATE),
-    (SHARED | {"global_models": 2, "server_model": True}, "weights_travel", *STATE),
     (STRAGGLERS, "weights_travel is_stale averages_stale"),
     (STRAGGLERS | CHANGES, "weights_travel is_stale averages_stale takes_changes"),
     (STRAGGLERS | CHANGES | {"withdraw_stale": True}, "weights_travel is_stale"),
@@ -45,13 +41,11 @@ HOLDS = [
     (OWN_STATISTICS | {"model": "resnet8"}, "weights_travel keeps_statistics", *STATE),
     ({"aggregation": {"server_optimizer": "adam"}}, "weights_travel optimises keeps_state"),
     ({"compression": "stc"}, "weights_travel keeps_changes", *STATE),
-    ({"compression": {"stc": {"residuals": False}}}, "weights_travel keeps_changes keeps_state"),
-    ({"compression": {"stc": {"residuals": False, "downstream": False}}}, "weights_travel"),
 ]  # fmt: skip
 PREDICATES = {
     "exchanges_logits", "exchanges_features", "weights_travel", "caches_labels",
     "receives_server_logits", "learns", "generates", "teaches_public", "teaches_live",
-    "shares_control", "is_stale", "averages_stale", "takes_changes", "keeps_state",
+    "is_stale", "averages_stale", "takes_changes", "keeps_state",
     "clients_keep_state", "optimises", "keeps_changes", "keeps_statistics",
 }  # fmt: skip
 

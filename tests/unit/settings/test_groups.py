@@ -65,10 +65,9 @@ def test_the_servers_model_has_no_participants_and_the_others_share_them():
     assert list(client_groups(recipe(global_models=3))) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("remainder", "sizes"), [("spread", [0, 3, 3, 2]), ("main", [0, 4, 2, 2])])
-def test_what_is_left_goes_to_the_first_groups_that_clients_train(remainder, sizes):
-    found = participants(global_models=4, server_model=True, remainder=remainder)
-    assert [len(own) for own in found] == sizes
+def test_what_is_left_goes_to_the_first_groups_that_clients_train():
+    found = participants(global_models=4, server_model=True)
+    assert [len(own) for own in found] == [0, 3, 3, 2]
     assert [participant for own in found for participant in own] == list(range(8))
 
 
@@ -96,16 +95,6 @@ def test_a_single_group_that_clients_train_is_not_drawn():
     assert simplest(recipe(**SERVED, client_groups="drawn")).client_groups == "drawn"
 
 
-def test_a_remainder_that_no_participant_depends_on_is_none():
-    drawn = recipe(**SERVED, client_groups="drawn", participants=7, remainder="main")
-    assert simplest(drawn).remainder == "spread"
-    # Of 8 participants three groups of clients have two left over, and two have none.
-    assert simplest(recipe(global_models=4, server_model=True, remainder="main")).remainder == (
-        "main"
-    )
-    assert simplest(recipe(**SERVED, remainder="main")).remainder == "spread"
-
-
 # --- faults of groups -----------------------------------------------------------------------------
 
 BOUND = [{"model": "cnn_small", "clients": 4}]
@@ -129,19 +118,8 @@ GROUP_FAULTS = [
         "server_model = false",
     ),
     (
-        {"client_groups": "drawn", "client_architectures": BOUND, "global_models": 2},
-        "client_groups = 'drawn': not with client_architectures, which decide it",
-    ),
-    (
         {"client_groups": "dealt"},
         "client_groups = 'dealt': must be 'by_index' or 'drawn'",
-    ),
-    (
-        # The server's architecture is no client's.
-        {**SERVED, "architectures": ["cnn_small", *["logistic_regression"] * 2]}
-        | {"client_architectures": BOUND},
-        "client_architectures.0.model = 'cnn_small': must be an architecture of the recipe, "
-        "settings included: 'logistic_regression'",
     ),
 ]  # fmt: skip
 
@@ -185,11 +163,6 @@ def test_models_without_a_head_have_the_default_one_of_what_needs_it():
     several = {"architectures": ["cnn_small", plain, plain], "model": "cnn_small"}
     shared = recipe(**HEADS | several)
     assert {model.head for model in models_of(shared)} == {Head()}  # of Fed-ET
-    bound = [{"model": plain, "clients": 3}]
-    two = {"local": "moon", "model": "cnn_small", "architectures": ["cnn_small", plain]}
-    many = recipe(**two, global_models=2, client_architectures=bound)
-    assert many.client_architectures[0].model == many.architectures[1]
-    assert many.client_architectures[0].model.head == of_moon
 
 
 @pytest.mark.parametrize(
@@ -217,7 +190,6 @@ def test_methods_of_the_family_are_valid():
     assert recipe(**DIGEST).ensemble.name == "clients"  # a single group has no groups to draw
 
 
-STC = {"stc": {"downstream": True}}
 HELD_OUT = {"digits": {"held_out": 0}}
 NO_CLIENTS = "local = digest: needs ensemble = clients, not ensemble = "
 DRAWN = "bayesian, whose members are drawn as logits"
@@ -248,14 +220,8 @@ def unneeded(setting, trait, by):
 RECIPE_FAULTS = [
     ({"local": "scaffold", "global_models": 2, "client_groups": "drawn"}, SCAFFOLD),
     (
-        {**HEADS, "client_groups": "by_index", "local": {"scaffold": {"control": "shared"}}}
-        | {"architectures": [], "model": SMALL},
-        "local.control = shared: needs one architecture, without sharing of heads, not "
-        "head_sharing = true, which reaches all models in every round",
-    ),
-    (
-        {**HEADS, "compression": STC},
-        "compression.downstream = true: needs global models that are the old ones with averaged "
+        {**HEADS, "compression": "stc"},
+        "compression = stc: needs global models that are the old ones with averaged "
         "changes, not head_sharing = true, which reaches all models in every round",
     ),
     (DIGEST | {"ensemble": None}, NO_CLIENTS + "null"),
@@ -267,7 +233,7 @@ RECIPE_FAULTS = [
     (DSFL | {"client_groups": "by_index"}, ONE_GROUP),
     (DSFL | {"global": "basic"}, f"global = basic: {STUDENT}"),
     (DSFL | {"server_model": False}, f"server_model = false: {STUDENT}"),
-    (DIGEST | {"compression": {"stc": {"downstream": False}}}, f"compression = stc: {WEIGHTS}"),
+    (DIGEST | {"compression": "stc"}, f"compression = stc: {WEIGHTS}"),
     (DIGEST | HEADS, f"head_sharing = true: {WEIGHTS}"),
     *(
         (
@@ -359,7 +325,7 @@ PARTS_FAULTS = [
         "its own and has no compiled code",
     ),
     (GKT | {"client_groups": "by_index"}, ONE_GROUP.replace("digest", "gkt")),
-    (GKT | {"compression": {"stc": {"downstream": False}}},
+    (GKT | {"compression": "stc"},
      f"compression = stc: {WEIGHTS}".replace("digest", "gkt")),
     (
         GKT | {"aggregation": {"batch_norm": "local"}},
@@ -377,10 +343,6 @@ def test_lower_parts_of_several_depths_go_with_one_upper_part_and_alone():
 @pytest.mark.parametrize(("changes", "message"), RECIPE_FAULTS + PARTS_FAULTS)
 def test_faults_of_recipes(changes, message):
     assert fault(**changes) == f"here: {message}"
-
-
-def test_compression_upstream_goes_with_heads():
-    assert recipe(**HEADS, compression={"stc": {"downstream": False}}).compression.name == "stc"
 
 
 def test_one_shot_has_no_rounds_to_draw_public_samples_for():

@@ -200,11 +200,6 @@ def test_what_comes_of_noisy_gradients_is_allowed(changes):
         ({"local": "fedlc"}, "local = fedlc: must minimise client.loss with privacy.example"),
         ({"local": "moon", "model": HEADED}, "local = moon: must minimise client.loss"),
         (
-            {"local": {"scaffold": {"option": "I"}}},
-            "clients that send nothing but what comes of gradients with noise, not local.option = "
-            "I, whose control variates are gradients without noise",
-        ),
-        (
             STUDENT | {"ensemble": "odds", "model": "cnn_small"},
             "clients that send nothing but what comes of gradients with noise, not ensemble = odds",
         ),

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.settings.aggregation import HingeDiscount, PolynomialDiscount, ServerOptimiser
+from fedstage.settings.aggregation import ServerOptimiser
 from fedstage.settings.aggregators import Aggregator, AggregatorTraining
 from fedstage.settings.base import (
     CHOICES,
@@ -164,7 +164,6 @@ def test_choices_are_known_to_merging():
 
 #: Beside the average, and a constant discount, which are no modules of theirs.
 RobustRule = ByName[Median | TrimmedMean | Krum]
-StaleDiscount = ByName[PolynomialDiscount | HingeDiscount]
 #: Choices, by the package in which each alternative is a module of the same name.
 PACKAGES = {
     "data.partitions": Partition,
@@ -172,7 +171,6 @@ PACKAGES = {
     "algorithm.local_trainers": LocalTrainer,
     "algorithm.aggregation.server_optimizers": ServerOptimiser,
     "algorithm.aggregation.rules": RobustRule,
-    "algorithm.aggregation.discounts": StaleDiscount,
     "algorithm.ensemble_trainers": EnsembleTrainer,
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,
@@ -317,12 +315,6 @@ def test_batches_go_on_where_all_clients_take_part():
     assert told in refusal(client=client)
 
 
-def test_shared_variates_weigh_clients_alike():
-    assert recipe(local={"scaffold": {"weights": "samples"}}).local.weights == "samples"
-    told = "weights = 'samples': only for control = 'per_model'"
-    assert told in refusal(local={"scaffold": {"weights": "samples", "control": "shared"}})
-
-
 @pytest.mark.parametrize(
     ("client", "told"),
     [({"momentum": 0.9}, "momentum = 0"), ({"optimiser": "adam"}, "optimiser = sgd")],
@@ -433,7 +425,6 @@ def test_weights_are_averaged_at_least_once(start, every, fits):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"concentration": 0.5}, "concentration = 0.5: only for distribution = dirichlet"),
         (
             {"distribution": "dirichlet", "variant": "as_released"},
             "variant = 'as_released': only for distribution = gaussian",
@@ -470,9 +461,6 @@ def test_models_with_running_statistics():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("remainder", "last"),
-        ("local", {"scaffold": {"option": "III"}}),
-        ("local", {"scaffold": {"control": "none"}}),
         ("aggregation", {"batch_norm": "drop"}),
         ("aggregation", {"learning_rate": 0}),
     ],
@@ -494,14 +482,6 @@ def test_other_values_are_refused(key, value):
             {"architectures": ["resnet8", "cnn_small"]},
             "architectures.0 = 'resnet8': must be model, the main one's",
         ),
-        (
-            {
-                "architectures": ["cnn_small", "resnet8"],
-                "local": {"scaffold": {"control": "shared"}},
-            },
-            "local.control = shared: needs one architecture, without sharing of heads, not "
-            "architectures",
-        ),
     ],
     ids=["too few", "another main one", "shared variates"],
 )
@@ -510,47 +490,6 @@ def test_architectures_are_one_a_group_the_main_one_first(change, told):
 
 
 TWO = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
-
-
-@pytest.mark.parametrize(
-    ("runs", "told"),
-    [
-        (
-            [("resnet20", 1)],
-            "client_architectures.0.model = 'resnet20': must be an architecture of the recipe, "
-            "settings included: 'cnn_small', 'resnet8'",
-        ),
-        (
-            [("cnn_small", 1), ({"resnet8": {"norm": "group"}}, 1)],
-            "client_architectures.1.model = 'resnet8': must be an architecture of the recipe",
-        ),
-        (
-            [("cnn_small", 6), (None, 3), ("resnet8", 2)],
-            "client_architectures: 11 clients: at most clients = 10",
-        ),
-        (
-            [("cnn_small", 5), ("resnet8", 4)],
-            "client_architectures: 1 clients are bound to none: must be at least 2, because a "
-            "round has 6 participants for 'resnet8' and 4 clients bound to it",
-        ),
-        ([("cnn_small", 10)], "0 clients are bound to none: must be at least 6"),
-    ],
-    ids=["no architecture of the recipe", "other settings", "too many", "too few", "nobody"],
-)
-def test_bound_clients_must_fill_every_round(runs, told):
-    bound = [{"model": model, "clients": clients} for model, clients in runs]
-    groups = {"global_models": 3, "architectures": ["cnn_small", "resnet8", "resnet8"]}
-    settings = groups | {"participants": 9, "client_architectures": bound}
-    assert told in refusal(**settings)
-
-
-@pytest.mark.parametrize("counts", [(5, 5), (4, 4), (1, 7), (3, 3)])
-def test_bound_clients_that_fill_every_round_are_taken(counts):
-    runs = [
-        {"model": model, "clients": count}
-        for model, count in zip(TWO["architectures"], counts, strict=True)
-    ]
-    assert recipe(participants=6, **TWO, client_architectures=runs)
 
 
 PATIENTS = {"data": "heart_disease", "model": "logistic_regression"}

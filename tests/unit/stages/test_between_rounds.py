@@ -248,14 +248,10 @@ def test_a_client_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
         change = sparse[name] - start[name]
         assert int(change.count_nonzero()) <= kept(change), name
         assert torch.allclose(change + left[name], whole[name] - start[name], atol=1e-6), name
-    world.write_recipe(compression={"stc": STC | {"residuals": False}})
-    forgetful = world.train(0)
-    assert equal(model_in(forgetful), sparse, PARAMETERS)
-    assert residuals(forgetful) == {}
 
 
 def test_what_a_client_kept_goes_into_its_next_change(world):
-    world.write_recipe(compression={"stc": STC | {"downstream": False}})
+    world.write_recipe(compression={"stc": STC})
     first = [world.train(participant) for participant in range(3)]
     _, state = world.aggregate(first)
     for client, update in zip(PLAN[1], first, strict=True):
@@ -284,10 +280,10 @@ def due(update, begun):
 
 
 def test_the_server_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
-    world.write_recipe(compression={"stc": STC | {"downstream": False}})
+    world.write_recipe(compression={"stc": STC})
     updates = [world.train(participant) for participant in range(3)]
-    plain, state = world.aggregate(updates)
-    assert not any(name.startswith(("residual/server/", "received/")) for name in state)
+    world.write_recipe()
+    plain, _ = world.aggregate(updates)
     world.write_recipe(compression={"stc": STC})
     model, state = world.aggregate(updates)
     start = network().state_dict()
@@ -417,21 +413,6 @@ def test_a_client_goes_on_from_its_own_statistics(world):
         assert torch.allclose((other[name] - one[name]).double(), torch.tensor(step).double())
 
 
-def test_statistics_of_another_group_are_not_a_clients_own(world):
-    world.write_recipe(
-        aggregation={"batch_norm": "local"}, local={"scaffold": {"control": "shared"}}
-    )
-    client = PLAN[2][0]
-    names = {name: value + 3 for name, value in network().state_dict().items() if name in BUFFERS}
-    kept = {f"statistics/{client}/{name}": value for name, value in names.items()}
-    save_tensors(world.path("own"), kept, {"group": 1})
-    save_tensors(world.path("empty"), {}, {"group": 0})
-    states = ["empty", "own"]
-    fresh = model_in(world.train(0, 2))
-    assert equal(model_in(world.train(0, 2, states=states)), fresh, BUFFERS)
-    assert not equal(model_in(world.train(0, 2, states=states, group=1)), fresh, BUFFERS)
-
-
 def test_a_dropped_client_keeps_its_statistics(world):
     world.write_recipe(aggregation={"batch_norm": "local"})
     updates = [world.train(participant) for participant in range(3)]
@@ -495,61 +476,3 @@ def load_tensors_of(client):
     generator = torch_generator(0, "labels")
     labels = torch.randint(0, 3, (CLIENTS * PER_CLIENT,), generator=generator)[own]
     return list(zip(images.split(5), labels.split(5), strict=True))
-
-
-def test_option_i_sends_the_change_to_the_gradient_at_the_start(world):
-    world.write_recipe(local={"scaffold": {"option": "I"}})
-    updates = [world.train(participant) for participant in range(3)]
-    start = network().state_dict()
-    for client, update in zip(PLAN[1], updates, strict=True):
-        payload, expected = load_tensors(update)[0], slow_gradient(start, client)
-        for name in PARAMETERS:
-            assert torch.allclose(payload[f"payload/{name}"], expected[name], atol=1e-6), name
-    model, state = world.aggregate(updates)
-    update = world.train(0, 2, "next.safetensors", ["next_state.safetensors"])
-    payload, expected = load_tensors(update)[0], slow_gradient(model, PLAN[2][0])
-    for name in PARAMETERS:
-        change = expected[name] - state[f"client/{PLAN[2][0]}/{name}"]
-        assert torch.allclose(payload[f"payload/{name}"], change, atol=1e-6), name
-
-
-def test_option_i_trains_as_option_ii_does_in_the_first_round(world):
-    """The extra pass over the data leaves the trained weights and statistics alone."""
-    models = []
-    for option in ("I", "II"):
-        world.write_recipe(local={"scaffold": {"option": option}})
-        models.append(model_in(world.train(0)))
-    assert equal(*models, [*PARAMETERS, *BUFFERS])
-
-
-def test_the_servers_variate_is_the_mean_of_the_clients_that_a_group_can_have(world):
-    """Client 3 is bound to the other architecture: its variate would be 0 for ever."""
-    runs = [{"model": SETTINGS["model"], "clients": 3}, {"model": OTHER, "clients": 1}]
-    groups = {"global_models": 2, "architectures": [SETTINGS["model"], OTHER]}
-    world.write_recipe(local="scaffold", **groups, client_architectures=runs)
-    updates = [world.train(participant) for participant in (0, 1)]
-    _, state = world.aggregate(updates)
-    for name in PARAMETERS:
-        mean = (state[f"client/0/{name}"] + state[f"client/1/{name}"]) / 3
-        assert torch.allclose(state[f"server/{name}"], mean, rtol=1e-6), name
-
-
-def test_shared_variates_are_the_sum_of_what_all_groups_added(world):
-    world.write_recipe(local={"scaffold": {"control": "shared"}}, global_models=2)
-    for group, participants in enumerate([(0, 1), (2,)]):
-        updates = [world.train(participant, group=group) for participant in participants]
-        world.aggregate(updates, name=f"group_{group}")
-    names = ["group_0_state.safetensors", "group_1_state.safetensors"]
-    parts = [load_tensors(world.path(name))[0] for name in names]
-    both = {
-        name: sum(part[name] for part in parts if name in part)
-        for name in parts[0].keys() | parts[1].keys()
-    }
-    save_tensors(world.path("both"), both, {"group": 0})
-    start = "group_0.safetensors"
-    found = world.train(0, 2, start, names).read_bytes()
-    assert found == world.train(0, 2, start, ["both"]).read_bytes()
-    assert found != world.train(0, 2, start, names[:1]).read_bytes()
-    # Client 2 was in group 1: what it added is in that group's file.
-    assert not any(name.startswith("client/2/") for name in parts[0])
-    assert any(name.startswith("client/2/") for name in parts[1])

@@ -97,7 +97,6 @@ def together(recipe, tmp_path, at_a_time, monkeypatch):
     [
         {"client": BASE["client"] | AUGMENTED},
         {"local": "scaffold"},
-        {"local": {"scaffold": {"option": "I"}}},
         {"local": {"fedprox": {"mu": 0.1}}, "client": BASE["client"] | {"optimiser": "adam"}},
     ],
     ids=["momentum", "scaffold", "scaffold I", "fedprox"],

@@ -152,9 +152,7 @@ class Made:
     files: tuple
 
 
-def aggregated(
-    world, folder, fitted="aggregator", data="train", stopped=False, judged=False, **changes
-):
+def aggregated(world, folder, fitted="aggregator", data="train", judged=False, **changes):
     settings = settings_of(**changes)
     clients = members(settings)
     folder.mkdir(exist_ok=True)
@@ -163,7 +161,7 @@ def aggregated(
     path = written(folder / "recipe.yaml", settings)
     read = {"logits": [world.logits(c, fitted) for c in clients], "data": world.data(data)}
     read = read if fitted else {}
-    if stopped or judged:
+    if judged:
         read["validation_logits"] = [world.logits(c, "validation") for c in clients]
         read["validation"] = world.data("train")
     aggregator(
@@ -237,18 +235,17 @@ def test_only_chosen_models_predict_teach_and_travel(world, tmp_path, kind, know
 
 
 def test_a_trained_aggregator_is_one_of_the_chosen_models(world, tmp_path):
-    training = {"federated": ROUNDS["federated"] | {"early_stopping": {}}}
-    chosen = {"aggregator": "linear", "aggregator_training": training}
-    made = aggregated(world, tmp_path, stopped=True, members={"best": {"count": 2}}, **chosen)
+    chosen = {"aggregator": "linear", "aggregator_training": ROUNDS}
+    made = aggregated(world, tmp_path, judged=True, members={"best": {"count": 2}}, **chosen)
     assert made.parameters["weights"].shape == (2,)
     assert {row["participants"] for row in made.rounds if row["phase"] == "round"} == {4}
     sizes = [MODEL_BYTES["cnn_small" if c % 2 else "logistic_regression"] for c in range(4)]
     ensemble = [row["bytes_down"] for row in made.rounds if row["phase"] == "ensemble"]
     assert ensemble == [sum(sizes[client] for client in made.notes["members"])]
     whole = aggregated(
-        world, tmp_path / "all", stopped=True, members={"best": {"count": 4}}, **chosen
+        world, tmp_path / "all", judged=True, members={"best": {"count": 4}}, **chosen
     )
-    plain = aggregated(world, tmp_path / "plain", stopped=True, **chosen)
+    plain = aggregated(world, tmp_path / "plain", **chosen)
     assert torch.equal(whole.parameters["weights"], plain.parameters["weights"])
 
 
@@ -347,22 +344,6 @@ def test_clients_train_on_their_own_aggregator_part_only(world, tmp_path):
     assert [(row["round"], row["participants"]) for row in trained] == [(1, 4)]
 
 
-def test_the_server_trains_on_its_own_samples(world, tmp_path):
-    proxy = {"proxy": {"steps": 1, "batch_size": 1000, "optimiser": "sgd", "learning_rate": 0.5}}
-    made = aggregated(
-        world, tmp_path, fitted="server_validation", data="server_validation",
-        aggregator="linear", aggregator_training=proxy, aggregator_fraction=0.2,
-    )  # fmt: skip
-    said = torch.as_tensor(world.said("server_validation", range(4))).double()
-    labels = torch.as_tensor(world.labels("server_validation"))
-    start = torch.full((4,), 0.25, dtype=torch.float64, requires_grad=True)
-    loss = torch.nn.functional.cross_entropy(torch.einsum("m,mnc->nc", start, said), labels)
-    (slope,) = torch.autograd.grad(loss, start)
-    assert torch.allclose(made.parameters["weights"].double(), start - 0.5 * slope, atol=1e-6)
-    assert [row["phase"] for row in made.rounds] == ["initial_model", "local_model", "step"]
-    assert sum(row["bytes_up"] for row in made.rounds) == max(MODEL_BYTES.values())
-
-
 def test_experts_see_the_images_of_clients_and_of_the_test_set(world, tmp_path):
     gate = {"kernel": 3, "padding": 1, "channels": [2, 2], "hidden": [4, 4]}
     made = aggregated(world, tmp_path, aggregator={"moe": gate}, aggregator_training=ROUNDS)
@@ -405,20 +386,11 @@ def test_the_same_settings_write_the_same_bytes(world, tmp_path):
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_validation_samples_stop_a_training_and_are_scored_as_a_role(world, tmp_path):
-    stopping = {"every": 1, "patience": 2}
-    slow = {"rounds": 9, "learning_rate": 1e-9, "server_optimizer": "average"}
-    made = aggregated(
-        world, tmp_path, stopped=True, aggregator="linear",
-        aggregator_training={"federated": slow | {"early_stopping": stopping}},
-    )  # fmt: skip
-    measured = [row for row in made.rounds if row["phase"] == "validation"]
-    assert [row["round"] for row in measured] == [1, 2, 3]
-    assert made.notes["round"] == 1
+def test_validation_samples_are_scored_as_a_role(world, tmp_path):
+    made = aggregated(world, tmp_path, aggregator="linear", aggregator_training=ROUNDS)
     row = evaluated(world, made, role="validation")
     assert row["role"] == "validation"
     assert row["samples"] == len(world.rows("validation"))
-    assert row["top1_accuracy"] == pytest.approx(measured[0]["accuracy"])
 
 
 # --- forgetting -----------------------------------------------------------------------------------
@@ -456,14 +428,12 @@ def test_counts_and_votes_are_those_of_the_clients_that_are_left(world, tmp_path
     held = own.sum(0)
     expected = np.where(held > 0, own / np.maximum(held, 1), 0.5)
     np.testing.assert_allclose(made.parameters["weights"], expected, rtol=1e-6)
-    made = aggregated(
-        world, tmp_path / "v", aggregator={"voting": {"prior": "counted"}}, forget=[0, 3]
-    )
+    made = aggregated(world, tmp_path / "v", aggregator="voting", forget=[0, 3])
+    assert made.parameters["log_competency"].shape == (2, 10, 10)
     rows = world.rows("aggregator", 1) + world.rows("aggregator", 2)
     truths = np.bincount(world.labels()[rows], minlength=10)
-    np.testing.assert_allclose(
-        made.parameters["log_prior"].exp().numpy(), truths / truths.sum(), rtol=1e-5
-    )
+    unseen = made.parameters["log_competency"][:, :, torch.as_tensor(truths) == 0]
+    assert torch.allclose(unseen.exp(), torch.full_like(unseen, 0.1))
 
 
 def test_clients_that_are_left_need_samples(world, tmp_path):
@@ -621,22 +591,13 @@ def test_counts_travel_with_the_models(world, tmp_path):
 
 
 def test_rounds_move_the_aggregator_both_ways(world, tmp_path):
-    training = {"federated": ROUNDS["federated"] | {"participants": 2}}
-    made = aggregated(world, tmp_path, aggregator="mlp", aggregator_training=training)
+    made = aggregated(world, tmp_path, aggregator="mlp", aggregator_training=ROUNDS)
     size = 4 * (40 * 40 + 40 * 10)
     rounds = [("round", number, size, size) for number in range(1, 5)]
     assert phases(made)[2:] == [("ensemble", 0, 0, ENSEMBLE), *rounds]
-    row = evaluated(world, made)  # each takes part in half of the rounds, on average
-    assert row["bytes_up"] == LARGE + 2 * size
-    assert row["bytes_down"] == LARGE + ENSEMBLE + 2 * size
-
-
-def test_measuring_on_clients_travels_too(world, tmp_path):
-    training = {"federated": ROUNDS["federated"] | {"early_stopping": {"every": 4}}}
-    made = aggregated(
-        world, tmp_path, stopped=True, aggregator="linear", aggregator_training=training
-    )
-    assert phases(made)[-1] == ("validation", 4, 8, 16)
+    row = evaluated(world, made)
+    assert row["bytes_up"] == LARGE + 4 * size
+    assert row["bytes_down"] == LARGE + ENSEMBLE + 4 * size
 
 
 # --- quantised models -----------------------------------------------------------------------------
@@ -690,14 +651,14 @@ def test_only_training_samples_of_the_client_calibrate(world, rough, tmp_path):
 
 
 @needs_torchao
-def test_so_many_samples_calibrate(world, rough, tmp_path):
+def test_so_many_samples_calibrate(world, rough, tmp_path, monkeypatch):
     own = world.rows("train", 0)
     assert load_tensors(rough[0])[1]["calibrated_on"] == min(256, len(own))
-    few = quantised(world, tmp_path / "few", 0, calibration={"samples": 3})
-    tensors, notes = load_tensors(few)
+    monkeypatch.setattr("fedstage.stages.quantised_model.CALIBRATED_ON", 3)
+    tensors, notes = load_tensors(quantised(world, tmp_path / "few", 0))
     assert notes == {
         "client": 0, "samples": len(own), "calibrated_on": 3, "ranges": 1,
-        "quantisation": {"name": "int8", "calibration": {"samples": 3}},
+        "quantisation": {"name": "int8"},
     }  # fmt: skip
     all_own = load_tensors(rough[0])[0]
     assert torch.equal(tensors["linear.weight"], all_own["linear.weight"])

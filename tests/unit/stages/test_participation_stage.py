@@ -100,8 +100,6 @@ def test_same_arguments_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"binding": {"participants": [0, 0]}}, "--settings: binding.clients: missing"),
-        ({"binding": {"participants": [0, 0], "clients": [0, 1]}}, "must be of participants = 5"),
         ({"delays": {"staleness": "late"}}, "--settings: delays.staleness = 'late'"),
         ({"participants": 21}, "participants = 21: from 1 to clients = 20"),
         ({"first": 0}, "round = 0: at least 1"),
@@ -112,16 +110,6 @@ def test_wrong_arguments_are_refused_and_nothing_is_written(tmp_path, changes, m
     with pytest.raises(FedstageError, match=message):
         written(tmp_path, **changes)
     assert not list(tmp_path.iterdir())
-
-
-def test_bound_clients_are_in_their_participants_only(tmp_path):
-    settings = {"participants": [0, 0, 0, 1, 1], "clients": [0] * 8 + [None] * 2 + [1] * 10}
-    rows = written(tmp_path, binding=settings).to_pydict()
-    seen = {0: set(), 1: set()}
-    for participant, client in zip(rows["participant"], rows["client"], strict=True):
-        seen[int(participant > 2)].add(client)
-    assert seen == {0: set(range(10)), 1: set(range(8, 20))}
-    assert written(tmp_path, binding=None).equals(written(tmp_path))
 
 
 def test_command_line(tmp_path):

@@ -227,14 +227,6 @@ def test_the_variate_of_the_server_stays_the_mean_of_those_of_clients(here):
         assert torch.allclose(variates(recipe, round_)["server"], mean, atol=1e-5)
 
 
-def test_groups_share_variates_behind_sums(here):
-    local = {"scaffold": {"control": "shared"}}
-    groups = SCAFFOLD | {"local": local, "global_models": 2, "clients": 6, "participants": 6}
-    plain, _ = made(of(None, **groups), rounds=3)
-    found, _ = made(of(WIDE | {"threshold": 2}, **groups), rounds=3)
-    assert max(float((found[name] - plain[name]).abs().max()) for name in plain) < 1e-4
-
-
 def test_no_control_variate_of_a_client_is_in_a_file_of_the_server(here):
     recipe = of(WIDE, **SCAFFOLD)
     made(recipe, rounds=2)

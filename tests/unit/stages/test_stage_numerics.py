@@ -8,7 +8,6 @@ from fedstage.plan.source import PACKAGE
 COMPUTING = {
     "train",
     "training",
-    "full_gradient",
     "compute_logits",
     "re_estimate",
     "early_stopping",

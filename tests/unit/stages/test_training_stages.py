@@ -29,12 +29,10 @@ from tests.shared.stages import (
     partition,
 )
 
-from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.settings.ensembles import Aggregated
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.recipe import recipe
@@ -358,19 +356,6 @@ def test_steps_are_those_of_the_focal_loss(world, tmp_path):
         expected = slow_training(start, *own, gradient_of=slow_focal_gradient)
         assert close(weights_in(update, "model/"), expected)
         assert not close(weights_in(update, "model/"), slow_training(start, *own), 1e-3)
-
-
-def test_variates_of_option_1_are_gradients_of_the_focal_loss(world, tmp_path):
-    """In batches, whose gradients add up to that of all samples: the mean has no other divisor."""
-    small = {"client": FOCUSED["client"] | {"batch_size": 5}}
-    scaffold = {"name": "scaffold", "option": "I"}
-    recipe_file = written_recipe(tmp_path, local=scaffold, **small)
-    start = weights_in(world.initial(LINEAR))
-    for participant in range(PARTICIPANTS):
-        update = trained(world, tmp_path, recipe_file, participant)
-        own = own_data(world, client_of(world, 1, participant))
-        # Of the first round's variates, which are zero, it sends the change.
-        assert close(weights_in(update, "payload/"), slow_focal_gradient(start, *own))
 
 
 def test_round_decay_multiplies_once_a_round(world, tmp_path):
@@ -731,28 +716,6 @@ def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
     assert notes == {"round": 1, "group": 0, "samples": [samples], "members": "aggregated"}
     expected = slow_logits(weights_in(made.model), pixels(world, "held_out"))
     assert np.allclose(tensors["logits"].numpy(), expected[None], atol=1e-4)
-
-
-def test_logits_are_stored_as_fp16_where_numerics_say_so(world, tmp_path):
-    (made,) = federated(world, tmp_path, 1)
-    recipe_file, ask = tmp_path / "recipe.yaml", ("aggregated", [made.model], world.held_out)
-    whole = load_tensors(logits_of(world, tmp_path, recipe_file, *ask))[0]["logits"]
-    recipe_file = written_recipe(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
-    output = logits_of(world, tmp_path, recipe_file, *ask)
-    assert load_tensors(output)[0]["logits"].dtype == torch.float16
-    assert torch.equal(load_tensors(output)[0]["logits"], whole.half())
-    (members,) = read_members([output])
-    taught = teacher_logits(Aggregated(name="aggregated"), [members])
-    assert torch.equal(taught, whole[0].half().float())
-
-
-def test_logits_that_fp16_cannot_hold_are_refused(world, tmp_path):
-    (made,) = federated(world, tmp_path, 1)
-    weights, notes = load_tensors(made.model)
-    save_tensors(made.model, {name: 1e5 * value for name, value in weights.items()}, notes)
-    recipe_file = written_recipe(tmp_path, numerics={"device": "cpu", "logits": "fp16"})
-    with pytest.raises(FedstageError, match=r"numerics.logits = 'fp16': logits up to .* use fp32"):
-        logits_of(world, tmp_path, recipe_file, "aggregated", [made.model], world.held_out)
 
 
 def test_logits_of_the_validation_role_are_those_of_its_samples(world, tmp_path):

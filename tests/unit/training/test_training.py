@@ -1,5 +1,4 @@
 import math
-from itertools import product
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.settings.optimisation import Optimiser
-from fedstage.training.loop import full_gradient, train
+from fedstage.training.loop import train
 
 INFO = {"mean": [0.4], "std": [0.3]}
 CLASSES = 3
@@ -241,48 +240,3 @@ def test_targets_may_be_logits():
     generator = torch_generator(0, "augmentation")
     train(model, images, teacher, batches(), settings(), loss, INFO, generator)
     assert torch.equal(torch.cat(seen), teacher)
-
-
-# --- the gradient of all samples ----------------------------------------------------------------
-
-
-def gradient_of_all(model, chosen, n=12, size=2):
-    images, labels = data(n, size)
-    return full_gradient(model, images, labels, chosen, nn.functional.cross_entropy, INFO)
-
-
-def slow_gradient_of_all(weight, n):
-    images, labels = data(n)
-    pixels = ((images.double() / 255 - 0.4) / 0.3).flatten(1)
-    odds = torch.softmax(pixels @ weight.detach().double().T, dim=1)
-    return (odds - nn.functional.one_hot(labels, CLASSES)).T @ pixels / n
-
-
-def test_the_gradient_of_all_samples_does_not_depend_on_how_they_are_cut():
-    model = Linear()  # the same for all, so that a gradient would be added to those before
-    for n, size in product((12, 13, 15), (4, 100)):
-        (gradient,) = gradient_of_all(model, settings(batch_size=size, augmentation="flip"), n)
-        assert not gradient.requires_grad
-        assert torch.allclose(gradient.double(), slow_gradient_of_all(model.weight, n), atol=1e-6)
-
-
-def test_the_gradient_of_all_samples_is_clipped_as_a_whole_and_then_decayed():
-    model = Linear()
-    expected = slow_gradient_of_all(model.weight, 12)
-    norm = float(expected.norm())
-    chosen = settings(clip_norm=norm / 3, weight_decay=0.1)
-    (gradient,) = gradient_of_all(model, chosen)
-    expected = expected / 3 + 0.1 * model.weight.detach().double()
-    assert torch.allclose(gradient.double(), expected, atol=1e-5)
-
-
-def test_the_gradient_of_all_samples_sees_norms_as_training_does():
-    """A last sample alone would be normalised to nothing; the gradient is that of the mode."""
-    chosen, model = settings(), cnn().eval()
-    gradients = gradient_of_all(model, chosen, n=5, size=8)
-    images, labels = data(5, 8)
-    other = cnn().train()
-    pixels = (images.float() / 255 - 0.4) / 0.3
-    nn.functional.cross_entropy(other(pixels), labels).backward()
-    for found, parameter in zip(gradients, other.parameters(), strict=True):
-        assert torch.allclose(found, parameter.grad, rtol=1e-4, atol=1e-6)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from fedstage.algorithm.aggregation.server import possible_clients
 from fedstage.algorithm.exchange.round_state import of_clients
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
@@ -11,7 +10,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors
 
 
-def next_states(recipe: Recipe, group: int, before: Tensors, updates: Sequence[Update]) -> Tensors:
+def next_states(recipe: Recipe, before: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return the clients' part of the round state, named client/ID/NAME.
 
     Parameters
@@ -27,7 +26,7 @@ def next_states(recipe: Recipe, group: int, before: Tensors, updates: Sequence[U
         If the server's part of the state cannot be computed from sums.
     """
     trainer = local_trainer(recipe.local)
-    after = trainer.next_state(before, updates, possible_clients(recipe, group))
+    after = trainer.next_state(before, updates, recipe.clients)
     own = of_clients(after)
     lost = after.keys() - own.keys()
     if lost and type(trainer).server_state is LocalTrainer.server_state:

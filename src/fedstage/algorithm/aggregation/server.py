@@ -26,7 +26,6 @@ from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_by
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
-from fedstage.plan.participants import binding
 from fedstage.plan.taught import was_taught
 from fedstage.randomness import torch_generator
 from fedstage.settings.exchange import (
@@ -38,7 +37,6 @@ from fedstage.settings.exchange import (
     receives_server_logits,
     weights_travel,
 )
-from fedstage.settings.groups import group_participants
 from fedstage.settings.model_rules import ModelRule
 from fedstage.settings.privacy import ClientPrivacy, client_privacy, expected_participants
 from fedstage.settings.recipes import Recipe
@@ -98,7 +96,7 @@ def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
     model, moments = _step(group) if averages else _towards(group, _target(group))
     residual: Weights = {}
     compression = group.settings.compression
-    if compression.name == "stc" and compression.downstream:
+    if compression.name == "stc":
         before = round_state.residual_of(group.state, "server")
         for name, start in group.parameters.items():
             own = {name: before[name]} if name in before else {}
@@ -209,9 +207,8 @@ def next_model_by(group: GroupRound, change: Tensors) -> tuple[Tensors, Tensors]
 def next_client_state(group: GroupRound) -> Tensors:
     """Return the next state of local trainers, such as SCAFFOLD's c and c_i, and of clients."""
     settings, state, updates = group.settings, group.state, group.answered
-    clients = possible_clients(settings, group.number)
     variates = round_state.variates(state)
-    own = group.trainer.next_state(variates, updates, clients)
+    own = group.trainer.next_state(variates, updates, settings.clients)
     lost = own.keys() - round_state.variates(own).keys()
     if lost:
         raise FedstageError(
@@ -221,19 +218,9 @@ def next_client_state(group: GroupRound) -> Tensors:
     after = [own, round_state.next_residuals(state, updates)]
     if keeps_statistics(settings):
         after.append(round_state.next_statistics(state, updates, group.parameters))
-    sparse = settings.compression.name == "stc" and settings.compression.downstream
-    if sparse or caches_labels(settings):
+    if settings.compression.name == "stc" or caches_labels(settings):
         after.append(round_state.next_received(state, group.received))
     return together(*after)
-
-
-def possible_clients(recipe: Recipe, group: int) -> int:
-    """Return how many clients can be in a group: all not bound to another architecture."""
-    bound = binding(recipe)
-    if bound is None:
-        return recipe.clients
-    architecture = bound.participants[group_participants(recipe, group).start]
-    return sum(number in (None, architecture) for number in bound.clients)
 
 
 def traffic(group: GroupRound) -> dict[str, list[Any]]:

@@ -36,8 +36,7 @@ def after_round(recipe: Recipe, count: int, round_: int) -> tuple[torch.Tensor, 
         label_round = made[used]
         serves = (label_round > 0) & (past < label_round + settings.duration)
         asked, label_round = used[~serves], label_round[~serves]
-        gone = (label_round > 0) & (settings.expired == "forgotten")
-        made[asked] = torch.where(gone, 0, past)
+        made[asked] = torch.where(label_round > 0, 0, past)
     return asked, made
 
 

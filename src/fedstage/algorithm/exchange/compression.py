@@ -2,10 +2,10 @@
 
     u = (end - start) + r        a tensor of n entries
     sent = the k = max(1, round((1 - sparsity) n)) entries of largest magnitude, in 16 or 32 bits
-    r <- u - sent                discarded without residuals
+    r <- u - sent
 
-The receiver continues from start + sent. With `downstream` the server does the same to the change
-of the global model.
+The receiver continues from start + sent. The server does the same to the change of the global
+model.
 
 Sparse ternary compression (Sattler et al. 2019) instead sends the entries' signs and one magnitude
 per tensor. FENS keeps 16 bits per entry, and does not specify which entries are sent, whether
@@ -25,8 +25,7 @@ def transmit(
 ) -> tuple[Weights, Weights]:
     """Return start + sent, which the receiver uses in place of `end`, and the next residual.
 
-    Sender and receiver both have `start`. Tensors missing from `residual` count as zero; the next
-    residual is empty if residuals are off.
+    Sender and receiver both have `start`. Tensors missing from `residual` count as zero.
     """
     received, left = {}, {}
     for name, before in start.items():
@@ -36,7 +35,7 @@ def transmit(
         sent = compress(settings, change)
         received[name] = before + sent
         left[name] = change - sent
-    return received, left if settings.residuals else {}
+    return received, left
 
 
 def compress(settings: Stc, change: torch.Tensor) -> torch.Tensor:
@@ -69,7 +68,7 @@ def sent_bytes(settings: Stc, tensors: Tensors) -> int:
     """Return the bytes of a compressed change of tensors of these shapes.
 
     A tensor is sent as its values and, unless all are sent, their positions: a mask of one bit per
-    entry or a list of indices, whichever is shorter. ``published`` counts no positions.
+    entry or a list of indices, whichever is shorter.
     """
     return sum(_tensor_bytes(settings, tensor.numel()) for tensor in shapes_of(tensors).values())
 
@@ -77,6 +76,5 @@ def sent_bytes(settings: Stc, tensors: Tensors) -> int:
 def _tensor_bytes(settings: Stc, entries: int) -> int:
     kept = kept_entries(settings, entries)
     indices = kept * (entries - 1).bit_length()
-    counted = settings.count == "encoded" and kept < entries
-    positions = min(entries, indices) if counted else 0
+    positions = min(entries, indices) if kept < entries else 0
     return -(-(kept * settings.bits + positions) // 8)

@@ -11,21 +11,17 @@ One file per round and group, with tensors named after the weights (NAME):
     received/ID           the last round that client ID took part in, where the model is sent as
                           changes
 
-Entries that have not been set yet are missing; c, c_i and residuals then count as zero. Where all
-global models share control variates, a group's file holds what its own participants have added to
-them, and the variates are the sums over all groups' files. Each group can thus write its part
-without the others.
+Entries that have not been set yet are missing; c, c_i and residuals then count as zero.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from fedstage.algorithm.exchange.updates import Update, part
 from fedstage.storage.opened import open_all
-from fedstage.weights import Deferred, Entry, Tensors, renamed, shapes_of, together
+from fedstage.weights import Tensors, renamed, together
 
 _VARIATES = ("server/", "client/")
 _STATISTICS = "statistics/"
@@ -35,21 +31,12 @@ _RECEIVED = "received/"
 _OF_SERVER = (_OPTIMISER, f"{_RESIDUAL}server/")
 
 
-def read_state(paths: Sequence[Path], group: int) -> Tensors:
+def read_state(paths: Sequence[Path]) -> Tensors:
     """Return the state that a group's round starts from; empty without files, in the first round.
 
-    With shared control variates, `paths` are the files of all groups, and all other entries come
-    from the group's own file. With secure aggregation a group has two files: the server's part and
-    the clients' part.
+    With secure aggregation there are two files: the server's part and the clients' part.
     """
-    read: dict[int, Tensors] = {}
-    for tensors, metadata in open_all(paths):
-        read[metadata["group"]] = together(read.get(metadata["group"], {}), tensors)
-    ordered = [read[number] for number in sorted(read)]
-    names = sorted({name for tensors in ordered for name in variates(tensors)})
-    own: Tensors = read.get(group, {})
-    others = [name for name in own if not name.startswith(_VARIATES)]
-    return together(_sums(ordered, names), renamed(own, {name: name for name in others}))
+    return together(*(tensors for tensors, _ in open_all(paths)))
 
 
 def variates(state: Tensors) -> Tensors:
@@ -138,17 +125,3 @@ def _starting(state: Tensors, prefix: str | tuple[str, ...]) -> Tensors:
 
 def _named(prefix: str, tensors: Tensors) -> Tensors:
     return renamed(tensors, {name: f"{prefix}{name}" for name in tensors})
-
-
-def _sums(parts: Sequence[Tensors], names: Iterable[str]) -> Tensors:
-    """Return the sums over several files, each computed when it is read."""
-    shapes = {name: like for part in reversed(parts) for name, like in shapes_of(part).items()}
-    return Deferred({name: Entry(shapes[name], partial(_sum, parts, name)) for name in names})
-
-
-def _sum(parts: Sequence[Tensors], name: str) -> torch.Tensor:
-    """Add up one tensor of several files, in float64 and in the order of the groups."""
-    values = [part[name] for part in parts if name in part]
-    if len(values) == 1:
-        return values[0]
-    return torch.stack([value.double() for value in values]).sum(0).to(values[0].dtype)

@@ -27,7 +27,7 @@ def bytes_down(
     is None) it gets the whole model.
     """
     whole = payload_bytes(model)
-    if compression.name == "none" or not compression.downstream or missed is None:
+    if compression.name == "none" or missed is None:
         return whole
     dense = payload_bytes(parameters)
     return whole - dense + min(dense, missed * sent_bytes(compression, parameters))

@@ -181,8 +181,7 @@ def each_distance(server: Server) -> Distance:
     scale = tau**2 if server.tau_squared else 1.0
 
     def distance(student: Tensor, teacher: Tensor) -> Tensor:
-        own = student / tau if server.softened == "both" else student
-        return scale * each_divergence(teacher * (server.sharpening / tau), own)
+        return scale * each_divergence(teacher * (server.sharpening / tau), student / tau)
 
     return distance
 

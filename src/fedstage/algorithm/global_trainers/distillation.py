@@ -17,13 +17,12 @@ def distillation_loss(settings: Server) -> Loss:
     print the student first and no temperature, and set tau = 4. The factor tau^2 is a setting, and
     so is `sharpening`, a power s of the teacher's probabilities: sigma(s z) is sigma(z)^s,
     normalised. BKD prints KL( F(x), A(x) / tau ), which may also be read as sigma_tau of the
-    teacher alone: `softened`.
+    teacher alone; here the temperature divides both.
     """
     tau = settings.temperature
     scale = tau**2 if settings.tau_squared else 1.0
 
     def loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-        own = student / tau if settings.softened == "both" else student
-        return scale * mean_divergence(teacher * (settings.sharpening / tau), own)
+        return scale * mean_divergence(teacher * (settings.sharpening / tau), student / tau)
 
     return loss

@@ -36,6 +36,7 @@ from fedstage.training.loop import train
 from fedstage.training.passes import compute
 
 SLOPE = 0.1  # of LeakyReLU
+RATE = 0.5  # k, as released
 
 
 class Paraphraser(nn.Module):
@@ -106,7 +107,7 @@ def factors(
     assert settings is not None, "the student has factors"
     assert isinstance(images, torch.Tensor), "only images have feature maps"
     shape = _shape(model, teachers, normalise(images[:1], info), numerics, name)
-    widths = shape[0], max(1, int(settings.rate * shape[0]))
+    widths = shape[0], max(1, int(RATE * shape[0]))
     device = next(model.parameters()).device
     paraphraser, translator = Paraphraser(*widths), encoder(*widths)
     for part, purpose in ((paraphraser, "paraphraser"), (translator, "translator")):

@@ -5,7 +5,7 @@ overrides the functions in which it differs from FedAvg. All are pure: what a tr
 round to round is in the group's round state, a dictionary of tensors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -25,16 +25,11 @@ from fedstage.weights import Tensors, Weights
 
 @dataclass(frozen=True)
 class Trained:
-    """A client's training in one round: its parameters before and after, outcome and settings.
-
-    `gradient_at_start` computes the gradient of all of the client's data at `start`, in one more
-    pass over it.
-    """
+    """A client's training in one round: its parameters before and after, outcome and settings."""
 
     start: Tensors
     end: Weights
     outcome: Outcome
-    gradient_at_start: Callable[[], Weights]
     client: Client
 
 

@@ -4,14 +4,13 @@ A client that starts from w*_b minimises, with the last M = `models` global mode
 
     L = CE + (gamma / 2) D( f(x; w_bar), f(x; w) )     w_bar = (1/M) sum_j w*_{b-j}         (`mean`)
     L = CE + (gamma / 2) sum_j lambda_j D( f(x; w*_{b-j}), f(x; w) )                        (`vote`)
-        lambda = softmax( -loss_j / T_v ), loss_j on the server's validation set
+        lambda = softmax( -loss_j ), loss_j on the server's validation set
     D = T^2 mean KL( sigma_T(teacher), sigma_T(student) ), gradient only through the student
 
 The mean is of weights, not of outputs. In the first M rounds there are fewer models, and in the
 first round there is none: the initial model has learnt nothing, and the term is off, as released.
-Teachers are frozen and use their own, or mean, running statistics. The squared difference of logits
-(`mse`) is an option of the released code. There the divergences of votes have no gradients and thus
-no effect; here they have gradients, as published.
+Teachers are frozen and use their own, or mean, running statistics. In the released code the
+divergences of votes have no gradients and thus no effect; here they have gradients, as published.
 """
 
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ class Trainer(LocalTrainer[FedGkd]):
         voting = settings.teacher == "vote"
         weights = task.history if voting else [mean_weights(task.history)]
         teachers = [_filled(task.model, model) for model in weights]
-        shares = votes(task.losses, settings.vote_temperature) if voting else [1.0]
+        shares = votes(task.losses) if voting else [1.0]
 
         def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
             with torch.no_grad():
@@ -54,16 +53,13 @@ class Trainer(LocalTrainer[FedGkd]):
 
 def distance(settings: FedGkd, taught: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     """Return D of a teacher's and a student's logits, both [b, classes]."""
-    if settings.distance == "mse":
-        return nn.functional.mse_loss(logits, taught)
     t = settings.temperature
     return t**2 * mean_divergence(taught / t, logits / t)
 
 
-def votes(losses: Sequence[float], temperature: float) -> list[float]:
+def votes(losses: Sequence[float]) -> list[float]:
     """Return lambda, the votes of models with these losses."""
-    scaled = -torch.tensor(losses, dtype=torch.float64) / temperature
-    return [float(share) for share in scaled.softmax(0)]
+    return [float(share) for share in (-torch.tensor(losses, dtype=torch.float64)).softmax(0)]
 
 
 def mean_weights(models: Sequence[Tensors]) -> Weights:

@@ -23,7 +23,7 @@ from fedstage.settings.privacy import example_privacy, sampling_rate
 from fedstage.settings.recipes import Recipe
 from fedstage.training.backward import NoisyBatches
 from fedstage.training.batches import client_batches, poisson_batches
-from fedstage.training.loop import full_gradient, training
+from fedstage.training.loop import training
 from fedstage.training.losses import client_loss
 from fedstage.training.scalars import scalar
 from fedstage.training.schedules import round_factor
@@ -133,19 +133,8 @@ def train_participant(
             )
         return {}, participant.metadata | {"diverged_at": outcome.diverged_at}
     end = state_of(model)
-
-    def gradient_at_start() -> Weights:
-        if example_privacy(settings) is not None:
-            raise FedstageError(
-                f"local = {settings.local.name}: sends gradients without noise, which "
-                "privacy.example does not hide; choose another local trainer"
-            )
-        fill_model(model, start.weights, start.path)
-        gradient = full_gradient(model, samples, labels, client, loss, info, numerics)
-        return {name: value.cpu() for name, value in zip(anchors, gradient, strict=True)}
-
     before, after = parameters_of(model, start.weights), parameters_of(model, end)
-    trained = Trained(before, after, outcome, gradient_at_start, client)
+    trained = Trained(before, after, outcome, client)
     payload, kept = (of(trained, state, number) for of in (trainer.payload, trainer.kept))
     residual: Weights = {}
     if settings.compression.name != "none":

@@ -1,8 +1,7 @@
 """SCAFFOLD (Karimireddy et al. 2020, Algorithm 1).
 
     local step      w <- w - eta (g_i(w) - c_i + c)
-    after E steps   option I   c_i+ = g_i(w_start), of all of the client's data
-                    option II  c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta
+    after E steps   c_i+ = c_i - c + (w_start - w_end) / sum of the steps' eta     (option II)
     server          c <- c + (1/N) sum over participants of a_i (c_i+ - c_i), of N clients in all
 
 a_i is 1, as published. With the setting `weights` = ``samples`` it is the client's number of
@@ -10,12 +9,10 @@ samples over the participants' mean, as in FLamby's code, where all clients take
 start at 0, so that c is the mean of all N clients' c_i after every round; with ``samples`` it is
 the weighted mean, as long as all take part. They belong to parameters, never to buffers. With a
 schedule, E eta is the sum of the steps' rates. A client that diverged and was dropped leaves c and
-its c_i unchanged. Clients that are bound to a different architecture than the group's are not among
-the N: their variates stay 0.
+its c_i unchanged.
 
-Each global model has its own set of variates (`control` = ``per_model``), as if each group were a
-separate run, or all share one (``shared``). In the latter case a client's c_i is from its last
-round, regardless of which model it trained. FedEED and FedSDD leave this open.
+Each global model has its own set of variates, as if each group were a separate run; FedEED and
+FedSDD leave this open.
 `exchange.round_state` describes the files. The server's variate c moves in `next_state`, with
 secure aggregation in `server_state`; its step w <- w_start + eta_g mean(w_end - w_start) is part of
 `aggregation`.
@@ -51,11 +48,8 @@ class Trainer(LocalTrainer[Scaffold]):
         return add
 
     def payload(self, trained: Trained, state: Tensors, client: int) -> Weights:
-        """Return c_i+ - c_i: g_i(w_start) - c_i, or -c + (w_start - w_end) / (E eta)."""
+        """Return c_i+ - c_i = -c + (w_start - w_end) / (E eta)."""
         start, end, rates = trained.start, trained.end, trained.outcome.rate_sum
-        if self.settings.option == "I":
-            gradient, own = trained.gradient_at_start(), _variate(start, state, f"client/{client}")
-            return {name: gradient[name] - own[name] for name in start}
         server = _variate(start, state, "server")
         return {name: (start[name] - end[name]) / rates - server[name] for name in start}
 

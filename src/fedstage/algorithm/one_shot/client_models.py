@@ -42,9 +42,9 @@ def compute_client_logits(
     architecture = settings.model if isinstance(client, str) else client_model(settings, client)
     network = new_model(architecture, info, samples.device, numerics)
     if quantisation:
-        scheme = validate_json(Int8, quantisation, "--quantisation")
+        validate_json(Int8, quantisation, "--quantisation")
         try:
-            network = library().restore(network, scheme, example(samples), tensors)
+            network = library().restore(network, example(samples), tensors)
         except KeyError as error:
             raise FedstageError(f"{path}: does not fit the model: has no tensor {error}") from None
     else:

@@ -1,12 +1,12 @@
 """Phase 2 of a one-shot method (FENS, Algorithm 2): from cached logits to lambda."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, alone, trainer
+from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, trainer
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
 from fedstage.algorithm.one_shot.outputs import of_rule
 from fedstage.data.samples import read_labelled, read_owned
@@ -18,27 +18,22 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.images import normalise
 
-#: The owner of the server's own samples.
-SERVER = -1
-
 
 def fit(
     settings: OneShotRecipe,
     clients: Sequence[int],
     known: Knowledge,
     samples: Mapping[int, Samples],
-    validation: Iterable[Samples],
 ) -> Trained:
     """Return the aggregator of `clients`, computed from `known` and trained if it is trainable."""
     generator = torch_generator(settings.seed, "aggregator", "initial")
     start = rule(settings.aggregator).parameters(settings.aggregator, known, generator)
     training = settings.aggregator_training
     if training is None:
-        return Trained(start, 0, [])
+        return Trained(start, [])
     device = next(iter(samples.values())).logits.device
     placed = {name: value.to(device) for name, value in start.items()}
-    combine, held = combination(settings.aggregator), _joined(list(validation))
-    task = Task(combine, placed, samples, held, settings.seed, clients)
+    task = Task(combination(settings.aggregator), placed, samples, settings.seed, clients)
     return trainer(training).train(training, task)
 
 
@@ -87,21 +82,12 @@ def read_role(
     info: Mapping[str, Any],
     device: torch.device,
 ) -> dict[int, Samples]:
-    """Read the samples of a role by member, or the server's own under -1.
-
-    Raises
-    ------
-    FedstageError
-        If no member has any.
-    """
+    """Read the samples of a role by member; FedstageError if no member has any."""
     stacked = torch.stack([load_tensors(path)[0]["logits"] for path in logits]).to(device)
-    on_server = role == "aggregator" and alone(settings.aggregator_training)
-    numbers, owners = (None, None) if on_server else read_owned(clients, role)
+    numbers, owners = read_owned(clients, role)
     images, labels = read_labelled(data, numbers, device)
     pixels = normalise(images, info) if settings.aggregator.sees_images else None
     every = Samples(of_rule(settings.aggregator, stacked, info), labels, pixels)
-    if owners is None:
-        return {SERVER: every}
     rows = {client: (owners == client).nonzero().flatten() for client in members(settings)}
     samples = {client: every.at(index.to(device)) for client, index in rows.items() if len(index)}
     if not samples:
@@ -110,15 +96,3 @@ def read_role(
             f"{list(settings.forget)}"
         )
     return samples
-
-
-def _joined(parts: Sequence[Samples]) -> Samples | None:
-    """Return the samples of all clients as one set; None if there are none."""
-    if not parts:
-        return None
-    pixels = [part.pixels for part in parts if part.pixels is not None]
-    return Samples(
-        torch.cat([part.logits for part in parts], dim=1),
-        torch.cat([part.labels for part in parts]),
-        torch.cat(pixels) if pixels else None,
-    )

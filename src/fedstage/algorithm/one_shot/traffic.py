@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fedstage.algorithm.exchange.label_counts import COUNT
 from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.algorithm.one_shot.aggregator_training import Round, Trained, alone
+from fedstage.algorithm.one_shot.aggregator_training import Round, Trained
 from fedstage.settings.one_shot import OneShotRecipe
 
 RANGE = 8  # bytes of an activation's least and greatest values, float32
@@ -27,18 +27,17 @@ RANGE = 8  # bytes of an activation's least and greatest values, float32
 ROUNDS_SCHEMA = pa.schema(
     [
         # "initial_model", "local_model", "selection", "activation_ranges", "label_counts",
-        # "ensemble", "votes", "round", "validation", or "step" of a server that trains alone.
+        # "ensemble", "votes" or "round".
         ("phase", pa.string()),
         ("round", pa.int32()),  # 0: before the first
         ("participants", pa.int32()),
         ("loss", pa.float64()),  # mean training loss; null where the server does not learn it
-        ("accuracy", pa.float64()),  # percent of the validation samples; null if not evaluated
         ("bytes_up", pa.int64()),  # of one participant
         ("bytes_down", pa.int64()),
     ]
 )
 
-Row = tuple[str, int, int, float | None, float | None, int, int]
+Row = tuple[str, int, int, float | None, int, int]
 
 
 def before_rounds(
@@ -77,7 +76,7 @@ def traffic(
     before = _before(recipe, models, chosen, classes, quantised)
     predicting = models if quantised is None else quantised.models
     held = [predicting[position] for position in chosen]
-    rows = [*before, *_in_rounds(held, len(models), trained)]
+    rows = [*before, *_in_rounds(held, trained)]
     columns = zip(*rows, strict=True)
     return dict(zip(ROUNDS_SCHEMA.names, map(list, columns), strict=True))
 
@@ -90,7 +89,7 @@ def _before(
     quantised: Quantised | None,
 ) -> Iterator[Row]:
     def once(phase: str, up: int, down: int, clients: int = len(models)) -> Row:
-        return (phase, 0, clients, None, None, up, down)
+        return (phase, 0, clients, None, up, down)
 
     def of_chosen(values: Sequence[int]) -> list[int]:
         return [values[position] for position in chosen]
@@ -106,7 +105,7 @@ def _before(
         yield once("label_counts", COUNT * classes, 0, members)
     training = recipe.aggregator_training
     fetched = recipe.aggregator.trained and training is not None and training.fetches
-    if recipe.aggregator.fitted and not (alone(training) or fetched):
+    if recipe.aggregator.fitted and not fetched:
         sent = of_chosen(models if quantised is None else quantised.models)
         own = min(sent) if members == len(models) else 0  # members have their own
         yield once("ensemble", 0, sum(sent) - own)
@@ -114,17 +113,13 @@ def _before(
         yield once("votes", COUNT * members * classes**2, 0)
 
 
-def _in_rounds(members: Sequence[int], clients: int, trained: Trained) -> Iterator[Row]:
+def _in_rounds(members: Sequence[int], trained: Trained) -> Iterator[Row]:
     aggregator = payload_bytes(trained.parameters)
     for row in trained.rounds:
-        number, accuracy = row.number, row.accuracy
-        size, phase = (aggregator, "round") if row.participants else (0, "step")
-        sizes = (size, size) if row.sampled is None else _of_some(row, members)
+        sizes = (aggregator, aggregator) if row.sampled is None else _of_some(row, members)
         if row.messages is not None:
-            sizes = (row.messages[0], size + row.messages[1])
-        yield (phase, number, row.participants, row.loss, accuracy, *sizes)
-        if row.participants and accuracy is not None:  # every client sends counts: right, all
-            yield ("validation", number, clients, None, accuracy, 2 * COUNT, aggregator)
+            sizes = (row.messages[0], aggregator + row.messages[1])
+        yield ("round", row.number, row.participants, row.loss, *sizes)
 
 
 def _of_some(row: Round, members: Sequence[int]) -> tuple[int, int]:

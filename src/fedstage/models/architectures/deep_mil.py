@@ -43,9 +43,9 @@ class DeepMilNetwork(nn.Module):
             nn.ReLU(),
             nn.Linear(HIDDEN[0], HIDDEN[1]),
             nn.ReLU(),
-            nn.Linear(HIDDEN[1], settings.outputs or classes),
+            nn.Linear(HIDDEN[1], settings.outputs),
         )
-        self.logits = one_output(settings, classes) if settings.outputs == 1 else nn.Identity()
+        self.logits = one_output(settings, classes)
 
     def forward(self, bags: torch.Tensor) -> torch.Tensor:
         """Map bags [n, L, 1 + F] that `Bags.padded` returned to logits [n, classes]."""

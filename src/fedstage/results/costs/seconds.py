@@ -67,9 +67,8 @@ def _by_clients(recipe: LocalRecipe | OneShotRecipe, record: dict[str, Any]) -> 
     stage = record["stage"]
     if isinstance(recipe, LocalRecipe):
         return not (recipe.pooled or recipe.on_core)
-    training = recipe.aggregator_training
-    if stage == "aggregator" and training is not None:
-        return training.name != "proxy"  # of the server's own samples
+    if stage == "aggregator" and recipe.aggregator_training is not None:
+        return True
     of_their_own = record["options"].get("images") in ("validation", "aggregator")
     return stage in _CLIENTS or (stage == "client_logits" and of_their_own)
 

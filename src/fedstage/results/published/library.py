@@ -85,7 +85,6 @@ def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
     axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != SEED)
     places = [("axes", axis) for axis in published.axes]
     places += [("match", axis) for axis in published.match]
-    places += [("cells", axis) for cell in published.cells for axis in cell.at]
     for key, axis in places:
         if axis not in axes:
             known = ", ".join(axes)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import as_text, names_of, selects, show_point
+from fedstage.results.cells import as_text, names_of, show_point
 from fedstage.results.published.rows import Row
 from fedstage.settings.published import Columns, Published
 from fedstage.settings.scores import Axis
@@ -65,13 +65,7 @@ def describe_cell(where: str, published: Published, point: Point) -> dict[str, s
     columns: Columns = dict(published.where)
     for part in parts:
         columns |= part or {}
-    nothing = None in parts
-    for cell in published.cells:
-        if selects(cell.at, point):
-            columns |= cell.row or {}
-            nothing = cell.row is None
-            break
-    return None if nothing else {key: as_text(value) for key, value in columns.items()}
+    return None if None in parts else {key: as_text(value) for key, value in columns.items()}
 
 
 def _of_axis(where: str, published: Published, axis: str, value: Axis) -> Columns | None:

@@ -8,7 +8,7 @@ from math import log, sqrt
 from fedstage.data.participation import participants_of
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import Edges, Job, job_of, jobs_of, members
-from fedstage.plan.participants import binding, groups_drawn
+from fedstage.plan.participants import groups_drawn
 from fedstage.plan.staleness import is_withdrawn
 from fedstage.plan.training import global_model
 from fedstage.randomness import Key, numpy_generator
@@ -110,7 +110,7 @@ def _clients(recipe: Recipe, edges: Edges, rounds: int) -> dict[Job, int]:
         )
     numbers = (recipe.clients, recipe.participants, recipe.seed)
     turns = recipe.participation == "in_turn"
-    drawn = {t: participants_of(*numbers, t, binding(recipe), turns) for t in range(1, rounds + 1)}
+    drawn = {t: participants_of(*numbers, t, turns) for t in range(1, rounds + 1)}
     trains = (job for job in edges if job.stage == "local_training")
     return {
         job: int(drawn[job.round][job.participant])

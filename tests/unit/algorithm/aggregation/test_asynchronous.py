@@ -64,7 +64,6 @@ def after(aggregation, updates, state=None, **changes):
         ("constant", [1, 1, 1, 1]),
         ({"polynomial": {"exponent": 0.5}}, [1, 0.5**0.5, 3**-0.5, 0.5]),
         ({"polynomial": {"exponent": 2.0}}, [1, 1 / 4, 1 / 9, 1 / 16]),
-        ({"hinge": {"a": 2.0, "b": 1}}, [1, 1, 1 / 3, 1 / 5]),
     ],
     ids=str,
 )
@@ -74,8 +73,6 @@ def test_discounts_by_hand(settings, expected):
 
 
 def test_published_discounts_are_the_defaults():
-    hinge = Aggregation.model_validate({"discount": "hinge"}).discount
-    assert [discount(hinge, delay) for delay in (4, 5)] == [1.0, 1 / 11]
     polynomial = Aggregation.model_validate({"discount": "polynomial"}).discount
     assert discount(polynomial, 3) == 0.5
 
@@ -102,7 +99,7 @@ def test_fedbuff_adds_what_each_has_changed_since_its_own_start():
 
 def test_shares_sum_to_one_before_the_discount():
     updates = [update(0, delay=1, samples=6), update(1, delay=0, samples=2)]
-    settings = {"discount": {"hinge": {"a": 1.0, "b": 0}}}
+    settings = {"discount": {"polynomial": {"exponent": 1.0}}}
     expected = BASES[4]["w"] + sum(
         factor * (one.weights["w"] - BASES[4]["w"])
         for factor, one in zip((0.75 * 0.5, 0.25), updates, strict=True)
@@ -122,7 +119,7 @@ def test_running_statistics_are_blended_and_counts_stay_whole():
     assert int(found["count"]) == round(40 * (1 - sum(shares)) + 50 * shares[0] + 51 * shares[1])
 
 
-@pytest.mark.parametrize("settings", [FEDBUFF, FEDASYNC, {"discount": "hinge"}], ids=str)
+@pytest.mark.parametrize("settings", [FEDBUFF, FEDASYNC], ids=str)
 def test_without_delays_it_is_the_average_bit_for_bit(settings):
     updates = [update(participant, delay=0) for participant in range(3)]
     plain = {key: settings[key] for key in ("weights", "learning_rate") if key in settings}

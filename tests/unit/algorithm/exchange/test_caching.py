@@ -19,13 +19,13 @@ BASE = {
 }  # fmt: skip
 
 
-def recipe(duration, expired, **server):
-    cache = {"duration": duration, "expired": expired}
+def recipe(duration, **server):
+    cache = {"duration": duration}
     changes = {"local": {"digest": {"cache": cache}}, "server": BASE["server"] | server}
     return Recipe.model_validate(BASE | changes)
 
 
-def simulated(one, duration, expired):
+def simulated(one, duration):
     """Yield each round's samples, those asked for, and the round of each kept label."""
     kept = {}
     for round_ in range(1, ROUNDS + 1):
@@ -33,21 +33,21 @@ def simulated(one, duration, expired):
         used = range(COUNT) if drawn is None else drawn.tolist()
         asked = [x for x in used if x not in kept or kept[x] + duration <= round_]
         for x in asked:
-            if x in kept and expired == "forgotten":
+            if x in kept:
                 del kept[x]
             else:
                 kept[x] = round_
         yield list(used), asked, dict(kept)
 
 
-CASES = [(d, e) for d in (1, 2, 4, 50) for e in ("forgotten", "renewed")]
+DURATIONS = (1, 2, 4, 50)
 
 
-@pytest.mark.parametrize(("duration", "expired"), CASES)
+@pytest.mark.parametrize("duration", DURATIONS)
 @pytest.mark.parametrize("most", [None, 12])
-def test_clients_are_asked_for_labels_that_are_not_known_or_too_old(duration, expired, most):
-    one = recipe(duration, expired, samples_a_round=most)
-    for round_, (_, asked, kept) in enumerate(simulated(one, duration, expired), 1):
+def test_clients_are_asked_for_labels_that_are_not_known_or_too_old(duration, most):
+    one = recipe(duration, samples_a_round=most)
+    for round_, (_, asked, kept) in enumerate(simulated(one, duration), 1):
         found, made = after_round(one, COUNT, round_)
         assert found.tolist() == asked
         assert {x: t for x, t in enumerate(made.tolist()) if t} == kept
@@ -57,12 +57,12 @@ def test_clients_are_asked_for_labels_that_are_not_known_or_too_old(duration, ex
         assert len(found) == 0  # after the first round
 
 
-@pytest.mark.parametrize(("duration", "expired"), CASES)
+@pytest.mark.parametrize("duration", DURATIONS)
 @pytest.mark.parametrize("rounds", [[1, 2, 3, 4, 5, 6], [1, 4, 5, 12], [3, 11]])
-def test_whoever_was_away_gets_what_it_lacks_to_have_the_servers_cache(duration, expired, rounds):
+def test_whoever_was_away_gets_what_it_lacks_to_have_the_servers_cache(duration, rounds):
     """Labels are told apart by the rounds in which they were made."""
-    one, own, before = recipe(duration, expired), {}, None
-    states = list(simulated(one, duration, expired))
+    one, own, before = recipe(duration), {}, None
+    states = list(simulated(one, duration))
     for round_ in rounds:
         since = None if before is None else round_ - before
         if round_ == 1:
@@ -79,7 +79,7 @@ def test_whoever_was_away_gets_what_it_lacks_to_have_the_servers_cache(duration,
 def test_enhanced_entropy_reduction_is_a_power_of_mean_probabilities():
     """As `kl` at temperature 1 with `sharpening`; the gradient is that of the cross entropy."""
     mean = torch.tensor([[0.7, 0.2, 0.1], [0.4, 0.35, 0.25]])
-    server = recipe(50, "renewed", temperature=1.0, tau_squared=False, sharpening=2.0).server
+    server = recipe(50, temperature=1.0, tau_squared=False, sharpening=2.0).server
     student = torch.randn(2, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
     kl = KlTransfer(name="kl")
     targets = transfer(kl).targets(kl, mean.log(), mean.log()[None])

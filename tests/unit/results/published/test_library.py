@@ -123,14 +123,9 @@ def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
         ({"table": "t"}, "e/default: table.published.table = 't': use one of table2"),
         ({"axes": {"rounds": "rounds"}}, "e: table.published.axes: 'rounds': must be one of"),
         ({"match": {"metod": {}}}, "e: table.published.match: 'metod': must be one of method"),
-        (
-            {"cells": [{"at": {"metod": "fedavg"}, "row": None}]},
-            "e: table.published.cells: 'metod': must be one of method",
-        ),
         ({"where": {"dataset": "cifar10"}}, "e/default: table.published: method = fedavg"),
         ({"pages": 3}, "table.published.pages = 3: unknown key"),
         ({"match": {"method": {"fedavg": 3}}}, "table.published.match.method.fedavg = 3: must be"),
-        ({"cells": [{"at": {}, "row": None}]}, "published.cells.0.at = {}: must have at least"),
     ],
     ids=str,
 )

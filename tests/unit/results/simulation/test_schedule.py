@@ -180,20 +180,6 @@ def test_participants_train_at_the_clients_that_are_drawn():
             assert span.place == (AGGREGATOR if job.stage == "aggregation" else SERVER)
 
 
-def test_bound_clients_train_in_their_groups_only():
-    models = ["cnn_small", "logistic_regression"]
-    bound = [{"model": models[0], "clients": 40}, {"model": models[1], "clients": 900}]
-    groups = {"global_models": 2, "architectures": models, "client_architectures": bound}
-    one = made("fedavg", {"local_training": 1.0}, rounds=20, **groups)
-    places = [
-        (job.group, span.place) for job, span in one.spans.items() if job.stage == "local_training"
-    ]
-    assert all(
-        (place < 40 if group == 0 else place >= 40) or place >= 940 for group, place in places
-    )
-    assert any(place < 40 for _, place in places)
-
-
 def test_aggregations_wait_for_no_distillation():
     one = made("fedsdd", {"local_training": 10.0, "aggregation": 1.0, "distillation": 100.0})
     ends = {

@@ -2,12 +2,12 @@
 
     m <- beta1 m + (1 - beta1) Delta
     v <- the optimiser's own rule, of v and Delta^2
-    x <- x + eta m / (sqrt(v) + epsilon)          or eta m / sqrt(v + epsilon)
+    x <- x + eta m / (sqrt(v) + epsilon)
 
 elementwise, from m = 0. v starts at 0 (``zero``), as in FLamby's code and in FENS's, whose first v
 = (1 - beta2) Delta^2 is the same. Alternatively it starts at epsilon^2, the least that the paper
-allows. The paper has no bias correction; with it m and v are divided by 1 - beta1^t and 1 - beta2^t
-in step t (Kingma and Ba 2015). An element that no participant has ever moved stays where it is.
+allows. The paper has no bias correction. An element that no participant has ever moved stays where
+it is.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def adaptive_step(
     """
     steps = int(state["t"]) + 1 if state else 1
     moved, first, second = (room_for(weights) for _ in range(3))
-    step = partial(_step, rule, settings, steps)
+    step = partial(_step, rule, settings)
     for name, value in weights.items():
         before = [state[f"m/{name}"], state[f"v/{name}"]] if state else _zero(settings, value)
         by_parts(step, [moved[name], first[name], second[name]], value, change[name], *before)
@@ -50,7 +50,6 @@ def _zero(settings: Adaptive, value: torch.Tensor) -> list[torch.Tensor]:
 def _step(
     rule: SecondMoment,
     settings: Adaptive,
-    steps: int,
     value: torch.Tensor,
     delta: torch.Tensor,
     first: torch.Tensor,
@@ -59,10 +58,5 @@ def _step(
     """Return the next x, m and v, all in float64."""
     first = settings.beta1 * first + (1 - settings.beta1) * delta
     second = rule(second, delta.square(), settings.beta2)
-    after = first, second
-    if settings.bias_correction:
-        first = first / (1 - settings.beta1**steps)
-        second = second / (1 - settings.beta2**steps)
-    epsilon, in_root = settings.epsilon, settings.epsilon_in_root
-    root = (second + epsilon).sqrt() if in_root else second.sqrt() + epsilon
-    return value + settings.learning_rate * (first / root), *after
+    root = second.sqrt() + settings.epsilon
+    return value + settings.learning_rate * (first / root), first, second

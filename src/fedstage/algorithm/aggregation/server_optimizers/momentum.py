@@ -1,11 +1,8 @@
 """FedAvgM (Hsu, Qi and Brown 2019): momentum on the server.
 
-    heavy_ball   b <- beta b + Delta               x <- x + eta b
-    damped       b <- beta b + (1 - beta) Delta    x <- x + eta b
-    nesterov     b <- beta b + Delta               x <- x + eta (Delta + beta b)
+    b <- beta b + Delta        x <- x + eta b
 
-All start from b = 0. In a steady direction the damped form moves 1 - beta times as far as the
-others. With beta = 0 and eta = 1 all of them are the participants' mean.
+from b = 0. With beta = 0 and eta = 1 it is the participants' mean.
 """
 
 from functools import partial
@@ -32,7 +29,5 @@ def _step(
     settings: ServerMomentum, value: torch.Tensor, delta: torch.Tensor, before: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the next x and b, both in float64."""
-    fresh = delta * (1 - settings.beta) if settings.form == "damped" else delta
-    momentum = settings.beta * before + fresh
-    along = delta + settings.beta * momentum if settings.form == "nesterov" else momentum
-    return value + settings.learning_rate * along, momentum
+    momentum = settings.beta * before + delta
+    return value + settings.learning_rate * momentum, momentum

@@ -4,7 +4,7 @@ The models are frozen, so their logits of each sample are computed once and a st
 way to train is a module with the function `train`, found by the name of its settings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -12,9 +12,15 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.one_shot.aggregators import Combine
+from fedstage.errors import FedstageError
 from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.settings.base import implementation
 from fedstage.weights import Weights
+
+KEPT_EVERY = 5  # rounds between scores of the aggregator in FENS's released code
+
+#: After a round: lambda, the number of participants and their mean loss.
+Progress = tuple[Weights, int, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,7 @@ class Task:
 
     combine: Combine
     start: Weights  # lambda_0
-    samples: Mapping[int, Samples]  # by client, or the server's own under -1
-    validation: Samples | None  # for early stopping
+    samples: Mapping[int, Samples]  # by client
     seed: int
     members: Sequence[int] = ()  # clients, in order of the members
 
@@ -61,12 +66,11 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Round:
-    """A round, or a step of a server that trains alone."""
+    """A round of the training."""
 
     number: int  # from 1
     participants: int  # how many clients took part
     loss: float | None  # mean over the participants' steps; None if the server does not learn it
-    accuracy: float | None = None  # on the validation samples afterwards, in percent
     sampled: Sampled | None = None
     # Bytes up and down of the mean participant with secure aggregation, without the aggregator.
     messages: tuple[int, int] | None = None
@@ -74,13 +78,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Trained:
-    """An aggregator's parameters after the best round, that round's number, and all rounds.
+    """An aggregator's parameters after the last round, and all rounds.
 
-    `kept` are its parameters after some of the rounds; they play no part in the choice.
+    `kept` are its parameters after some of the rounds, by their numbers.
     """
 
     parameters: Weights
-    best: int
     rounds: list[Round]
     kept: Mapping[int, Weights] = field(default_factory=dict)
 
@@ -89,17 +92,12 @@ class AggregatorTrainer(Protocol):
     """The function that a module of this package defines."""
 
     def train(self, settings: Any, task: Task) -> Trained:
-        """Train lambda until the last round or until early stopping."""
+        """Train lambda until the last round."""
 
 
 def trainer(settings: AggregatorTraining) -> AggregatorTrainer:
     """Return the module that trains as these settings define."""
     return cast(AggregatorTrainer, implementation(settings))
-
-
-def alone(settings: AggregatorTraining | None) -> bool:
-    """Whether the server trains without the clients."""
-    return settings is not None and settings.name == "proxy"
 
 
 def gradient(
@@ -110,3 +108,29 @@ def gradient(
     loss = cross_entropy(combine(moving, samples.logits, samples.pixels), samples.labels)
     slopes = torch.autograd.grad(loss, list(moving.values()))
     return loss.detach(), dict(zip(moving, slopes, strict=True))
+
+
+def follow(training: Iterable[Progress], learning_rate: float) -> Trained:
+    """Train until the end; FedstageError names the first round whose loss is not finite."""
+    present, losses = [], []
+    kept: dict[int, Weights] = {}
+    for number, (parameters, participants, loss) in enumerate(training, start=1):
+        if number % KEPT_EVERY == 0:
+            kept[number] = parameters
+        present.append(participants)
+        losses.append(loss)
+    values = torch.stack(losses).cpu()
+    wrong = (~values.isfinite()).nonzero()
+    if len(wrong):
+        raise diverged(learning_rate, int(wrong[0]) + 1)
+    columns = zip(present, values.tolist(), strict=True)
+    rounds = [Round(number, *columns) for number, columns in enumerate(columns, start=1)]
+    return Trained(parameters, rounds, kept)
+
+
+def diverged(learning_rate: float, number: int) -> FedstageError:
+    """Return the error of a round after which training has diverged."""
+    return FedstageError(
+        f"aggregator, round {number}: the loss is not finite; lower "
+        f"aggregator_training.learning_rate = {learning_rate}"
+    )

@@ -3,9 +3,10 @@
     client i    lambda_i <- lambda_t;   steps times   lambda_i <- lambda_i - eta_l g_i(lambda_i)
     server      Delta = sum_i p_i (lambda_i - lambda_t);   lambda_{t+1} by the server optimiser
 
-with equal p_i, or p_i by the clients' samples. With secure aggregation the server gets only the
-sum. Batches are drawn without replacement until a client's samples are used up, and continue across
-rounds. The loop in the paper's Algorithm 2 takes one step more than K; here it takes K.
+All clients take part, with equal p_i, or p_i by their samples. With secure aggregation the server
+gets only the sum. Batches are drawn without replacement until a client's samples are used up, and
+continue across rounds. The loop in the paper's Algorithm 2 takes one step more than K; here it
+takes K.
 """
 
 from collections.abc import Iterator
@@ -14,10 +15,15 @@ from dataclasses import replace
 import torch
 
 from fedstage.algorithm.aggregation.server_optimizers import server_step
-from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, gradient
-from fedstage.algorithm.one_shot.aggregator_training.participants import participants
+from fedstage.algorithm.one_shot.aggregator_training import (
+    Progress,
+    Samples,
+    Task,
+    Trained,
+    follow,
+    gradient,
+)
 from fedstage.algorithm.one_shot.aggregator_training.secure_change import secure_change
-from fedstage.algorithm.one_shot.aggregator_training.stopping import Progress, follow
 from fedstage.algorithm.one_shot.aggregators import Combine
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import FederatedRounds
@@ -26,9 +32,9 @@ from fedstage.weights import Weights
 
 
 def train(settings: FederatedRounds, task: Task) -> Trained:
-    """Train for at most `settings.rounds` rounds."""
+    """Train for `settings.rounds` rounds."""
     messages: list[tuple[int, int]] = []
-    trained = follow(_rounds(settings, task, messages), settings, task, settings.rounds)
+    trained = follow(_rounds(settings, task, messages), settings.learning_rate)
     if settings.secure is None:
         return trained
     both = zip(trained.rounds, messages, strict=True)
@@ -46,26 +52,25 @@ def _rounds(
     parameters = task.start
     state: Weights = {}
     for round_ in range(1, settings.rounds + 1):
-        chosen = participants(settings, clients, round_, task.seed)
         moved, losses = zip(
             *(
                 local_steps(settings, task.combine, parameters, samples[client], batches[client])
-                for client in chosen
+                for client in clients
             ),
             strict=True,
         )
-        sizes = [len(samples[client]) for client in chosen]
+        sizes = [len(samples[client]) for client in clients]
         if settings.secure is None:
             shares = sizes if settings.weights == "samples" else [1] * len(sizes)
             change = _mean_change(parameters, moved, shares)
         else:
-            ended = dict(zip(chosen, zip(moved, sizes, strict=True), strict=True))
+            ended = dict(zip(clients, zip(moved, sizes, strict=True), strict=True))
             change, sent = secure_change(
                 settings, settings.secure, parameters, ended, round_, task.seed
             )
             messages.append(sent)
         parameters, state = server_step(settings.server_optimizer, parameters, change, state)
-        yield parameters, len(chosen), torch.stack(losses).mean()
+        yield parameters, len(clients), torch.stack(losses).mean()
 
 
 def local_steps(

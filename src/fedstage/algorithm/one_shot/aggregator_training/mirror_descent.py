@@ -8,7 +8,7 @@ with q_i by the clients' samples. a~ is unbiased; the derivatives, since they ar
 are not, and are large where all members in S_i have little weight. With all members in every S_i
 this is exponentiated gradient. The paper draws members independently, so that their number varies
 and may be 0; here it is fixed, and they are drawn systematically, with the same g. The paper leaves
-open how g follows from a. Here it is equal, or proportional to a but no less than a share of the
+open how g follows from a. Here it is equal, or proportional to a but no less than a tenth of the
 equal value, since each member with a weight above 0 must have a chance. The paper's agnostic loss,
 over the worst mixture of clients, is not implemented.
 """
@@ -19,20 +19,26 @@ from math import exp
 
 import torch
 
-from fedstage.algorithm.one_shot.aggregator_training import Sampled, Samples, Task, Trained
-from fedstage.algorithm.one_shot.aggregator_training.participants import participants
-from fedstage.algorithm.one_shot.aggregator_training.stopping import Progress, follow
+from fedstage.algorithm.one_shot.aggregator_training import (
+    Progress,
+    Sampled,
+    Samples,
+    Task,
+    Trained,
+    follow,
+)
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import MirrorDescent
 
+LEAST = 0.1  # the smallest chance of any member, as a share of an equal chance
 LOGARITHMS = (-700.0, 700.0)
 HALVINGS = 64  # of the logarithms' interval, to the precision of float64
 
 
 def train(settings: MirrorDescent, task: Task) -> Trained:
-    """Train for at most `settings.rounds` rounds."""
+    """Train for `settings.rounds` rounds."""
     sampled: list[Sampled] = []
-    trained = follow(_rounds(settings, task, sampled), settings, task, settings.rounds)
+    trained = follow(_rounds(settings, task, sampled), settings.learning_rate)
     rounds = [
         replace(round_, sampled=travelled)
         for round_, travelled in zip(trained.rounds, sampled, strict=True)
@@ -48,29 +54,26 @@ def _rounds(settings: MirrorDescent, task: Task, sampled: list[Sampled]) -> Iter
     log_weights = start.double().log()
     for round_ in range(1, settings.rounds + 1):
         chances = inclusion(settings, log_weights.exp().cpu())
-        chosen = participants(settings, clients, round_, task.seed)
         drawn = {
             client: draw(
                 chances, torch_generator(task.seed, "aggregator", round_, client, "members")
             )
-            for client in chosen
+            for client in clients
         }
         sampled.append(_fetch(task, drawn, held))
         losses, slopes = zip(
             *(
                 _slope(log_weights, chances, drawn[client], task.samples[client])
-                for client in chosen
+                for client in clients
             ),
             strict=True,
         )
-        sizes = [
-            len(task.samples[client]) if settings.weights == "samples" else 1 for client in chosen
-        ]
+        sizes = [len(task.samples[client]) for client in clients]
         shares = torch.tensor(sizes, dtype=torch.float64, device=start.device) / sum(sizes)
         moved = log_weights - settings.learning_rate * (shares @ torch.stack(slopes))
         log_weights = moved.log_softmax(0)
         after = {"weights": log_weights.exp().to(start.dtype)}
-        yield after, len(chosen), shares @ torch.stack(losses)
+        yield after, len(clients), shares @ torch.stack(losses)
 
 
 def inclusion(settings: MirrorDescent, weights: torch.Tensor) -> torch.Tensor:
@@ -83,7 +86,7 @@ def inclusion(settings: MirrorDescent, weights: torch.Tensor) -> torch.Tensor:
     lowest, highest = LOGARITHMS  # of c in g_k = min(1, max(c a_k, least))
     for _ in range(HALVINGS):
         middle = (lowest + highest) / 2
-        chances = (weights * exp(middle)).clamp(settings.least * count / members, 1.0)
+        chances = (weights * exp(middle)).clamp(LEAST * count / members, 1.0)
         lowest, highest = (middle, highest) if chances.sum() < count else (lowest, middle)
     return chances
 

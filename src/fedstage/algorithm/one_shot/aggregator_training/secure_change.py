@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fedstage.algorithm.one_shot.aggregator_training.stopping import diverged
+from fedstage.algorithm.one_shot.aggregator_training import diverged
 from fedstage.algorithm.secure.protocol import SecureRound, Summed, secure_sum
 from fedstage.algorithm.secure.quantisation import Integers
 from fedstage.algorithm.secure.vectors import check_samples, decode, encode
@@ -44,7 +44,7 @@ def secure_change(
         check_samples(secure, samples, client, _SETTING)
         change = {name: moved[name].double() - value.double() for name, value in start.items()}
         if not all(bool(part.isfinite().all()) for part in change.values()):
-            raise diverged(settings, round_)
+            raise diverged(settings.learning_rate, round_)
         generator = numpy_generator(seed, "aggregator", round_, client, "rounding")
         return encode(secure, settings.weights, change, {}, samples, generator)
 

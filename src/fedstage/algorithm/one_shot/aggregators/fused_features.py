@@ -2,9 +2,9 @@
 
     f(x) = sum_i w_i f_i(x),     p_c = 1/M sum_i p_{i,c},     logits_c = < f(x) / |f(x)|, p_c >
 
-w_i is client i's share of the samples, or 1/M. The published weights depend on how far a feature is
-from a feature of noise. The released code has them only in an unused class, as a mean over clients:
-a factor that all features share and that normalisation cancels.
+w_i is client i's share of the samples, as released. The published weights depend on how far a
+feature is from a feature of noise. The released code has them only in an unused class, as a mean
+over clients: a factor that all features share and that normalisation cancels.
 """
 
 import torch
@@ -19,8 +19,6 @@ def parameters(settings: FusedFeatures, known: Knowledge, generator: torch.Gener
     """Return p [C, d] and w [M]."""
     assert known.prototypes is not None, "checked by OneShotRecipe: clients have learnt some"
     samples = known.label_counts.sum(1).double()
-    if settings.weights == "uniform":
-        samples = torch.ones_like(samples)
     shares = (samples / samples.sum()).float()
     return {"prototypes": known.prototypes.mean(0), "weights": shares}
 

@@ -1,9 +1,9 @@
 """Votes of clients with an unknown class (FedOV, Diao et al. 2023): p(x)_c ~ sum_i q_i(x)_c, c < C.
 
 q_i = sigma(z_i) over the C classes and, last, the unknown class: a client that does not recognise a
-sample assigns little probability to the other classes. The sum is over the m clients to which the
-sample is least unknown, by default all; ties go to the first. The released code prints the test
-accuracy for every m, which leaves the choice of m open.
+sample assigns little probability to the other classes. The sum is over all clients. In the released
+code it is over the m to which the sample is least unknown, and the test accuracy is printed for
+every m, which leaves the choice of m open.
 """
 
 import torch
@@ -23,8 +23,4 @@ def combine(
 ) -> torch.Tensor:
     """Return log sum_i q_i [n, C] from logits [M, n, C + 1], whose softmax is p(x)."""
     log_probabilities = logits.log_softmax(2)
-    of_classes, unknown = log_probabilities[..., :-1], log_probabilities[..., -1]
-    if settings.voters is not None:
-        voting = unknown.argsort(dim=0, stable=True)[: settings.voters]
-        of_classes = of_classes.gather(0, voting[..., None].expand(-1, -1, of_classes.shape[2]))
-    return of_classes.logsumexp(0)
+    return log_probabilities[..., :-1].logsumexp(0)

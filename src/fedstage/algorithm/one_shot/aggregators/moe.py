@@ -61,8 +61,7 @@ def gate(settings: Moe, parameters: Weights, pixels: torch.Tensor) -> torch.Tens
     hidden = hidden.flatten(1)
     for name in ("linear1", "linear2"):
         hidden = linear(hidden, *layer(name)).relu()
-    scores = linear(hidden, *layer("head"))
-    return scores.softmax(1) if settings.output == "softmax" else scores.sigmoid()
+    return linear(hidden, *layer("head")).softmax(1)
 
 
 def _sides(settings: Moe, shape: tuple[int, ...]) -> tuple[int, int]:

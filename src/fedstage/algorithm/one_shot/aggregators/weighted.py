@@ -3,7 +3,7 @@
     f(z)_c = sum_i lambda_{i,c} z_{i,c},     lambda_{i,c} = n_i^c / sum_j n_j^c
 
 n_i^c is the number of samples of class c on which client i trains. For a class that no client has,
-lambda is 0/0, which the papers leave open: here it is 1/M (the mean over clients) or 0.
+lambda is 0/0, which the papers leave open: here it is 1/M, the mean over clients.
 """
 
 import torch
@@ -20,6 +20,5 @@ def parameters(settings: Weighted, known: Knowledge, generator: torch.Generator)
     """Return lambda [M, C]."""
     counts = known.label_counts.double()
     held = counts.sum(0)
-    unheld = 1 / known.members if settings.unheld == "mean" else 0.0
-    shares = torch.where(held > 0, counts / held.clamp(min=1), unheld)
+    shares = torch.where(held > 0, counts / held.clamp(min=1), 1 / known.members)
     return {"weights": shares.float()}

@@ -22,9 +22,8 @@ def method(settings: Dense, info: Mapping[str, Any]) -> Method:
     far = torch.mean if settings.norms == "mean" else torch.sum
 
     def loss(made: Made) -> torch.Tensor:
-        away = divergence(made, settings.temperature)
-        if settings.only_disagreeing:
-            away = away * (made.student.argmax(1) != made.teacher.argmax(1))
+        disagree = made.student.argmax(1) != made.teacher.argmax(1)
+        away = divergence(made, settings.temperature) * disagree
         right = cross_entropy(made.teacher, made.labels) - settings.adversarial * away.mean()
         return right + settings.batch_norm * far(made.statistics) if settings.batch_norm else right
 

@@ -1,8 +1,8 @@
 """The k clients whose models are best on their own held-out samples ("CV selection").
 
 Guha et al. measure the area under the ROC curve for two classes, and do not specify the baseline
-above which a client reports. Here the measure is accuracy, for any number of classes, and the
-baseline is 0. Ties go to the first clients; clients without validation samples are never chosen.
+above which a client reports. Here the measure is accuracy, for any number of classes, and there is
+no baseline. Ties go to the first clients; clients without validation samples are never chosen.
 """
 
 import torch
@@ -12,7 +12,6 @@ from fedstage.settings.selections import BestMembers
 
 
 def choose(settings: BestMembers, candidates: Candidates, generator: torch.Generator) -> list[int]:
-    """Return the most accurate clients, among the ones that reach the baseline."""
+    """Return the most accurate clients."""
     accuracies = candidates.accuracies
-    good = [client for client in sorted(accuracies) if accuracies[client] >= settings.at_least]
-    return sorted(good, key=lambda client: -accuracies[client])[: settings.count]
+    return sorted(sorted(accuracies), key=lambda client: -accuracies[client])[: settings.count]

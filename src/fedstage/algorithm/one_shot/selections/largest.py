@@ -1,7 +1,7 @@
 """The k clients with the most training samples ("data selection").
 
-Guha et al. do not specify the minimum number of samples per client; here it is a setting, by
-default 1. Ties go to the first clients.
+Guha et al. do not specify the minimum number of samples per client; here it is 1. Ties go to the
+first clients.
 """
 
 import torch
@@ -13,7 +13,7 @@ from fedstage.settings.selections import LargestMembers
 def choose(
     settings: LargestMembers, candidates: Candidates, generator: torch.Generator
 ) -> list[int]:
-    """Return the clients with the most samples, among the ones that have enough."""
+    """Return the clients with the most samples."""
     sizes = candidates.samples
-    large = [client for client in sorted(sizes) if sizes[client] >= settings.samples]
+    large = [client for client in sorted(sizes) if sizes[client]]
     return sorted(large, key=lambda client: -sizes[client])[: settings.count]

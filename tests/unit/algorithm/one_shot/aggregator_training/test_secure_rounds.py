@@ -45,7 +45,7 @@ def started():
 
 
 def trained(settings, samples=None):
-    task = Task(combination(MLP), started(), samples or clients(), None, 0)
+    task = Task(combination(MLP), started(), samples or clients(), 0)
     return federated.train(settings, task)
 
 

@@ -124,22 +124,8 @@ def test_trained_weights_start_as_the_average(name):
     assert torch.allclose(said(name, logits), said("averaging", logits), atol=1e-6)
 
 
-def test_a_class_that_nobody_has_counts_as_the_mean_or_not_at_all():
+def test_a_class_that_nobody_has_counts_as_the_mean():
     assert torch.allclose(started("weighted")["weights"][:, 2], torch.full((M,), 1 / M))
-    zero = started({"weighted": {"unheld": "zero"}})["weights"]
-    assert torch.equal(zero[:, 2], torch.zeros(M))
-    assert torch.equal(zero[:, :2], started("weighted")["weights"][:, :2])
-
-
-def test_linear_as_released_starts_from_one_and_a_bias_that_changes_no_probability():
-    raw = {"linear": {"variant": "as_released"}}
-    parameters = started(raw)
-    assert {name: value.tolist() for name, value in parameters.items()} == {
-        "weights": [1.0] * M,
-        "bias": [1.0],
-    }
-    logits = spoken()
-    assert torch.allclose(said(raw, logits), logits.sum(0) + 1)
 
 
 def test_linear_and_per_class_multiply_as_they_say():
@@ -169,29 +155,14 @@ def test_votes_are_weighted_by_what_is_known():
     assert torch.allclose(out.softmax(1), mean, atol=1e-6)
 
 
-def test_one_voter_is_whom_a_sample_is_least_unknown_to_and_all_are_the_default():
-    one = {"least_unknown": {"voters": 1}}
-    logits = spoken(classes=C + 1)
-    knowing = logits.softmax(2)[:, :, -1].argmin(0)
-    own = logits[knowing, torch.arange(N), :-1]
-    assert torch.allclose(said(one, logits).softmax(1), own.softmax(1), atol=1e-6)
-    assert len(set(knowing.tolist())) == M
-    every = said({"least_unknown": {"voters": M}}, logits)
-    assert torch.allclose(every, said("least_unknown", logits), atol=1e-6)
-    alike = with_unknown([0.0] * M)  # of equals the first votes
-    assert torch.allclose(said(one, alike).softmax(1), spoken()[0].softmax(1), atol=1e-6)
-
-
 def test_two_rules_need_more_outputs_than_classes():
     found = [name for name in NAMES if chosen(name).sees_all_outputs]
     assert found == ["least_unknown", "fused_features"]
 
 
-@pytest.mark.parametrize("weights", ["samples", "uniform"])
-def test_fused_features_are_compared_with_mean_prototypes(weights):
+def test_fused_features_are_compared_with_mean_prototypes():
     outputs = spoken(classes=C + WIDTH)
-    found = said({"fused_features": {"weights": weights}}, outputs)
-    samples = COUNTS.sum(1) if weights == "samples" else torch.ones(M)
+    found, samples = said("fused_features", outputs), COUNTS.sum(1)
     for n in range(N):
         fused = sum(samples[i] / samples.sum() * outputs[i, n, C:] for i in range(M))
         for c in range(C):

@@ -10,10 +10,10 @@ from torch import nn
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.global_trainers.averaged import take
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused, keep, teachers
 from fedstage.algorithm.global_trainers.early_stopping import early_stopping
+from fedstage.algorithm.global_trainers.student import take
 from fedstage.algorithm.global_trainers.swa import weight_average
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise

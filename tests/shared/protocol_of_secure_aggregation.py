@@ -3,8 +3,7 @@
 import numpy as np
 
 from fedstage.algorithm.secure.envelopes import Address, Shares, seal, unseal
-from fedstage.algorithm.secure.keys import public_key
-from fedstage.algorithm.secure.masks import masked
+from fedstage.algorithm.secure.masks import masked, public_key
 from fedstage.algorithm.secure.shares import split
 from fedstage.algorithm.secure.unmasking import check_answers, reveal, unmasked_sum
 from fedstage.randomness import secret

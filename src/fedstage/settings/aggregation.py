@@ -36,6 +36,7 @@ class ServerAverage(ServerStep):
 class Adaptive(ServerStep):
     """Settings shared by Adam and Yogi on the server (Reddi et al. 2021)."""
 
+    module: ClassVar[str] = "adaptive"
     lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     learning_rate: Rate = 0.01
     """Learning rate of the server's steps."""
@@ -82,7 +83,7 @@ class StaleDiscount(Choice):
 class PolynomialDiscount(StaleDiscount):
     """An update of staleness d counts s(d) = (1 + d)^-a times (FedAsync, Xie et al. 2019)."""
 
-    module: ClassVar[str] = "discounts"
+    module: ClassVar[str] = "asynchronous"
     name: Literal["polynomial"]
     exponent: Rate = 0.5
     """Exponent a; FedBuff uses 1 / 2."""

@@ -116,6 +116,7 @@ class Aggregated(Ensemble):
 class Bayesian(Ensemble):
     """FedBE: the clients' models, their average, and models drawn from their distribution."""
 
+    module: ClassVar[str] = "aggregated"  # whose members weigh the same, too
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling"}
     members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and the drawn ones
     lacks: ClassVar[Lacks] = {

@@ -36,12 +36,14 @@ class ModelRule(Choice):
 class Median(ModelRule):
     """The median of each parameter over the models (Yin et al. 2018)."""
 
+    module: ClassVar[str] = "elementwise"
     name: Literal["median"]
 
 
 class TrimmedMean(ModelRule):
     """The mean of each parameter without the largest and smallest values (Yin et al. 2018)."""
 
+    module: ClassVar[str] = "elementwise"
     needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["trimmed_mean"]
     trimmed: Positive = 1

@@ -12,7 +12,7 @@ class Selection(Choice):
     A selection that is `judged` reads the clients' validation samples.
     """
 
-    room: ClassVar[str] = "algorithm.one_shot.selections"
+    room: ClassVar[str] = "algorithm.one_shot"
     functions: ClassVar[Functions] = {"choose": ("settings", "candidates", "generator")}
     needs: ClassVar[Needs] = {"name": (Trait.CHOSEN,)}
     judged: ClassVar[bool] = False
@@ -23,6 +23,7 @@ class Selection(Choice):
 class RandomMembers(Selection):
     """Clients drawn at random; a larger count includes all clients of a smaller one."""
 
+    module: ClassVar[str] = "selections"
     name: Literal["random"]
 
 
@@ -30,12 +31,14 @@ class BestMembers(Selection):
     """The clients whose models are the most accurate on their own validation samples."""
 
     judged: ClassVar[bool] = True
+    module: ClassVar[str] = "selections"
     name: Literal["best"]
 
 
 class LargestMembers(Selection):
     """The clients with the most training samples."""
 
+    module: ClassVar[str] = "selections"
     name: Literal["largest"]
 
 

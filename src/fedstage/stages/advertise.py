@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.secure.keys import public_key
+from fedstage.algorithm.secure.masks import public_key
 from fedstage.algorithm.secure.messages import as_tensors
 from fedstage.data.participation import client_of
 from fedstage.plan.inputs import AdvertiseInputs

@@ -6,7 +6,7 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members
 from fedstage.algorithm.exchange.caching import after_round
-from fedstage.algorithm.global_trainers.targets import targets_from
+from fedstage.algorithm.global_trainers.transfers import targets_from
 from fedstage.plan.inputs import CachedLabelsInputs
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of

@@ -1,14 +1,45 @@
 """Stage `client_state`: what clients keep from round to round under secure aggregation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from fedstage.algorithm.aggregation.client_state import next_states
-from fedstage.algorithm.exchange.updates import read_updates
+from fedstage.algorithm.exchange.round_state import of_clients
+from fedstage.algorithm.exchange.updates import Update, read_updates
+from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.algorithm.secure.messages import answered, read_messages
+from fedstage.errors import FedstageError
 from fedstage.plan.inputs import ClientStateInputs
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.opened import open_tensors
 from fedstage.storage.tensors import save_tensors
+from fedstage.weights import Tensors
+
+
+def next_states(recipe: Recipe, before: Tensors, updates: Sequence[Update]) -> Tensors:
+    """Return the clients' part of the round state, named client/ID/NAME.
+
+    Parameters
+    ----------
+    before : mapping
+        The clients' part after the previous round; empty in the first round.
+    updates : sequence of Update
+        The updates of the participants in the round's sums.
+
+    Raises
+    ------
+    FedstageError
+        If the server's part of the state cannot be computed from sums.
+    """
+    trainer = local_trainer(recipe.local)
+    after = trainer.next_state(before, updates, recipe.clients)
+    own = of_clients(after)
+    lost = after.keys() - own.keys()
+    if lost and type(trainer).server_state is LocalTrainer.server_state:
+        raise FedstageError(
+            f"local = {recipe.local.name}: next_state returns {min(lost)!r}: must be returned by "
+            "server_state, too, with aggregation.secure, by which the server gets sums alone"
+        )
+    return own
 
 
 def client_state(recipe: Recipe, read: ClientStateInputs[Path], *, output: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import loss_of, targets_of
-from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.plan.inputs import DistilledModelInputs

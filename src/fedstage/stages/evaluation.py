@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, teacher_logits
-from fedstage.algorithm.exchange.label_counts import counts_sent
+from fedstage.algorithm.exchange.traffic import counts_sent
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from fedstage.algorithm.exchange.label_counts import COUNT
-from fedstage.algorithm.exchange.traffic import payload_bytes
+from fedstage.algorithm.exchange.traffic import COUNT, payload_bytes
 from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, shares
 from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, before_rounds

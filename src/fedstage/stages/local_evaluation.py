@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.one_shot.client_models import compute_client_logits
-from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.algorithm.one_shot.client_models import compute_client_logits, of_classes
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import LocalEvaluationInputs
 from fedstage.results.metrics import METRICS_SCHEMA

@@ -6,12 +6,11 @@ import torch
 
 from fedstage.algorithm.exchange.updates import Update, read_updates
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.algorithm.secure.dropouts import still_there
 from fedstage.algorithm.secure.masks import masked
 from fedstage.algorithm.secure.messages import Message, answered, read_messages
-from fedstage.algorithm.secure.quantisation import Integers
+from fedstage.algorithm.secure.steps import still_there
 from fedstage.algorithm.secure.unmasking import check_answers, place_of
-from fedstage.algorithm.secure.vectors import check_samples, encode
+from fedstage.algorithm.secure.vectors import Integers, check_samples, encode
 from fedstage.data.samples import read_info
 from fedstage.errors import FedstageError
 from fedstage.models.loading import parameter_names

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.secure.dropouts import still_there
 from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.messages import answered, as_rows, read_messages
-from fedstage.algorithm.secure.steps import Participant, Secrets, sealed_shares
+from fedstage.algorithm.secure.steps import Participant, Secrets, sealed_shares, still_there
 from fedstage.algorithm.secure.unmasking import check_answers, place_of
 from fedstage.plan.inputs import ShareInputs
 from fedstage.randomness import secret

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from fedstage.algorithm.secure.dropouts import still_there
 from fedstage.algorithm.secure.messages import answered, as_rows, read_messages
 from fedstage.algorithm.secure.shares import SHARE_BYTES
-from fedstage.algorithm.secure.steps import Participant, opened_shares
+from fedstage.algorithm.secure.steps import Participant, opened_shares, still_there
 from fedstage.algorithm.secure.unmasking import check_answers, place_of, reveal
 from fedstage.plan.inputs import UnmaskInputs
 from fedstage.settings.exchange import secure_of

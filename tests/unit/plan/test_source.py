@@ -264,8 +264,6 @@ COUNTED = {
     },
     "algorithm.exchange": {"compression": each(TRAINED, "sparse")},
     "algorithm.aggregation.server_optimizers": {
-        "adam": each(TRAINED[1:], "adam") | each(("aggregator",), "mlp"),
-        "yogi": each(TRAINED[1:], "yogi") | each(("aggregator",), "mlp by yogi"),
         "adaptive": each(TRAINED[1:], "adam", "yogi") | FITTED,
     },
     "algorithm.discriminators": {"": each(OF_ODDS[:2], "odds")},
@@ -402,7 +400,7 @@ COUNTED_OF_SETTINGS = [
     ("algorithm.aggregation.rules.krum", product(["aggregation", "segment"], [KRUM]),
      [("aggregation", FEDAVG), ("local_training", KRUM)]),
     ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("segment", FEDAVG)]),
-    ("algorithm.aggregation.rules.median", [], [("aggregation", KRUM)]),
+    ("algorithm.aggregation.rules.elementwise", [], [("aggregation", KRUM)]),
     ("algorithm.aggregation.asynchronous", [("aggregation", LATE)], [("aggregation", FEDAVG)]),
     ("training.compiled", product(TRAINING, [COMPILED]),
      [*product(TRAINING, [FEDAVG]), *product(["dataset", "partition", "tables"], [COMPILED])]),

@@ -162,19 +162,15 @@ def test_choices_are_known_to_merging():
     assert found == CHOICES
 
 
-#: Beside the average, and a constant discount, which are no modules of theirs.
+#: Beside the average, which is no module of its own.
 RobustRule = ByName[Median | TrimmedMean | Krum]
 #: Choices, by the package in which each alternative is a module of the same name.
 PACKAGES = {
     "data.partitions": Partition,
     "training.losses": ClientLoss,
     "algorithm.local_trainers": LocalTrainer,
-    "algorithm.aggregation.server_optimizers": ServerOptimiser,
-    "algorithm.aggregation.rules": RobustRule,
-    "algorithm.ensemble_trainers": EnsembleTrainer,
     "algorithm.one_shot.aggregators": Aggregator,
     "algorithm.one_shot.aggregator_training": AggregatorTraining,
-    "algorithm.one_shot.selections": Members,
     "algorithm.one_shot.outliers": Outliers,
     "algorithm.global_trainers.transfers": Transfer,
 }
@@ -188,7 +184,15 @@ def test_alternatives_are_called_as_their_modules_are(package, choice):
 
 @pytest.mark.parametrize(
     ("package", "choice"),
-    [*PACKAGES.items(), ("data.datasets", Data), ("models.architectures", Model)],
+    [
+        *PACKAGES.items(),
+        ("data.datasets", Data),
+        ("models.architectures", Model),
+        ("algorithm.aggregation.server_optimizers", ServerOptimiser),
+        ("algorithm.aggregation.rules", RobustRule),
+        ("algorithm.ensemble_trainers", EnsembleTrainer),
+        ("algorithm.one_shot", Members),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_name_has_a_module(package, choice):

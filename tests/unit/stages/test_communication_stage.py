@@ -146,7 +146,7 @@ def test_what_ran_before_counts_as_well(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = {"distillation": "l1", "server": SERVER, "seed": 0}
     before, after = OneShotRecipe.model_validate(BASE | own), recipe("fedavg", 0)
-    phases = [("local_model", 0, 7, None, None, 40, 0), ("label_counts", 0, 7, None, None, 8, 12)]
+    phases = [("local_model", 0, 7, None, 40, 0), ("label_counts", 0, 7, None, 8, 12)]
     columns = dict(zip(ROUNDS_SCHEMA.names, map(list, zip(*phases, strict=True)), strict=True))
     save_table(traffic_files(before, 1)[0], columns, ROUNDS_SCHEMA)
     rows = write_rounds(after, 5)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.shared.stages import make_all
 
-from fedstage.algorithm.secure.dropouts import STEPS, still_there
+from fedstage.algorithm.secure.steps import STEPS, still_there
 from fedstage.errors import FedstageError
 from fedstage.plan.exposure import BY_CLIENTS, OF_ONE_CLIENT
 from fedstage.plan.graph import File, behind, listed

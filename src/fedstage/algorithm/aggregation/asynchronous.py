@@ -1,7 +1,7 @@
 """Asynchronous aggregation: updates that started from older models (FedAsync, FedBuff).
 
 Participant n has the share p_n and started from a model d_n rounds older than w*_{t-1}. With the
-discount s(d_n) and the server's rate eta, the parameters move to
+discount s(d_n), 1 or (1 + d_n)^-a, and the server's rate eta, the parameters move to
 
     models     w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{t-1})         FedAsync
     changes    w_t = w*_{t-1} + eta sum_n p_n s(d_n) (w_n - w*_{b_n})         FedBuff
@@ -20,10 +20,15 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from fedstage.algorithm.aggregation.averages import average_weights, changes_by
-from fedstage.algorithm.aggregation.discounts import discount
 from fedstage.algorithm.aggregation.parts import add_scaled
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.settings.aggregation import Aggregation
+from fedstage.settings.aggregation import (
+    Aggregation,
+    ConstantDiscount,
+    Discount,
+    PolynomialDiscount,
+)
+from fedstage.settings.base import implementation
 from fedstage.weights import Tensors, Weights, shapes_of
 
 
@@ -70,3 +75,16 @@ def blend(
     """Return start + sum_n p_n s_n (w_n - start) of the running statistics, the `buffers`."""
     counted = [share * factor for share, factor in zip(shares, discounts, strict=True)]
     return average_weights([start, *models], [max(0.0, 1 - sum(counted)), *counted], buffers)
+
+
+def discount(settings: Discount, delay: int) -> float:
+    """Return s(d) >= 0 of an update that is `delay` rounds stale; s(0) is 1."""
+    if isinstance(settings, ConstantDiscount):
+        return 1.0
+    found: float = implementation(settings).factor(settings, delay)
+    return found
+
+
+def factor(settings: PolynomialDiscount, delay: int) -> float:
+    """Return (1 + d)^-a (FedAsync, section 5.2)."""
+    return float((1 + delay) ** -settings.exponent)

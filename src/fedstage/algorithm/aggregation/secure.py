@@ -10,8 +10,13 @@ from typing import Any
 from fedstage.algorithm.aggregation.server import GroupRound
 from fedstage.algorithm.exchange.round_state import variates
 from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.algorithm.secure.messages import Message, answered, read_messages, revealed_by
-from fedstage.algorithm.secure.traffic import Answered
+from fedstage.algorithm.secure.messages import (
+    Answered,
+    Message,
+    answered,
+    read_messages,
+    revealed_by,
+)
 from fedstage.algorithm.secure.unmasking import check_answers, place_of, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
 from fedstage.settings.exchange import secure_of

@@ -5,7 +5,10 @@ Tensors count, file headers do not; a compressed change counts as it is encoded.
 
 from fedstage.algorithm.exchange.compression import sent_bytes
 from fedstage.algorithm.exchange.updates import Update
+from fedstage.plan.taught import is_distilled
+from fedstage.settings.exchange import generates, students
 from fedstage.settings.local_training import Compression
+from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors, shapes_of
 
 
@@ -36,3 +39,17 @@ def bytes_down(
 def payload_bytes(*groups: Tensors) -> int:
     """Return the bytes of all tensors, without reading them."""
     return sum(tensor.nbytes for group in groups for tensor in shapes_of(group).values())
+
+
+COUNT = 4  # bytes of a count, int32, or of an accuracy, float32
+
+
+def counts_sent(recipe: Recipe, round_: int, classes: int) -> int:
+    """Return the bytes of the label counts that each participant of a round sends.
+
+    Counts are sent where students of the round learn from images generated with them. Tables of
+    participants do not include these bytes, because recipes with and without students share the
+    tables.
+    """
+    taught = any(is_distilled(recipe, round_, group) for group in students(recipe))
+    return COUNT * classes if taught and generates(recipe) else 0

@@ -10,8 +10,8 @@ from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught
-from fedstage.algorithm.global_trainers.targets import targets_from
 from fedstage.algorithm.global_trainers.teachers import Teacher
+from fedstage.algorithm.global_trainers.transfers import targets_from
 from fedstage.data.bags import Samples
 from fedstage.settings.exchange import caches_labels
 from fedstage.settings.numerics import Numerics

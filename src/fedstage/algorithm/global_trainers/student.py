@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedstage.algorithm.global_trainers.averaged import take
 from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer, melting
 from fedstage.algorithm.global_trainers.early_stopping import Best, early_stopping
 from fedstage.algorithm.global_trainers.ema import moving_average
@@ -30,10 +29,11 @@ from fedstage.models.loading import state_of
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server, adds_terms, has_factors
+from fedstage.training.batch_norm import re_estimate
 from fedstage.training.batches import epoch_steps, public_batches, public_steps
 from fedstage.training.images import augment, draw
 from fedstage.training.loop import AfterStep, train
-from fedstage.training.passes import Loss
+from fedstage.training.passes import PLAIN, Loss
 from fedstage.weights import Weights
 
 
@@ -216,3 +216,22 @@ def in_turn(hooks: Sequence[AfterStep]) -> AfterStep | None:
         return any(ends)
 
     return after_step
+
+
+@torch.no_grad()
+def take(
+    model: nn.Module,
+    averages: Sequence[torch.Tensor],
+    images: Samples,
+    info: Mapping[str, Any],
+    numerics: Numerics = PLAIN,
+) -> None:
+    """Replace the model's parameters by the averages.
+
+    Running statistics are not averaged but estimated on the images, as FedBE does on its unlabelled
+    ones. These are the training images, augmented if training augmented them, so that the
+    statistics are of the same images as for a student that keeps its last weights.
+    """
+    for parameter, average in zip(model.parameters(), averages, strict=True):
+        parameter.copy_(average)
+    re_estimate(model, images, info, numerics)

@@ -1,6 +1,7 @@
 """Clients' fully trained models, as they are or quantised, and their logits."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ from fedstage.data.bags import Bags, Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.one_shot_sharing import client_model
+from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
@@ -78,3 +80,13 @@ def example(samples: Samples) -> torch.Tensor:
         return samples.instances.new_ones(2, 3, 1 + samples.shape[1])
     kind = torch.float32 if samples.dtype == torch.uint8 else samples.dtype
     return torch.zeros(2, *samples.shape[1:], dtype=kind, device=samples.device)
+
+
+def of_classes(logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
+    """Return the outputs [..., C] for the data set's classes, which come first."""
+    return logits[..., : int(info["classes"])]
+
+
+def of_rule(aggregator: Aggregator, logits: torch.Tensor, info: Mapping[str, Any]) -> torch.Tensor:
+    """Return the outputs [..., n, outputs] that a rule sees: the classes', or all."""
+    return logits if aggregator.sees_all_outputs else of_classes(logits, info)

@@ -8,7 +8,7 @@ import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, Trained, trainer
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
-from fedstage.algorithm.one_shot.outputs import of_rule
+from fedstage.algorithm.one_shot.client_models import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
 from fedstage.models.prototypes import PROTOTYPES

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from fedstage.algorithm.one_shot.aggregators import combination
-from fedstage.algorithm.one_shot.outputs import of_rule
+from fedstage.algorithm.one_shot.client_models import of_rule
 from fedstage.data.bags import Samples
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.aggregators import Aggregator

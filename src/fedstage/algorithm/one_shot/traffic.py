@@ -16,8 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fedstage.algorithm.exchange.label_counts import COUNT
-from fedstage.algorithm.exchange.traffic import payload_bytes
+from fedstage.algorithm.exchange.traffic import COUNT, payload_bytes
 from fedstage.algorithm.one_shot.aggregator_training import Round, Trained
 from fedstage.settings.one_shot import OneShotRecipe
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from fedstage.algorithm.secure.keys import agree
+from fedstage.algorithm.secure.masks import agree
 from fedstage.algorithm.secure.shares import SHARE_BYTES
 from fedstage.errors import FedstageError
 

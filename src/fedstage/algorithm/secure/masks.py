@@ -3,17 +3,39 @@
 The mask of a pair is added by the client with the lower number and subtracted by the other one, so
 that it cancels in their sum. A client's self mask hides its vector if the server gets its pairwise
 masks because the client was assumed to have dropped out.
+
+The keys of a pair are X25519's (RFC 7748) and HKDF's with SHA-256 (RFC 5869) of the result. A
+private key is 32 secret bytes. Both clients derive the same key from their own private and the
+other's public key.
 """
 
 from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from fedstage.algorithm.secure.keys import agree
-from fedstage.algorithm.secure.quantisation import Integers
+from fedstage.algorithm.secure.vectors import Integers
+
+#: Bytes of a key, whether private, public or derived.
+KEY_BYTES = 32
+
+
+def public_key(private: bytes) -> bytes:
+    """Return the public key of a private one."""
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def agree(private: bytes, public: bytes, purpose: str) -> bytes:
+    """Return the key for a purpose that the owners of two key pairs share."""
+    other = X25519PublicKey.from_public_bytes(public)
+    common = X25519PrivateKey.from_private_bytes(private).exchange(other)
+    return HKDF(SHA256(), KEY_BYTES, salt=None, info=purpose.encode()).derive(common)
+
 
 _PURPOSE = "pairwise mask"
 _PART = 2**15  # integers drawn at a time

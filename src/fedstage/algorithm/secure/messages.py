@@ -1,4 +1,4 @@
-"""Messages of secure aggregation as files: one per participant and step.
+"""Messages of secure aggregation as files, one per participant and step, and their bytes.
 
 The message of a participant that is absent, or has dropped out, has no tensors. The others have
 
@@ -12,12 +12,15 @@ A participant also has secrets, which it does not send: channel, mask and seed [
 except vectors are bytes, uint8.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
+from fedstage.algorithm.secure.masks import KEY_BYTES
+from fedstage.algorithm.secure.shares import SHARE_BYTES
 from fedstage.algorithm.secure.unmasking import Revealed
 from fedstage.storage.opened import open_all
 from fedstage.weights import Tensors, Weights
@@ -70,3 +73,38 @@ def revealed_by(message: Message) -> Revealed:
     return Revealed(
         message.texts("seeds", of="seeds_of"), message.texts("mask_keys", of="mask_keys_of")
     )
+
+
+PLACE_BYTES = 4  # of a participant in the list of participants still present
+
+
+class Answered(NamedTuple):
+    """The participants that answered each step."""
+
+    advertised: Collection[int]
+    shared: Collection[int]
+    sent: Collection[int]  # masked vectors
+    revealed: Collection[int]
+
+    def bytes_up(self, participant: int, vector: int) -> int:
+        """Return the bytes of keys, encrypted shares, the masked vector and revealed shares.
+
+        `vector` is the size of a masked vector.
+        """
+        up = 2 * KEY_BYTES
+        if participant in self.shared:
+            up += MESSAGE_BYTES * len(self.advertised)
+        if participant in self.sent:
+            up += vector
+        if participant in self.revealed:
+            up += SHARE_BYTES * len(self.shared)
+        return up
+
+    def bytes_down(self, participant: int) -> int:
+        """Return the bytes of others' keys and shares, and the list of who is still present."""
+        down = 2 * KEY_BYTES * len(self.advertised)
+        if participant in self.shared:
+            down += MESSAGE_BYTES * len(self.shared)
+        if participant in self.sent:
+            down += PLACE_BYTES * len(self.sent)
+        return down

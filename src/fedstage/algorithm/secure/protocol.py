@@ -7,13 +7,17 @@ by `unmasked_sum` from public keys, masked vectors and revealed shares.
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from fedstage.algorithm.secure.dropouts import stays
-from fedstage.algorithm.secure.keys import public_key
-from fedstage.algorithm.secure.masks import masked
-from fedstage.algorithm.secure.quantisation import Integers
-from fedstage.algorithm.secure.steps import Participant, Secrets, opened_shares, sealed_shares
-from fedstage.algorithm.secure.traffic import Answered
+from fedstage.algorithm.secure.masks import masked, public_key
+from fedstage.algorithm.secure.messages import Answered
+from fedstage.algorithm.secure.steps import (
+    Participant,
+    Secrets,
+    opened_shares,
+    sealed_shares,
+    stays,
+)
 from fedstage.algorithm.secure.unmasking import Revealed, check_answers, reveal, unmasked_sum
+from fedstage.algorithm.secure.vectors import Integers
 from fedstage.randomness import Key, fraction, secret
 from fedstage.settings.secure import SecureAggregation
 

@@ -1,10 +1,14 @@
-"""The steps in which a participant seals and opens shares of secrets."""
+"""The steps of a participant: whether it is still there, and the shares that it seals and opens."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fedstage.algorithm.secure.envelopes import Address, Shares, seal, unseal
 from fedstage.algorithm.secure.shares import split
+from fedstage.randomness import fraction
+from fedstage.settings.exchange import secure_of
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.secure import Dropouts
 
 
 class Secrets(NamedTuple):
@@ -67,3 +71,19 @@ def opened_shares(
         sender: unseal(message, who._replace(number=sender).to(who.number), own, channels[sender])
         for sender, message in sealed.items()
     }
+
+
+#: The steps that a participant may miss, in their order, by the names of `Dropouts`.
+STEPS = tuple(Dropouts.model_fields)
+
+
+def stays(dropped: Dropouts, step: str, drawn: float) -> bool:
+    """Whether a participant that drew a number in [0, 1) is still present in a step."""
+    shares: list[float] = [getattr(dropped, name) for name in STEPS]
+    return drawn >= sum(shares[: STEPS.index(step) + 1])
+
+
+def still_there(recipe: Recipe, participant: Mapping[str, Any], step: str) -> bool:
+    """Whether a participant, given by its messages' metadata, is still present in a step."""
+    key = recipe.seed, "secure_aggregation", participant["round"], participant["client"], "dropout"
+    return stays(secure_of(recipe).dropped, step, fraction(*key))

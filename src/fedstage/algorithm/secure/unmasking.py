@@ -7,8 +7,8 @@ import numpy as np
 
 from fedstage.algorithm.secure.envelopes import Shares
 from fedstage.algorithm.secure.masks import add_keystream, add_pairwise_masks
-from fedstage.algorithm.secure.quantisation import Integers
 from fedstage.algorithm.secure.shares import combine
+from fedstage.algorithm.secure.vectors import Integers
 from fedstage.errors import FedstageError
 
 

@@ -6,23 +6,47 @@ where Delta_u is the change of a model, g_u is sent with it (for SCAFFOLD the ch
 variates, which weigh the same), and n_u is the number of samples. Each part of a vector has its
 tensors in the order of their names. The sum over S clients gives the weighted mean of changes, sum
 f_u Delta_u / sum f_u, the sum of g_u, and the number of samples.
+
+Integers are mod 2^32, so that sums are exact and masks hide them.
+
+    q(x) = round at random of (clip(x, -c, c) + c) / h,   h = 2c / (2^bits - 1)
+
+is rounded down or up at random so that its expectation is x. A sum of n integers stays below 2^32
+if n (2^bits - 1) < 2^32, which the settings check. The sum of the changes is then h sum q - n c,
+and differs from the sum of the clipped changes by at most n h.
 """
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from fedstage.algorithm.secure.quantisation import (
-    Integers,
-    Numbers,
-    dequantise,
-    quantise,
-)
 from fedstage.errors import FedstageError
 from fedstage.settings.secure import SecureAggregation
 from fedstage.weights import Tensors, Weights
+
+Integers = npt.NDArray[np.uint32]
+Numbers = npt.NDArray[np.float64]
+
+
+def width(clip: float, bits: int) -> float:
+    """Return h, the distance between neighbouring values."""
+    return 2 * clip / ((1 << bits) - 1)
+
+
+def quantise(values: Numbers, clip: float, bits: int, generator: np.random.Generator) -> Integers:
+    """Return q(x), uint32 [P] in 0, ..., 2^bits - 1, of values [P]."""
+    scaled = (np.clip(values, -clip, clip) + clip) / width(clip, bits)
+    rounded = np.floor(scaled + generator.random(len(scaled)))
+    return np.minimum(rounded, (1 << bits) - 1).astype(np.uint32)
+
+
+def dequantise(total: Integers, summands: int, clip: float, bits: int) -> Numbers:
+    """Return the sum of changes [P] from the sum of `summands` participants' integers [P]."""
+    return total.astype(np.float64) * width(clip, bits) - summands * clip
+
 
 Weighting = Literal["samples", "uniform"]
 #: The change of a model, or what is sent with it, by name.

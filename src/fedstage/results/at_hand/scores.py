@@ -8,8 +8,7 @@ import pandas as pd
 import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
-from fedstage.algorithm.one_shot.client_models import compute_client_logits
-from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.algorithm.one_shot.client_models import compute_client_logits, of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
-from fedstage.algorithm.exchange.label_counts import counts_sent
+from fedstage.algorithm.exchange.traffic import counts_sent
 from fedstage.plan import one_shot
 from fedstage.plan.data_files import data_file
 from fedstage.plan.one_shot_sharing import members

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedstage.algorithm.aggregation.discounts import discount
+from fedstage.algorithm.aggregation.asynchronous import discount
 from fedstage.algorithm.aggregation.server import GroupRound, next_model
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import Aggregation

@@ -7,11 +7,10 @@ import pytest
 from sympy import isprime, prevprime
 
 from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES, Address, Shares, seal, unseal
-from fedstage.algorithm.secure.keys import agree, public_key
-from fedstage.algorithm.secure.masks import keystream
-from fedstage.algorithm.secure.quantisation import dequantise, quantise, width
+from fedstage.algorithm.secure.masks import agree, keystream, public_key
 from fedstage.algorithm.secure.shares import PRIME, combine, split
 from fedstage.algorithm.secure.unmasking import reveal
+from fedstage.algorithm.secure.vectors import dequantise, quantise, width
 from fedstage.errors import FedstageError
 from fedstage.randomness import secret
 

@@ -1,17 +1,31 @@
-"""The mean of each number's middle values, for the median and the trimmed mean."""
+"""The coordinate-wise median and trimmed mean (Yin et al. 2018, Definitions 1 and 2).
+
+Of an even number of values, the median is the mean of the two in the middle. The trimmed mean
+leaves out the b = `trimmed` largest and the b smallest of n values; the paper's beta is b / n.
+Running statistics are treated like parameters. Every participant counts once, regardless of
+`aggregation.weights`.
+"""
 
 from collections.abc import Sequence
 
 import torch
 
+from fedstage.settings.model_rules import Median, TrimmedMean
 from fedstage.weights import Weights
 
 
-def middle_mean(models: Sequence[Weights], dropped: int) -> Weights:
-    """Return each number's mean over the models, without the `dropped` smallest and largest.
+def combine(
+    settings: Median | TrimmedMean,
+    models: Sequence[Weights],
+    shares: Sequence[float],
+    start: Weights,
+) -> Weights:
+    """Return, for each number, the mean of the values in the middle: the one or two, or n - 2 b.
 
     Computed in float64; integers (the batch counter of batch normalisation) are rounded.
     """
+    half = (len(models) - 1) // 2
+    dropped = half if isinstance(settings, Median) else settings.trimmed
     combined = {}
     for name, first in models[0].items():
         values = torch.stack([model[name].double() for model in models]).sort(dim=0).values

@@ -4,13 +4,15 @@ A transfer is a module with the two functions below, found by the name of its se
 computed once, from the logits of the teacher and of its members, or from the samples' labels.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 import torch
 
+from fedstage.algorithm.ensemble_trainers import Members, in_order, stack, teacher_logits
 from fedstage.settings.base import implementation
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import Teaching
+from fedstage.settings.teaching import EnsembleTeaching, Teaching
 from fedstage.settings.transfers import OneShotTransfer, Transfer
 from fedstage.training.passes import Loss
 from fedstage.training.scalars import scalar
@@ -45,3 +47,10 @@ def loss_of(teaching: Teaching[Transfer | OneShotTransfer]) -> Loss:
     """Return the loss with which students learn these targets."""
     loss = transfer(teaching.distillation).loss(teaching.distillation, teaching.server)
     return scalar(loss, teaching.distillation, "distillation")
+
+
+def targets_from(teaching: EnsembleTeaching, members: Sequence[Members]) -> torch.Tensor:
+    """Return the targets of each public sample, [n, ...]."""
+    ordered = in_order(members)
+    teacher = teacher_logits(teaching.ensemble, ordered)
+    return targets_of(teaching, teacher, stack(ordered).float())

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from fedstage.algorithm.one_shot.aggregator_training import diverged
 from fedstage.algorithm.secure.protocol import SecureRound, Summed, secure_sum
-from fedstage.algorithm.secure.quantisation import Integers
-from fedstage.algorithm.secure.vectors import check_samples, decode, encode
+from fedstage.algorithm.secure.vectors import Integers, check_samples, decode, encode
 from fedstage.randomness import numpy_generator
 from fedstage.settings.aggregators import FederatedRounds
 from fedstage.settings.secure import SecureAggregation

@@ -1,7 +1,14 @@
 """Selections: which clients' models a one-shot ensemble has (Guha et al. 2019).
 
-A selection is a module with the function `choose`, found by the name of its settings. It depends on
-trained models, so the choice is made in the aggregator's job.
+A selection is a module with the function `choose`, found by its settings. It depends on trained
+models, so the choice is made in the aggregator's job. Of equals, the first clients are taken.
+
+    random     in one random order of all clients, by the seed. A larger k therefore only adds
+               members, and a forgotten client is replaced by one other client
+    best       by accuracy on their own held-out samples ("CV selection"). Guha et al. measure the
+               area under the ROC curve for two classes, and do not specify the baseline above which
+               a client reports; here there is none. Clients without such samples are never chosen
+    largest    by training samples ("data selection"), of which a client must have at least one
 """
 
 from collections.abc import Mapping
@@ -11,12 +18,13 @@ from typing import Any, Protocol, cast
 import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples
-from fedstage.algorithm.one_shot.outputs import of_classes
+from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import implementation
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.selections import BestMembers, Members, RandomMembers
 
 Counts = Mapping[int, Mapping[int, int]]
 
@@ -91,3 +99,13 @@ def _accuracies(
         logits = of_classes(own.logits[clients.index(client)], info)
         accuracies[client] = float((logits.argmax(1) == own.labels).double().mean())
     return accuracies
+
+
+def choose(settings: Members, candidates: Candidates, generator: torch.Generator) -> list[int]:
+    """Return k = `count` clients, or fewer, in the order of the selection."""
+    if isinstance(settings, RandomMembers):
+        order = torch.rand(max(candidates.clients) + 1, dtype=torch.float64, generator=generator)
+        return sorted(candidates.clients, key=lambda client: float(order[client]))[: settings.count]
+    ranks = candidates.accuracies if isinstance(settings, BestMembers) else candidates.samples
+    reporting = [client for client in sorted(ranks) if ranks[client] or settings.judged]
+    return sorted(reporting, key=lambda client: -ranks[client])[: settings.count]

@@ -1,8 +1,8 @@
-"""When label counts travel."""
+"""Bytes that a participant sends: when label counts travel."""
 
 import pytest
 
-from fedstage.algorithm.exchange.label_counts import counts_sent
+from fedstage.algorithm.exchange.traffic import counts_sent
 from fedstage.settings.recipes import Recipe
 
 BASE = {

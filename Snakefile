@@ -10,11 +10,10 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from fedstage.execution.faults import expect_interrupts, explained
+from fedstage.execution.faults import explained
 from fedstage.storage.yaml_files import load_yaml
 
 min_version("9.0")
-expect_interrupts(workflow.output_settings.dryrun)
 
 # Snakemake does not say where in it a fault is.
 if Path("config.yaml").is_file():
@@ -67,25 +66,9 @@ for target in filterfalse(workflow.is_rule, NAMED):
 
 
 onstart:
-    # Calls that find the folder locked see until the end that this process works here.
-    for log in workflow.logger_manager.get_logfile():
-        note = note_run(Path(log).absolute(), own_locks(workflow))
-        atexit.register(note.unlink, missing_ok=True)
-    lift_rate_limit(workflow.scheduler)
-    stop_in_a_thread(workflow.scheduler)
-    stop_at_bad_data(workflow.scheduler)
-    if line := missing():
-        sys.exit(f"fedstage: {line}")
-    # What is printed at the end is up to `session.smk`.
-    names = names_of_folders(chain.from_iterable(CATALOGUE.runs.values()))
-    text = describe_size(CATALOGUE, shown_runs(CATALOGUE, wanted()))
-    interrupted = partial(was_interrupted, workflow.scheduler, CTRL_C)
-    explains = {
-        "explains_failures": True,
-        "names_of_runs": names,
-        "is_interrupted": interrupted,
-    }
-    logger.info(text, extra=explains)
+    check_raw_data()
+    # Snakemake's messages on failed jobs are left out, as `tell_faults` explains them.
+    logger.info(f"{len(workflow.dag)} jobs to do", extra={"explains_failures": True})
 
 
 onsuccess:

@@ -2,29 +2,16 @@
 
 import atexit
 import time
-from functools import partial
 
-from snakemake.dag import DAG
 from snakemake.logging import logger
 
-from fedstage.execution.faults import count_failed, faults
-from fedstage.execution.internals import lift_rate_limit, note_interrupts, own_locks
-from fedstage.execution.internals import plan_faster
-from fedstage.execution.internals import stop_at_bad_data, stop_in_a_thread, was_interrupted
+from fedstage.execution.faults import faults
 from fedstage.execution.requirements import missing_data
-from fedstage.execution.runs import note_run, release
-from fedstage.experiments.disk_space import describe_size
-from fedstage.experiments.doubtful import doubtful
-from fedstage.experiments.links import link_runs, linked, names_of_folders
-from fedstage.experiments.shown import shown_results, shown_runs
-from fedstage.experiments.targets import explain_unknown
-from fedstage.experiments.unread import unread_settings
-from fedstage.experiments.unused_methods import unused_methods
+from fedstage.experiments.links import link_runs, linked
+from fedstage.experiments.targets import explain_unknown, shown_results
 
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
-CTRL_C = note_interrupts()
-plan_faster(DAG)
 
 
 def wanted():
@@ -44,40 +31,24 @@ def tell_unknown():
         print(f"\nfedstage: {line}", file=sys.stderr)
 
 
-def tell_doubtful():
-    """Print a line on each setting that no run reads, doubtful runs, and unused method."""
-    unread = unread_settings(CATALOGUE.sources, CATALOGUE.experiments)
-    unused = unused_methods(CATALOGUE.sources, CATALOGUE.experiments)
-    for line in [*unread, *unused, *doubtful(CATALOGUE.runs)]:
-        print(f"fedstage: {line}", file=sys.stderr)
-
-
-def missing():
-    """Return a line on data sets that jobs of this machine are to read and that are not there."""
+def check_raw_data():
+    """End the run if raw data that its jobs are to read are not on this machine."""
     if not IS_PLAN or workflow.resource_settings.nodes is not None:
-        return None
+        return
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     # Another workflow, of which this one is a module, may have a rule of this name.
     folders = {str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset"}
     data_sets = [CATALOGUE.folders[one] for one in sorted(folders & CATALOGUE.folders.keys())]
     place = default_folder()
-    return missing_data(data_sets, place and FOLDER / place)
-
-
-def tell_missing_data():
-    """Print what would stop a run that was only planned: experiments are planned without data."""
-    if workflow.scheduler and workflow.dryrun and (line := missing()):
-        print(f"fedstage: would stop before the first job: {line}", file=sys.stderr)
+    if line := missing_data(data_sets, place and FOLDER / place):
+        sys.exit(f"fedstage: {line}")
 
 
 def tell_faults():
     """Print the faults of failed jobs once more, at the end: Snakemake has more to say first."""
     failed = [job for one in workflow.scheduler.failed for job in getattr(one, "jobs", [one])]
     logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in failed]
-    interrupted = was_interrupted(workflow.scheduler, CTRL_C)
-    if interrupted:
-        logger.info("", extra={"failed_before_interrupt": count_failed(logs, STARTED)})
-    if lines := faults(logs, STARTED, interrupted):
+    if lines := faults(logs, STARTED):
         atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
 
 
@@ -95,11 +66,6 @@ def tables():
     return shown + [f"\nWith figures: {path}\n" for path in there if path not in named]
 
 
-if workflow.is_main_process:  # in a dry run as well, and not in each job
-    tell_doubtful()
-    if line := release(FOLDER):
-        print(f"fedstage: {line}", file=sys.stderr)
-    atexit.register(tell_missing_data)
-    if workflow.modifier.is_main_snakefile():
-        atexit.register(show_finished)
+if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+    atexit.register(show_finished)
 atexit.register(tell_unknown)

@@ -132,8 +132,7 @@ def _compare(
 def _schemas(into: Path, config: Path) -> str:
     from fedstage.settings.schemas import write_schemas
 
-    write_schemas(into)
-    return f"{into}: {len(list(into.glob('*.schema.json')))} schemas"
+    return "\n".join(map(str, write_schemas(into)))
 
 
 def _completion(shell: str) -> str:
@@ -337,17 +336,6 @@ COMMANDS = {
         "-o FILE.tar.gz",
         [_option("-o", dest="output", required=True, type=Path, metavar="FILE.tar.gz")],
         "fedstage.execution.archive.archive",
-    ),
-    "watch": Command(
-        "show the running jobs of a working folder, the jobs and time left, and losses",
-        "[FOLDER]",
-        [
-            _option("folder", nargs="?", type=Path, default=Path(), help="by default this one"),
-            _option("--every", type=float, default=2.0, help="seconds between two looks"),
-            _option("--once", action="store_true", help="print once and exit"),
-        ],
-        "fedstage.execution.watch.watch",
-        with_plugins=False,
     ),
     "completion": Command(
         'print the shell completion: eval "$(fedstage completion bash)"; in zsh, first run '

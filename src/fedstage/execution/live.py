@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from logging import LogRecord
@@ -43,8 +43,6 @@ class Live:
         self._notes: dict[str, str] = {}
         self._faults: dict[str, None] = {}
         self._logs: list[str] = []
-        self._failed: int | None = None  # known once an interrupted run has ended
-        self._interrupted: Callable[[], bool] = lambda: False
         self._lock, self._over = RLock(), Event()
         self._diverted = Diverted(self.printed)
         self._stream: TextIO = self._diverted.original
@@ -60,9 +58,6 @@ class Live:
     def follow(self, record: LogRecord) -> None:
         """Process what a message of Snakemake reports about jobs."""
         with self._lock:
-            self._failed = getattr(record, "failed_before_interrupt", self._failed)
-            self._progress.names = getattr(record, "names_of_runs", self._progress.names)
-            self._interrupted = getattr(record, "is_interrupted", self._interrupted)
             for path in take_in(self._progress, self._jobs, record, datetime.now()):
                 self.show(path)
             self._logs += _logs_of(record)
@@ -100,7 +95,7 @@ class Live:
             if self._terminal:
                 self._write(CLEAR)
             if self.planned:
-                self._write(f"{ending(self._progress, datetime.now(), self._failed)}\n")
+                self._write(f"{ending(self._progress, datetime.now())}\n")
             self._stream.close()
 
     def _repeat(self) -> None:
@@ -124,8 +119,6 @@ class Live:
         return CLEAR + fitting(f"[{bar:.<{length}}] {self._words()}", width - 1)
 
     def _words(self) -> str:
-        if self._interrupted():
-            return f"{_done(self._progress)}; interrupted, running jobs end"
         seconds = seconds_of(self._progress, Path(), self._known)
         note = self._notes.get("accuracy") or self._notes.get("loss", "")
         return describe_shortly(self._progress, datetime.now(), seconds, note)
@@ -148,7 +141,7 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
         case LogEvent.JOB_INFO:
             progress.started = progress.started or now
             message = about["rule_msg"] or about["rule_name"]
-            progress.running[about["jobid"]] = now, _named(progress, about["output"]) + message
+            progress.running[about["jobid"]] = now, message
             jobs[about["jobid"]] = about["rule_name"], about["output"]
         case LogEvent.JOB_FINISHED:
             begun, _ = progress.running.pop(about["job_id"], (now, ""))
@@ -163,12 +156,6 @@ def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) ->
                 progress.running.pop(job["jobid"], None)
                 progress.failed.append(job["rule_name"])
     return []
-
-
-def _named(progress: Progress, outputs: Sequence[str]) -> str:
-    """Return the run of a job, as the beginning of its message; nothing if it belongs to none."""
-    folder = "/".join(outputs[0].split("/")[:3]) if outputs else ""
-    return f"{progress.names[folder]}; " if folder in progress.names else ""
 
 
 def readable(outputs: Iterable[str]) -> list[str]:
@@ -204,17 +191,11 @@ def fitting(line: str, width: int) -> str:
     return kept[:width]
 
 
-def ending(progress: Progress, now: datetime, before_interrupt: int | None = None) -> str:
-    """Return the line that stays: how many jobs are done, and how long they took.
-
-    `before_interrupt` is the number of jobs that had failed before an interrupt, which also ends
-    others; None if there was no interrupt.
-    """
+def ending(progress: Progress, now: datetime) -> str:
+    """Return the line that stays: how many jobs are done, and how long they took."""
     taken = (now - progress.started).total_seconds() if progress.started else 0.0
-    number = len(progress.failed) if before_interrupt is None else before_interrupt
-    failed = f", {number} failed" if number else ""
-    interrupted = "" if before_interrupt is None else ", interrupted"
-    return f"{_done(progress)} done{failed}{interrupted}, in {in_words(taken)}"
+    failed = f", {len(progress.failed)} failed" if progress.failed else ""
+    return f"{_done(progress)} done{failed}, in {in_words(taken)}"
 
 
 def _done(progress: Progress) -> str:

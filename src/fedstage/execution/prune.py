@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.runs import explain_lock, is_locked
 from fedstage.experiments.catalogue import (
     Catalogue,
     choice_id,
@@ -52,8 +51,10 @@ def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> st
     FedstageError
         If an experiment that has results is broken, or a run works in this folder.
     """
-    if is_locked(Path()):
-        raise FedstageError(explain_lock(Path()))
+    if any(Path(".snakemake/locks").glob("*")):
+        raise FedstageError(
+            "a run works in this folder, or was killed; if it was, unlock it: snakemake --unlock"
+        )
     paths, logs = _unneeded(keep, config, workflow)
     unneeded = {path: _size(path) for path in paths}
     if delete:

@@ -4,15 +4,12 @@ import atexit
 import logging
 import sys
 from logging import LogRecord
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snakemake.logging import ColorizingTextHandler, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from fedstage.execution.faults import expect_interrupts
-from fedstage.execution.runs import LOCKED, explain_lock
 from fedstage.settings.command_lines import as_typed
 
 if TYPE_CHECKING:
@@ -42,7 +39,6 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         common = self.common_settings
-        expect_interrupts(common.dryrun)
         self._live: Live | None = None
         self._held: list[LogRecord] = []
         self._planned = self._jobs = self._explained = False
@@ -62,8 +58,6 @@ class LogHandler(LogHandlerBase):
         """Print a message, unless it is left out."""
         if record.msg == "None":  # the queue before a plugin turns a missing message into text
             record.msg = None
-        if locked := LOCKED.search(str(record.msg)):
-            record.msg = f"fedstage: {explain_lock(Path(locked[1]))}"
         if self._live:
             self._live.follow(record)
         if not self._short or self._is_shown(record):

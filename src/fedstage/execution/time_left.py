@@ -16,13 +16,6 @@ from fedstage.storage.records import load_record
 _RECORDS = 30  # of a stage, whose seconds are averaged
 
 
-def time_left(progress: Progress, now: datetime, seconds: Mapping[str, float | None]) -> str:
-    """Write how long a run still takes: ``about 45 s left``, ``3 jobs of no known length``."""
-    left, unknown = seconds_left(progress, now, seconds)
-    known = [f"about {in_words(left)} left"] if left or not unknown else []
-    return ", ".join([*known, *([f"{unknown} jobs of no known length"] if unknown else [])])
-
-
 def seconds_left(
     progress: Progress, now: datetime, seconds: Mapping[str, float | None]
 ) -> tuple[float, int]:

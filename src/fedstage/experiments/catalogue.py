@@ -10,24 +10,21 @@ import re
 import shlex
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import with_seeds
-from fedstage.experiments.library import experiment_names, faults_of, load_experiments, reader
-from fedstage.experiments.reach import Sources, check_reach
+from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.plan.digests import digest
 from fedstage.plan.folders import settings_of_folders
-from fedstage.plan.graph import folder_of
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
-from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.results.claims.library import (
     Sourced,
     check_claims,
@@ -39,10 +36,8 @@ from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
-from fedstage.settings.exchange import generates, keeps_state
 from fedstage.settings.experiments import MEASURED, Experiment
-from fedstage.settings.merging import Raw, merge_each
-from fedstage.settings.recipes import Recipe
+from fedstage.settings.merging import Raw
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
@@ -66,7 +61,6 @@ class Catalogue:
     published: dict[tuple[str, str], PublishedTable]
     published_communication: dict[tuple[str, str], PublishedTable]
     claims: list[Sourced]
-    sources: Sources = field(compare=False)
     choices: dict[str, Run]
 
     @cached_property
@@ -168,8 +162,7 @@ def resolve_all(
 
     `seeds` replace the seeds of all grids; seeds that a grid has come first, in its order.
     """
-    read = reader(config, folder)
-    experiments = load_experiments(config, folder, names, read)
+    experiments = load_experiments(config, folder, names)
     if seeds is not None:
         experiments = {name: with_seeds(one, seeds) for name, one in experiments.items()}
     methods = load_methods(folder / "methods.yaml")
@@ -179,10 +172,6 @@ def resolve_all(
         for name, experiment in experiments.items()
         for scale in experiment.scales
     }
-    known = experiment_names(config, folder)
-    load = partial(load_experiments, config, folder, read=read)
-    sources = Sources(known, read, load, merge_each(methods, {}))
-    check_reach(sources, experiments)
     targets = [found for target in config.targets for found in expand(target, runs)]
     papers = folder / "papers"
     published = find_published(experiments, runs, papers)
@@ -199,9 +188,7 @@ def resolve_all(
     every = [run for resolved in runs.values() for run in resolved]
     choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
-    return Catalogue(
-        config, folder, experiments, runs, published, communicated, claims, sources, choices
-    )
+    return Catalogue(config, folder, experiments, runs, published, communicated, claims, choices)
 
 
 def load_methods(path: Path) -> dict[str, Raw]:
@@ -244,28 +231,6 @@ def choice_id(run: Run) -> str:
     number = digest({"metrics": decisive, "values": values})
     settings = "_".join(path.rpartition(".")[2] for path in run.candidates[0].axes)
     return f"{settings}-seed{run.recipe.seed}-{number}"
-
-
-def state_rounds(catalogue: Catalogue) -> dict[str, list[int]]:
-    """Return the rounds whose round state is kept, by the name of the folder in `training`.
-
-    These are each `state_every`-th, and the last of each run of the folder. A run of one round
-    keeps none, because extending it would save too little.
-    """
-    every = catalogue.config.state_every
-    lasts: dict[str, set[int]] = {
-        path.split("/")[2]: set() for path in catalogue.folders if path.split("/")[1] == FOLDER.name
-    }
-    runs = (run for runs in catalogue.runs.values() for run in runs)
-    for trained in (part for run in runs for part in run.trained()):
-        recipe = trained.recipe
-        if isinstance(recipe, Recipe) and (keeps_state(recipe) or generates(recipe)):
-            for owner in owners(recipe):
-                lasts[folder_of(FOLDER, owner).rpartition("/")[2]].add(trained.length.rounds)
-    return {
-        name: sorted(rounds - {1} | set(range(every, max(rounds, default=every) + 1, every)))
-        for name, rounds in lasts.items()
-    }
 
 
 def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:

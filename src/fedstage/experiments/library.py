@@ -28,7 +28,6 @@ def load_experiments(
     config: Config,
     folder: Path,
     names: Collection[str] | None = None,
-    read: Callable[[str], Experiment] | None = None,
 ) -> dict[str, Experiment]:
     """Return experiments of config.yaml and of files in the folders of experiments and papers.
 
@@ -38,8 +37,6 @@ def load_experiments(
         The folder `workflow`.
     names : Collection of str, optional
         The experiments to read; by default all.
-    read : Callable, optional
-        What `reader` returned, so that files are not read again.
 
     Raises
     ------
@@ -49,7 +46,7 @@ def load_experiments(
     """
     files = _files(folder)
     known = experiment_names(config, folder)
-    read = read or reader(config, folder)
+    read = cache(partial(_read, config, files))
     wanted = [name for name in known if names is None or name in names]
     for one in (one for name in wanted for one in lineage(name, read)):
         if (like := read(one).like) not in (None, *known):
@@ -102,11 +99,6 @@ def _files(folder: Path) -> dict[str, list[Path]]:
     for path in sorted(paths, key=lambda path: path.stem):
         files.setdefault(path.stem, []).append(path)
     return files
-
-
-def reader(config: Config, folder: Path) -> Callable[[str], Experiment]:
-    """Return a function that reads an experiment as it is written, once."""
-    return cache(partial(_read, config, _files(folder)))
 
 
 def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Experiment:

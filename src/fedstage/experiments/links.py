@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
-from fedstage.plan.folders import folders_of, main_folder
+from fedstage.plan.folders import main_folder
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.runs import Run
 from fedstage.results.at_hand.names import run_name
@@ -30,19 +30,6 @@ def links_of(runs: Sequence[Run]) -> dict[str, str]:
     The names are relative to the folder of the experiment and scale, and contain all axes.
     """
     return {run_name(run.axes): folder_of(run) for run in runs}
-
-
-def names_of_folders(runs: Iterable[Run]) -> dict[str, str]:
-    """Return a name for each folder that runs train in: the first run's, such as feddf/seed_0.
-
-    Other runs may share the folder.
-    """
-    names: dict[str, str] = {}
-    for run in runs:
-        for part in run.trained():
-            for folder in folders_of(part.recipe):
-                names.setdefault(folder, run_name(run.axes))
-    return names
 
 
 def linked(results: Iterable[str]) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.experiments.evaluated import check_evaluated
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
-from fedstage.experiments.model_sizes import check_sizes
 from fedstage.experiments.natural import with_clients
 from fedstage.experiments.presented import check_labels, check_results
 from fedstage.experiments.secure import check_secure
@@ -24,10 +23,9 @@ from fedstage.settings.base import Settings
 from fedstage.settings.command_lines import see_list
 from fedstage.settings.experiments import CellSettings, Experiment
 from fedstage.settings.figures import Style
-from fedstage.settings.known import check_channels
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
-from fedstage.settings.recipes import Recipe, reads_public
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import keys, suggest
@@ -200,7 +198,6 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     recipe = _recipe(where, rest, length)
     if before is not None:
         check_start(where, recipe, before.recipe)
-    check_sizes(where, recipe)
     check_evaluated(where, recipe, length)
     check_secure(where, rest, recipe, length)
     return Run({}, recipe, length, before=before)
@@ -261,11 +258,8 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:
     if length.training == "one_shot":
         if length.rounds != 1:
             raise FedstageError(f"{where}: rounds = {length.rounds}: training = one_shot has 1")
-        in_one = validate(OneShotRecipe, _without(settings, Recipe, OneShotRecipe), where)
-        _check_public(where, in_one, in_one.teaching is not None)
-        return in_one
+        return validate(OneShotRecipe, _without(settings, Recipe, OneShotRecipe), where)
     recipe = validate(Recipe, _without(settings, OneShotRecipe, Recipe), where)
-    _check_public(where, recipe, reads_public(recipe))
     # Settings shared by rounds and one shot belong to the recipe.
     apart = set(keys(OneShot)) - set(keys(Recipe))
     own = validate(OneShot, {key: settings[key] for key in apart & settings.keys()}, where)
@@ -277,12 +271,6 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:
         raise FedstageError(f"{where}: core = null: training = core needs one")
     on = {"pooled": length.training == "pooled", "on_core": length.training == "core"}
     return alone(recipe, length.rounds, **on, own=own)
-
-
-def _check_public(where: str, recipe: Recipe | OneShotRecipe, used: bool) -> None:
-    """Refuse public images, if they are used, that a model of the recipe cannot take."""
-    for fault in check_channels(recipe.data, recipe.public) if used else ():
-        raise FedstageError(f"{where}: {fault}")
 
 
 def _without(settings: Raw, other: type[Settings], kind: type[Settings]) -> Raw:

@@ -1,9 +1,8 @@
 """Targets: their files, and the runs that a command line is about."""
 
 import shlex
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable
+from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, find
@@ -12,12 +11,10 @@ from fedstage.experiments.library import experiment_names
 from fedstage.experiments.unlearning import forgets, traces_of
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.folders import folders_of
-from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import RECIPES, files_of_result
 from fedstage.plan.training import client_states
-from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.groups import client_groups
+from fedstage.plan.training_folder import owners
 from fedstage.settings.merging import Raw
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest
@@ -113,19 +110,6 @@ def _meant(catalogue: Catalogue, target: str) -> str:
     return suggest(target, (path for results in every for paths in results for path in paths))
 
 
-def cohorts_of(
-    runs: Iterable[Run], size: int | Literal["all"]
-) -> dict[tuple[int, tuple[int, ...]], list[str]]:
-    """Return each cohort of at most `size`, by group and participants, with its recipes' ids."""
-    found: dict[tuple[int, tuple[int, ...]], list[str]] = defaultdict(list)
-    recipes = [run.recipe for run in runs if isinstance(run.recipe, Recipe)]
-    for owner in dict.fromkeys(owner for recipe in recipes for owner in owners(recipe)):
-        for group in client_groups(owner):
-            for participants in cohorts(owner, group, None if size == "all" else size):
-                found[group, participants].append(training_id(owner))
-    return dict(found)
-
-
 def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
     """Whether a text contains a run's experiment and scale, or the id of one of its recipes."""
     ids = (path.rpartition("/")[2] for part in run.chain() for path in folders_of(part.recipe))
@@ -144,6 +128,31 @@ def results_of(catalogue: Catalogue, target: str) -> list[str]:
     every = _results(catalogue, experiment, scale)
     wanted = catalogue.experiments[experiment].results
     return list(dict.fromkeys(path for result in wanted for path in every[result]))
+
+
+def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
+    """Return the tables in Markdown that a call asks for, and after them its reports in HTML.
+
+    Parameters
+    ----------
+    wanted : Collection of str
+        The files, rules and experiments on the command line; by default, and with the rule `all`,
+        the targets of the configuration.
+    """
+    every = sorted(wanted)
+    configured = catalogue.config.targets if not every or "all" in every else []
+    names = dict.fromkeys([*configured, *(name for name in every if name != "all")])
+    keys = ["/".join(key) for key in catalogue.runs]
+    targets = {*keys, *(key.removesuffix("/default") for key in keys)}
+    known = {file for key in keys for file in results_of(catalogue, key)}
+    files: dict[str, None] = {}
+    for name in names:
+        # A file shows its experiment's table, whatever its format.
+        table = str(PurePosixPath(name).with_suffix(".md"))
+        shown = [table] if {name, table} <= known else []
+        files |= dict.fromkeys(results_of(catalogue, name) if name in targets else shown)
+    tables = [path for path in files if path.endswith(".md")]
+    return tables + [path for path in files if path.startswith("results/report/")]
 
 
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:

@@ -17,29 +17,13 @@ from fedstage.settings.base import (
     Settings,
     Width,
 )
-from fedstage.settings.data_sets import (
-    DataSet,
-    ImageSet,
-    Known,
-    Parts,
-    Sized,
-    check_size,
-    count_parts,
-    faults_of,
-)
+from fedstage.settings.data_sets import DataSet, ImageSet, Sized
 from fedstage.settings.tables import CLIENT_COLUMN, OwnerColumns, TableColumns
 
 #: Number of tokens of a text: its two marks and at least one piece.
 Length = Annotated[int, Field(ge=3, le=100_000)]
 #: Number of pieces in a vocabulary, including the special tokens.
 VocabularySize = Annotated[int, Field(ge=5, le=10**9)]
-
-
-#: Numbers of images: scikit-learn's digits; training and test images of the others; SVHN's extra
-#: images.
-DIGITS = 1797
-IMAGES = {"cifar10": (50_000, 10_000), "cifar100": (50_000, 10_000), "svhn": (73_257, 26_032)}
-EXTRA = 531_131
 
 
 class Digits(ImageSet):
@@ -56,35 +40,6 @@ class Digits(ImageSet):
     `Server.drop_worst`). They neither train clients nor score models.
     """
 
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        yield from faults_of(self._parts)
-
-    def _parts(self) -> Parts:
-        return count_cut(self, DIGITS)
-
-    @property
-    def known(self) -> Known:
-        """Shape, classes and parts, all of which are known."""
-        return Known((1, 8, 8), 10, self._parts())
-
-
-def count_cut(settings: Digits, n: int) -> Parts:
-    """Return the sizes of the parts cut from n samples; at least one must be left for training.
-
-    Raises
-    ------
-    FedstageError
-        If nothing is left for training.
-    """
-    check_size("test", settings.test, n - 1, f"{n} images, one must stay for training")
-    taken, left = f"test = {settings.test}", n - settings.test
-    for key in ("held_out", "server_validation"):
-        reason = f"{n} images, {taken}, one must stay for training"
-        size = check_size(key, getattr(settings, key), left - 1, reason)
-        taken, left = f"{taken}, {key} = {size}", left - size
-    return Parts(left, settings.held_out, settings.server_validation, settings.test)
-
 
 class TorchvisionData(Sized, ImageSet):
     """CIFAR-10, CIFAR-100 or SVHN, read and verified with checksums by torchvision."""
@@ -99,16 +54,6 @@ class TorchvisionData(Sized, ImageSet):
         yield from super()._faults()
         if self.extra and self.name != "svhn":
             yield f"extra = true: only for svhn, {self.name} has no such images"
-        yield from faults_of(self._parts)
-
-    def _parts(self) -> Parts:
-        train, test = IMAGES[self.name]
-        return count_parts(self, train + EXTRA * self.extra, test)
-
-    @property
-    def known(self) -> Known:
-        """Shape, classes and parts, because checksums verify the files."""
-        return Known((3, 32, 32), 100 if self.name == "cifar100" else 10, self._parts())
 
 
 class Resized(ImageSet):
@@ -125,11 +70,6 @@ class Resized(ImageSet):
         yield from super()._faults()
         if self.resampling != "bilinear" and self.image_size is None:
             yield f"resampling = {self.resampling!r}: only with image_size"
-
-    @property
-    def known(self) -> Known:
-        """The shape of resized images."""
-        return Known(None if self.image_size is None else (3, self.image_size, self.image_size))
 
 
 class ParquetData(Sized, Resized):
@@ -220,11 +160,6 @@ class Texts(DataSet):
     read from a file.
     """
 
-    @property
-    def known(self) -> Known:
-        """The tokens; the classes are found in the texts."""
-        return Known((self.length,))
-
 
 class TableData(OwnTables, TableColumns):
     """Tables of features, with one row per sample.
@@ -255,11 +190,6 @@ class HeartDisease(DataSet):
     held_out: ClassVar[int] = 0
     server_validation: ClassVar[int] = 0
 
-    @property
-    def known(self) -> Known:
-        """The features and classes."""
-        return Known((13,), 2)
-
 
 class Isic2019(Sized, ImageSet):
     """Fed-ISIC2019 as preprocessed by FLamby: 23,247 pictures of skin, 8 classes, 6 centres.
@@ -277,11 +207,6 @@ class Isic2019(Sized, ImageSet):
     """Folder of the pictures and of FLamby's split, below the data folder."""
     crop: Width = 200
     """Height and width, in pixels, of the middle part of each picture that is used."""
-
-    @property
-    def known(self) -> Known:
-        """The pixels and classes."""
-        return Known((3, self.crop, self.crop), 8)
 
 
 class Camelyon16(DataSet):
@@ -369,11 +294,6 @@ class Sent140(Texts):
     """Seed for the division of users."""
     length: Length = 256
     """Number of tokens of a text that are kept, from its start."""
-
-    @property
-    def known(self) -> Known:
-        """The tokens and classes."""
-        return Known((self.length,), 2)
 
     @property
     def has_clients(self) -> bool:

@@ -1,35 +1,12 @@
 """What data sets have in common: their samples, their files, and which part of them is used."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import Annotated, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from fedstage.errors import FedstageError
 from fedstage.settings.base import Augmentation, Choice, Count, Functions, Positive, Seed, Share
 from fedstage.settings.traits import Lacks, Trait
-
-Shares = tuple[int, int, int]
-
-
-class Parts(NamedTuple):
-    """The number of samples of each part."""
-
-    train: int
-    held_out: int
-    server_validation: int
-    test: int
-
-
-@dataclass(frozen=True)
-class Known:
-    """What follows from the settings of a data set before it is read; None if it is unknown."""
-
-    shape: tuple[int, ...] | None = None  #: of a sample
-    classes: int | None = None
-    parts: Parts | None = None
 
 
 class DataSet(Choice):
@@ -70,11 +47,6 @@ class DataSet(Choice):
         """Whether samples are set aside as public samples."""
         share: float = getattr(self, "held_out", 0)
         return share > 0
-
-    @property
-    def known(self) -> Known:
-        """What is known before the data are read."""
-        return Known()
 
     @property
     def has_clients(self) -> bool:
@@ -132,76 +104,3 @@ class Sized(DataSet):
                 f"held_out = {self.held_out}: not with division, whose second share is held out; "
                 "leave it out"
             )
-
-
-# --- how many samples each part has, without data -------------------------------------------------
-
-
-class _Pools(NamedTuple):
-    """The number of samples from which each part is taken."""
-
-    train: int
-    held_out: int
-    test: int
-    reason: str  # for the number of training samples, as messages give it
-
-
-def count_parts(settings: Sized, train: int, test: int) -> Parts:
-    """Return the sizes of the parts of a set with `train` training and `test` test samples.
-
-    Raises
-    ------
-    FedstageError
-        If a size exceeds the number of samples, or a share of the division has no sample.
-    """
-    pools = (_official if settings.division is None else _divided)(settings, train, test)
-    own, reason = settings.server_validation, pools.reason
-    check_size("server_validation", own, pools.train - 1, f"{reason}, one must stay")
-    remaining = pools.train - own
-    if own:
-        reason = f"{reason}, server_validation = {own}"
-    train_size = settings.train_size or remaining
-    if settings.train_fraction is not None:
-        train_size = max(1, round(settings.train_fraction * remaining))
-    check_size("train_size", train_size, remaining, reason)
-    test_size = settings.test_size or pools.test
-    check_size("test_size", test_size, pools.test, f"{pools.test} for testing")
-    return Parts(train_size, pools.held_out, own, test_size)
-
-
-def _official(settings: Sized, train: int, test: int) -> _Pools:
-    held_out = settings.held_out
-    check_size("held_out", held_out, train - 1, f"{train} for training, one must stay")
-    return _Pools(train - held_out, held_out, test, f"{train} for training, held_out = {held_out}")
-
-
-def _divided(settings: Sized, train: int, test: int) -> _Pools:
-    assert settings.division is not None, "the caller looks"
-    shares, n = settings.division, train + test
-    ends = ends_of(shares, n)
-    parts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    written = f"division = {list(shares)}"
-    if any(share and not part for share, part in zip(shares, parts, strict=True)):
-        raise FedstageError(f"data.{written}: each share must have a sample, and there are {n}")
-    own, held_out, tested = parts
-    return _Pools(own, held_out, tested, f"{ends[0]} for training, {written}")
-
-
-def ends_of(shares: Shares, n: int) -> list[int]:
-    """Return where the pieces of n samples end, if n is divided by the shares and rounded down."""
-    return [n * end // sum(shares) for end in accumulate(shares)]
-
-
-def check_size(key: str, value: int, available: int, reason: str) -> int:
-    """Return `value`, the number of samples of setting `key`, if that many are available."""
-    if value > available:
-        raise FedstageError(f"data.{key} = {value}: at most {available} (there are {reason})")
-    return value
-
-
-def faults_of(count: Callable[[], Parts | None]) -> Iterator[str]:
-    """Yield why parts cannot be counted, as a fault in the data's own settings."""
-    try:
-        count()
-    except FedstageError as error:
-        yield str(error).removeprefix("data.")

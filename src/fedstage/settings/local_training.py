@@ -58,11 +58,6 @@ class LocalTraining(Choice):
         """Whether the last global models count by their losses, which the server measures."""
         return False
 
-    @property
-    def fewest_classes(self) -> int:
-        """The smallest number of classes with which training is not FedAvg's."""
-        return 1
-
     def models_sent(self, known: int) -> int:
         """Return how many models the server sends if its history has `known` models."""
         return 1
@@ -141,11 +136,6 @@ class FedNtd(LocalTraining):
     """Weight of the distillation."""
     temperature: Rate = 1.0
     """Temperature of the distillation."""
-
-    @property
-    def fewest_classes(self) -> int:
-        """3, because the softmax of one class is 1; any number without distillation."""
-        return 3 if self.beta else 1
 
 
 class FedLc(LocalTraining):

@@ -17,7 +17,6 @@ from fedstage.settings.base import (
 )
 from fedstage.settings.data import Data
 from fedstage.settings.generators import Generator
-from fedstage.settings.known import check_known
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
@@ -144,8 +143,6 @@ class OneShotRecipe(OneShot):
         yield from check_clients(self.data, self.partition)
         models = (*self.client_models, self.student or self.model)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
-        divided = (self.data, self.clients, self.partition, self.core)
-        yield from check_known(*divided, models, self.client)
         for model in self.client_models:
             if model.more_outputs:
                 yield (

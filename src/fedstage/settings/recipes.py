@@ -23,7 +23,6 @@ from fedstage.settings.groups import (
     group_participants,
     models_of,
 )
-from fedstage.settings.known import check_classes, check_known
 from fedstage.settings.local_training import (
     Compression,
     FedAvg,
@@ -148,9 +147,6 @@ class Recipe(Groups):
         # A server's model that takes features does not see samples.
         models = client_models(self) if self.local.exchanges == "features" else models_of(self)
         yield from check_samples(self.data, models, self.client, self.server, self.numerics)
-        divided = (self.data, self.clients, self.partition, self.core)
-        yield from check_known(*divided, models_of(self), self.client)
-        yield from check_classes(self.local, self.data.known.classes)
         yield from clashes(self.declarations())
         yield from check_number(self, self.aggregation.rule)
         yield from self._check_secure()

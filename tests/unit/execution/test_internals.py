@@ -9,13 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 import snakemake.api  # before its modules, which import one another
-from snakemake.dag import DAG
-from snakemake.io import IOFile, directory
-from snakemake.output_index import OutputIndex
-from snakemake.persistence.file import FilePersistence
-from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
-from snakemake.settings.types import MaxJobsPerTimespan
-
 from fedstage.execution.internals import (
     IndexBySuffix,
     lift_rate_limit,
@@ -26,6 +19,12 @@ from fedstage.execution.internals import (
     stop_in_a_thread,
     was_interrupted,
 )
+from snakemake.dag import DAG
+from snakemake.io import IOFile, directory
+from snakemake.output_index import OutputIndex
+from snakemake.persistence.file import FilePersistence
+from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
+from snakemake.settings.types import MaxJobsPerTimespan
 
 
 def test_the_attributes_that_are_relied_upon_are_snakemakes():

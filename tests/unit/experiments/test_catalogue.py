@@ -16,11 +16,11 @@ from fedstage.experiments.catalogue import (
     find,
     load_catalogue,
     metrics_of,
-    state_rounds,
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.experiments.listing import listing
+from fedstage.experiments.stage_rules import state_rounds
 from fedstage.plan import data_files
 from fedstage.plan.graph import behind, name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated

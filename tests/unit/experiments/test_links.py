@@ -7,8 +7,7 @@ import pytest
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.links import folder_of, link_runs, linked, links_of, names_of_folders
-from fedstage.plan.folders import folders_of
+from fedstage.experiments.links import folder_of, link_runs, linked, links_of
 from fedstage.results.at_hand.names import run_name
 from fedstage.storage.yaml_files import load_yaml
 
@@ -43,19 +42,6 @@ def test_each_run_has_one_name_that_says_all_axes(known):
     assert "fedavg/partition.alpha=0.1/seed_0" in names
     assert "fedavg/partition.alpha=1.0/seed_0" in names
     assert len(set(names.values())) == 12
-
-
-def test_each_folder_of_training_is_named_after_a_run(known):
-    runs = known.runs[KEY]
-    named = names_of_folders(runs)
-    for run in runs:
-        assert {run_name(run.axes)} == {named[folder] for folder in folders_of(run.recipe)}
-
-
-def test_folders_of_candidates_are_named_after_the_run_that_chooses(known):
-    tried, run = known.runs[KEY][:2]
-    choosing = replace(run, candidates=(replace(tried, axes={"client.epochs": 1}),))
-    assert set(names_of_folders([choosing]).values()) == {run_name(run.axes)}
 
 
 def test_without_further_axes_names_are_method_and_seed(known):

@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-
-from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.disk_space import describe_size
 from fedstage.experiments.shown import shown_results, shown_runs
+
+from fedstage.experiments.catalogue import load_catalogue
 from fedstage.plan.training_folder import training_id
 from fedstage.storage.yaml_files import load_yaml
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from tests.shared.experiments import OF_ALL_STAGES
 
-from fedstage.experiments.catalogue import load_catalogue, metrics_of, state_rounds
-from fedstage.experiments.stage_rules import stage_rules
+from fedstage.experiments.catalogue import load_catalogue, metrics_of
+from fedstage.experiments.stage_rules import stage_rules, state_rounds
 from fedstage.plan.graph import behind
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.rules import WILDCARDS, command

@@ -3,7 +3,7 @@
 import pytest
 from tests.shared import recipes
 
-from fedstage.experiments.targets import cohorts_of
+from fedstage.experiments.stage_rules import cohorts_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run

@@ -14,7 +14,7 @@ from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.plugins import faults_of, load_plugins
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.schemas import DEFINITIONS, schemas
+from fedstage.settings.schemas import schemas
 from fedstage.settings.validation import validate
 
 PLUGIN = """
@@ -81,7 +81,7 @@ def test_a_plugin_is_an_alternative_like_any_other(load):
         assert str(raised.value) == fault
     with pytest.raises(FedstageError, match=r"'mime': unknown; .*'mine'; did you mean 'mine'"):
         validate(Recipe, RECIPE | {"local": "mime"}, "here")
-    text = json.dumps(schemas()[DEFINITIONS]["$defs"])
+    text = json.dumps(schemas()["config"]["$defs"])
     assert '"Mine"' in text
     assert "A trainer of my own" in text
 
@@ -94,7 +94,7 @@ def test_plugins_that_are_loaded_no_longer_are_forgotten(load):
     assert len(alternatives(LocalTrainer)) == len(before) - 1
     with pytest.raises(FedstageError, match=r"local = 'mine': unknown"):
         a_recipe()
-    assert "Mine" not in schemas()[DEFINITIONS]["$defs"]
+    assert "Mine" not in schemas()["config"]["$defs"]
 
 
 def test_the_files_of_a_folder_import_one_another_but_leave_nothing_there(load, tmp_path):

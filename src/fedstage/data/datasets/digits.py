@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.datasets.splits import permutation
+from fedstage.data.datasets.splits import check_size, permutation
 from fedstage.errors import FedstageError
-from fedstage.settings.data import Digits, count_cut
+from fedstage.settings.data import Digits
 
 _HIGHEST = 16  # scikit-learn's grey levels are 0..16
 
@@ -60,7 +60,11 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 
 def _cut(settings: Digits, n: int) -> list[torch.Tensor]:
-    parts = count_cut(settings, n)
-    sizes = [parts.test, parts.held_out, parts.server_validation, parts.train]
+    """Return the rows of the test, held-out, server's and training images."""
+    parts = {key: getattr(settings, key) for key in ("test", "held_out", "server_validation")}
+    taken, left = "", n
+    for key, size in parts.items():
+        check_size(key, size, left - 1, f"{n} images{taken}, one must stay for training")
+        taken, left = f"{taken}, {key} = {size}", left - size
     order = torch.from_numpy(permutation(settings.split_seed, "split", n))
-    return list(order.split(sizes))
+    return list(order.split([*parts.values(), left]))

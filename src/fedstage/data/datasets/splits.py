@@ -12,13 +12,15 @@ server's validation set is the end of the training section.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.data_sets import Sized, count_parts, ends_of
+from fedstage.settings.data_sets import Sized
 
 Rows: TypeAlias = NDArray[np.int64]
 
@@ -39,6 +41,7 @@ class _Pools(NamedTuple):
     train: Rows
     held_out: Rows
     test: Rows
+    reason: str  # for the number of training samples, as messages give it
 
 
 def choose_rows(settings: Sized, train: int, test: int) -> Split:
@@ -49,12 +52,21 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     FedstageError
         If there are fewer samples than a size, or a share of the division has none.
     """
-    counts = count_parts(settings, train, test)
     pools = (_official if settings.division is None else _divided)(settings, train, test)
-    remaining = len(pools.train) - counts.server_validation
+    own, reason = settings.server_validation, pools.reason
+    check_size("server_validation", own, len(pools.train) - 1, f"{reason}, one must stay")
+    remaining = len(pools.train) - own
+    if own:
+        reason = f"{reason}, server_validation = {own}"
+    kept = settings.train_size or remaining
+    if settings.train_fraction is not None:
+        kept = max(1, round(settings.train_fraction * remaining))
+    check_size("train_size", kept, remaining, reason)
+    tested = settings.test_size or len(pools.test)
+    check_size("test_size", tested, len(pools.test), f"{len(pools.test)} for testing")
     return Split(
-        train=np.sort(pools.train[: counts.train]),
-        test=np.sort(pools.test[: counts.test]),
+        train=np.sort(pools.train[:kept]),
+        test=np.sort(pools.test[:tested]),
         held_out=np.sort(pools.held_out),
         server_validation=np.sort(pools.train[remaining:]),
     )
@@ -62,19 +74,29 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
 
 def _official(settings: Sized, train: int, test: int) -> _Pools:
     """Keep training and test samples apart; the held-out part is taken from training."""
-    order = permutation(settings.split_seed, "train", train)
-    left = train - settings.held_out
-    return _Pools(
-        order[:left], order[left:], train + permutation(settings.split_seed, "test", test)
-    )
+    held_out = settings.held_out
+    check_size("held_out", held_out, train - 1, f"{train} for training, one must stay")
+    order, left = permutation(settings.split_seed, "train", train), train - held_out
+    tests = train + permutation(settings.split_seed, "test", test)
+    return _Pools(order[:left], order[left:], tests, f"{train} for training, held_out = {held_out}")
 
 
 def _divided(settings: Sized, train: int, test: int) -> _Pools:
     """Cut one permutation of all samples at the shares, in whole numbers rounded down."""
     assert settings.division is not None, "the caller looks"
-    n = train + test
-    order = permutation(settings.split_seed, "division", n)
-    return _Pools(*np.split(order, ends_of(settings.division, n)[:-1]))
+    shares, n = settings.division, train + test
+    ends = [n * end // sum(shares) for end in accumulate(shares)]
+    parts = np.split(permutation(settings.split_seed, "division", n), ends[:-1])
+    written = f"division = {list(shares)}"
+    if any(share and not len(part) for share, part in zip(shares, parts, strict=True)):
+        raise FedstageError(f"data.{written}: each share must have a sample, and there are {n}")
+    return _Pools(*parts, f"{ends[0]} for training, {written}")
+
+
+def check_size(key: str, value: int, available: int, reason: str) -> None:
+    """Refuse `value`, the number of samples of setting `key`, unless that many are available."""
+    if value > available:
+        raise FedstageError(f"data.{key} = {value}: at most {available} (there are {reason})")
 
 
 def rows_by_part(sizes: Iterable[int], rows: Rows) -> Iterator[Rows]:

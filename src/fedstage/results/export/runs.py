@@ -1,6 +1,6 @@
 """The parts of a run that are exported to any program: name, settings and scalars over rounds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from fedstage.plan.training import participants_table
 from fedstage.results.at_hand.metrics import validation_metrics
 from fedstage.results.at_hand.names import run_name
 from fedstage.results.at_hand.runs import last_part
-from fedstage.results.losses import mean_loss
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.tables.measured import read_metrics
@@ -100,10 +99,25 @@ def training_losses(part: Part, folder: Path) -> Series:
 
 
 def _loss(recipe: Recipe, round_: int, folder: Path) -> float | None:
-    return mean_loss(
+    return _mean_loss(
         row
         for group in client_groups(recipe)
         for path in [folder / participants_table(recipe, round_, group)]
         if path.is_file()
         for row in load_table(path, ["loss", "samples"]).to_pylist()
     )
+
+
+def _mean_loss(rows: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the mean over samples of participants' training losses, None if there are none.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of tables of participants; one whose update was dropped has no loss.
+    """
+    counted = [row for row in rows if row["loss"] is not None]
+    samples = sum(row["samples"] for row in counted)
+    if not samples:
+        return None
+    return float(sum(row["loss"] * row["samples"] for row in counted) / samples)

@@ -112,12 +112,6 @@ def test_new_parts_make_nothing_anew_that_does_not_use_them(project, tmp_path, m
     config = yaml.safe_load((project.path / "config.yaml").read_text())
     (project.path / "config.yaml").write_text(yaml.safe_dump(config | {"plugins": ["my_methods"]}))
     assert project.plan().jobs == {}
-    # Nor does a case of a model in the estimate of disk space.
-    edit(copy / "experiments/disk_space.py")
-    assert project.plan().jobs == {}
-    # The noise that clients add depends on the size of their model, and epsilon is in tables.
-    edit(copy / "models/size.py")
-    assert set(project.plan().jobs) == {"run_scores", "tables", "all"}
     # What all models share is another matter.
     edit(copy / "models/build.py")
     assert project.plan().jobs["initial_model"] == 1

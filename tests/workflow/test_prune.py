@@ -131,4 +131,4 @@ def test_a_folder_in_which_a_run_works_is_left_alone(here, capsys):
     locks.mkdir(exist_ok=True)
     (locks / "0.input.lock").touch()
     assert main(["prune"]) == 1
-    assert "another run works in this folder" in capsys.readouterr().err
+    assert "a run works in this folder" in capsys.readouterr().err

@@ -165,7 +165,7 @@ COMMANDS = {
         "check config.yaml and every experiment; a run checks only the experiments that it makes",
         "",
         _PLACES,
-        "fedstage.experiments.checking.check",
+        "fedstage.experiments.catalogue.check",
     ),
     "check-data": Command(
         "check a folder of your own data, or the data of an experiment, before a run",

@@ -22,6 +22,8 @@ _OF_FAILED_JOBS = (
     "Exiting because a job execution failed",
     "At least one job did not complete successfully",
 )
+#: How Snakemake answers Ctrl-C and SIGTERM.
+_OF_INTERRUPTS = ("Terminating processes on user request", "Will exit after finishing")
 
 
 class LogHandler(LogHandlerBase):
@@ -83,7 +85,7 @@ class LogHandler(LogHandlerBase):
             return first and bool(self.common_settings.dryrun)
         if event is None and first:
             self._held.append(record)
-        return hasattr(record, "explains_failures")
+        return hasattr(record, "explains_failures") or str(record.msg).startswith(_OF_INTERRUPTS)
 
     def _print(self, record: LogRecord) -> None:
         if self._live is None:

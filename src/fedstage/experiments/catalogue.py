@@ -191,6 +191,32 @@ def resolve_all(
     return Catalogue(config, folder, experiments, runs, published, communicated, claims, choices)
 
 
+def check(config: Path, workflow: Path) -> str:
+    """Return how many experiments and runs there are, after resolving all: ``fedstage check``.
+
+    Parameters
+    ----------
+    workflow : Path
+        The folder `workflow`.
+
+    Raises
+    ------
+    FedstageError
+        If experiments are not valid; the message has a line for each fault.
+    """
+    checked = validate(Config, load_yaml(config), str(config))
+    names = experiment_names(checked, workflow)
+    print(f"resolving {len(names)} experiments, which takes some seconds", file=sys.stderr)
+    try:
+        runs = resolve_all(checked, workflow).runs
+    except FedstageError:
+        faults = faults_of(names, lambda name: resolve_alone(checked, workflow, name))
+        if not faults:
+            raise
+        raise FedstageError("\n".join(dict.fromkeys(faults.values()))) from None
+    return f"{len(names)} experiments, {sum(map(len, runs.values()))} runs: valid"
+
+
 def load_methods(path: Path) -> dict[str, Raw]:
     """Return the settings of each method of a file."""
     methods = load_yaml(path)

@@ -1,4 +1,1 @@
-"""Models: architectures, initial weights, sizes and quantisation.
-
-Nothing is imported here, so that the workflow can use `fedstage.models.size` without torch.
-"""
+"""Models: architectures, initial weights and quantisation."""

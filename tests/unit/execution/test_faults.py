@@ -1,6 +1,6 @@
 import os
 
-from fedstage.execution.faults import INTERRUPTED, count_failed, explain_interrupt, faults
+from fedstage.execution.faults import faults
 
 
 def write(path, text):
@@ -74,27 +74,3 @@ def test_of_many_faults_some_are_told_and_an_error_is_last(tmp_path):
     last = faults([("a", None), ("partition", logs[0])], since=50)
     assert last[:2] == ["a failed: no log", NOTHING]
     assert last[3] == "fedstage partition: alpha = 0: too small"
-
-
-def test_jobs_that_an_interrupt_has_ended_are_no_faults(tmp_path):
-    fault = "fedstage partition: clients = 9: at most 8"
-    log = write(tmp_path / "a.log", f"{fault}\n")
-    failed = [
-        ("segment_1", None),
-        ("partition", log),
-        ("tables", write(tmp_path / "b.log", "Traceback (most recent call last):\n")),
-    ]
-    told = [f"partition failed: {log}", fault, INTERRUPTED]
-    assert faults(failed, since=50, interrupted=True) == told
-    assert count_failed(failed, since=50) == 1
-    assert faults([], since=50, interrupted=True) == [INTERRUPTED]
-    assert faults([], since=50) == []
-
-
-def test_only_an_interrupt_loses_its_traceback(capsys):
-    for line, error, told in [
-        (INTERRUPTED, KeyboardInterrupt(), f"{INTERRUPTED}\n"),
-        (INTERRUPTED, KeyError("a"), "KeyError: 'a'\n"),
-    ]:
-        explain_interrupt(line, type(error), error, None)
-        assert capsys.readouterr().err == told

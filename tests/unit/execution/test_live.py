@@ -44,20 +44,9 @@ def test_the_progress_follows_the_messages():
     assert line == "1 of 4 jobs; about 50 s left; aggregation: round 2; round 1: loss 2"
     take_in(progress, jobs, error, later)
     assert ending(progress, later) == "1 of 4 jobs done, 1 failed, in 1 min 30 s"
-    assert ending(progress, later, 0) == "1 of 4 jobs done, interrupted, in 1 min 30 s"
-    assert ending(progress, later, 1) == "1 of 4 jobs done, 1 failed, interrupted, in 1 min 30 s"
     unknown = describe_shortly(progress, later, {"aggregation": 90, "tables": None}, "")
     assert unknown == "1 of 4 jobs; 1 failed; at least 3 min 00 s left"
     assert describe_shortly(Progress(), NOW, {}, "") == "planning"
-
-
-def test_the_job_that_runs_is_named_with_its_run():
-    progress, jobs = Progress(names={"results/training/a-recipe": "feddf/seed_0"}), {}
-    take_in(progress, jobs, told(event=LogEvent.RUN_INFO, stats={"aggregation": 3}), NOW)
-    model = "results/training/a-recipe/round_0001/group_0/aggregated.safetensors"
-    take_in(progress, jobs, started(1, output=[model]), NOW)
-    line = describe_shortly(progress, NOW, {"aggregation": 90}, "")
-    assert line.endswith("; feddf/seed_0; aggregation: round 1")
 
 
 def test_parts_of_a_line_without_room_are_left_out():
@@ -130,14 +119,6 @@ def test_what_jobs_print_stays_above_the_line(printing):
     line = "] 0 of 2 jobs; last training loss 0.5"
     assert any(part.endswith(line) for part in text.split("\r\x1b[K"))
     assert text.endswith("\r\x1b[K0 of 2 jobs done, in 0 s\n")
-
-
-def test_an_interrupted_run_counts_down_no_time(printing):
-    stopping = told(is_interrupted=lambda: True)
-    lines = ["fedstage aggregation: round 3, group 0: training loss 0.5, 2 part (x)"]
-    text = printing(lines, [PLANNED, started(1), stopping], terminal=True)
-    parts = text.split("\r\x1b[K")
-    assert any(part.endswith("] 0 of 2 jobs; interrupted, running jobs end") for part in parts)
 
 
 def test_without_a_terminal_no_line_is_redrawn(printing):

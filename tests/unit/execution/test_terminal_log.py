@@ -84,6 +84,11 @@ def test_a_warning_is_printed(printed):
     assert "careful" in printed([STATS, ONSET, ("careful", {"levelno": logging.WARNING})])
 
 
+def test_the_answer_to_an_interrupt_is_printed(printed):
+    text = "Terminating processes on user request, this might take some time."
+    assert printed([STATS, ONSET, ("None", JOB), (text, {})]).splitlines()[1] == text
+
+
 def test_a_dry_run_prints_counts_once_and_how_to_see_each_job(printed):
     messages = [("Building", {}), STATS, ("None", JOB), STATS, ("Reasons: a", {})]
     assert printed(messages, dryrun=True, stdout=True).splitlines() == [

@@ -5,7 +5,7 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
-from fedstage.experiments.checking import check
+from fedstage.experiments.catalogue import check
 
 REPOSITORY = Path(__file__).parents[3]
 METHODS = (REPOSITORY / "workflow/methods.yaml").read_text()

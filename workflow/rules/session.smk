@@ -3,15 +3,18 @@
 import atexit
 import time
 
+from snakemake.dag import DAG
 from snakemake.logging import logger
 
 from fedstage.execution.faults import faults
+from fedstage.execution.internals import plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.links import link_runs, linked
 from fedstage.experiments.targets import explain_unknown, shown_results
 
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
+plan_faster(DAG)
 
 
 def wanted():

@@ -21,23 +21,16 @@ from fedstage.settings.claims import ClaimList
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.figures import Style
-from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShot
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 Schema = dict[str, Any]
 
-FILES: dict[str, type[Settings]] = {
-    "config": Config,
-    "experiment": Experiment,
-    "claims": ClaimList,
-}
+FILES: dict[str, Any] = {"config": Config, "experiment": Experiment, "claims": ClaimList}
 #: What settings of runs consist of.
 _OF_RUNS = (Style, OneShot, Recipe, RunLength)
 _PARTIAL: Schema = {"$ref": "#/$defs/PartialSettings"}
-#: Stands for it until all definitions are there, as pydantic refuses references to others.
-_MARK: Schema = {"$comment": "partial settings"}
 #: Editors support this draft best; it has all keywords that pydantic writes here.
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 
@@ -45,18 +38,22 @@ _DRAFT = "http://json-schema.org/draft-07/schema#"
 def write_schemas(folder: Path) -> list[Path]:
     """Write the schemas, including the settings of loaded plugins, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {folder / f"{name}.schema.json": schema for name, schema in schemas().items()}
-    for path, schema in paths.items():
-        path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return list(paths)
+    texts = {folder / f"{name}.schema.json": json.dumps(one) for name, one in schemas().items()}
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
 
 
 def schemas() -> dict[str, Schema]:
     """Return the schema of each kind of file."""
     kinds = [(kind, "validation") for kind in (*FILES.values(), *_OF_RUNS)]
     _, generated = models_json_schema(kinds, schema_generator=_Generator)
-    mark, reference = (json.dumps(one)[1:-1] for one in (_MARK, _PARTIAL))
-    definitions: Schema = json.loads(json.dumps(generated["$defs"]).replace(mark, reference))
+    definitions: Schema = generated["$defs"]
+    for name in ("Experiment", "Scale"):
+        definitions[name]["properties"]["base"] |= _PARTIAL
+        definitions[name]["properties"]["methods"]["additionalProperties"] = _PARTIAL
+    definitions["CellSettings"]["properties"]["settings"] |= _PARTIAL
+    definitions["Choose"]["properties"]["compare_with"] |= _PARTIAL
     # A run may also start from a method, and a method from another.
     properties: Schema = {key: {"type": "string"} for key in ("method", "like")}
     for part in (definitions[kind.__name__]["properties"] for kind in _OF_RUNS):
@@ -65,19 +62,13 @@ def schemas() -> dict[str, Schema]:
             properties[key] = known if known == schema else {"anyOf": [known, schema]}
     properties["start"] = {"anyOf": [{"type": ["string", "null"]}, _PARTIAL]}
     definitions["PartialSettings"] = {
-        "description": "Settings of runs; the others are given elsewhere.",
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
     }
-    return {
-        name: {
-            "$schema": _DRAFT,
-            "allOf": [{"$ref": f"#/$defs/{kind.__name__}"}],
-            "$defs": definitions,
-        }
-        for name, kind in FILES.items()
-    }
+    head = {"$schema": _DRAFT, "$defs": definitions}
+    refer = {name: {"$ref": f"#/$defs/{kind.__name__}"} for name, kind in FILES.items()}
+    return {name: {**head, "allOf": [reference]} for name, reference in refer.items()}
 
 
 class _Generator(GenerateJsonSchema):
@@ -87,14 +78,9 @@ class _Generator(GenerateJsonSchema):
         """Return the schema of a settings class, of whose keys only files need any."""
         described, kind = super().model_schema(schema), schema["cls"]
         docstrings = _docstrings(kind)
-        for name, field in kind.model_fields.items():
-            described_field = described["properties"][field.alias or name]
-            if name in docstrings:
-                described_field["description"] = docstrings[name]
-            if field.annotation == Raw:
-                described_field |= _MARK
-            elif field.annotation == dict[str, Raw]:
-                described_field["additionalProperties"] = _MARK
+        for name in docstrings.keys() & kind.model_fields.keys():
+            key = kind.model_fields[name].alias or name
+            described["properties"][key]["description"] = docstrings[name]
         if kind not in FILES.values():
             described.pop("required", None)
         return described
@@ -106,12 +92,8 @@ class _Generator(GenerateJsonSchema):
         short = {"type": "object", "properties": named, "additionalProperties": False}
         return {"anyOf": [{"enum": list(options)}, short | {"maxProperties": 1}, *options.values()]}
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        """Leave out titles, which repeat the keys."""
-        return False
 
-
-def _docstrings(settings: type) -> dict[str, str]:
+def _docstrings(settings: type[Settings]) -> dict[str, str]:
     """Return the docstrings of a class's fields, including inherited ones, by the fields' names.
 
     pydantic could read these itself (`use_attribute_docstrings`), but at every import of the
@@ -120,11 +102,9 @@ def _docstrings(settings: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for kind in (one for one in reversed(settings.__mro__) if issubclass(one, Settings)):
         [definition] = ast.parse(dedent(inspect.getsource(kind))).body
-        for field, below in pairwise(getattr(definition, "body", ())):
-            match field, below:
-                case (
-                    ast.AnnAssign(target=ast.Name(name)),
-                    ast.Expr(value=ast.Constant(value=str(text))),
-                ):
-                    found[name] = inspect.cleandoc(text)
+        assert isinstance(definition, ast.ClassDef), "of a class"
+        for field, below in pairwise(definition.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = ast.literal_eval(below.value)
+                found[ast.unparse(field.target)] = inspect.cleandoc(text)
     return found

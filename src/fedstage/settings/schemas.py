@@ -46,8 +46,10 @@ def write_schemas(folder: Path) -> list[Path]:
 
 def schemas() -> dict[str, Schema]:
     """Return the schema of each kind of file."""
-    kinds = [(kind, "validation") for kind in (*FILES.values(), *_OF_RUNS)]
-    _, generated = models_json_schema(kinds, schema_generator=_Generator)
+    every = (*FILES.values(), *_OF_RUNS)
+    _, generated = models_json_schema(
+        [(kind, "validation") for kind in every], schema_generator=_Generator
+    )
     definitions: Schema = generated["$defs"]
     for name in ("Experiment", "Scale"):
         definitions[name]["properties"]["base"] |= _PARTIAL

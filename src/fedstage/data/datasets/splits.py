@@ -90,7 +90,8 @@ def _divided(settings: Sized, train: int, test: int) -> _Pools:
     written = f"division = {list(shares)}"
     if any(share and not len(part) for share, part in zip(shares, parts, strict=True)):
         raise FedstageError(f"data.{written}: each share must have a sample, and there are {n}")
-    return _Pools(*parts, f"{ends[0]} for training, {written}")
+    own, held_out, tested = parts
+    return _Pools(own, held_out, tested, f"{ends[0]} for training, {written}")
 
 
 def check_size(key: str, value: int, available: int, reason: str) -> None:

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import (
@@ -113,7 +113,11 @@ def _files_of(stage: Stage) -> Iterator[str]:
 
 def _choices(union: Any) -> Listing:
     """Return the alternatives of a setting, with the first sentence about each class."""
-    rows = [[", ".join(kind.names()), _summary(kind)] for kind in alternatives(union)]
+    # Not by `names` of a choice: the average, which no module implements, is none.
+    rows = [
+        [", ".join(get_args(kind.model_fields["name"].annotation)), _summary(kind)]
+        for kind in alternatives(union)
+    ]
     return ["name", "about"], rows
 
 

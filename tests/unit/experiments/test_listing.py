@@ -19,7 +19,15 @@ def rows(kind, target=None):
     return {recipe[0]: dict(zip(heads, recipe, strict=True)) for recipe in recipes}
 
 
-def test_the_command_lists_what_can_be_listed():
+@pytest.mark.parametrize("kind", module.KINDS)
+def test_the_command_lists_every_kind(capsys, monkeypatch, tmp_path, kind):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "experiment_names", lambda *_: ["quickstart"])
+    where = ["--config", str(ROOT / "config.yaml"), "--workflow", str(ROOT / "workflow")]
+    assert main(["list", kind, *where]) == 0
+    head, *listed = capsys.readouterr().out.splitlines()
+    assert head
+    assert bool(listed) == (kind != "plugins")
     assert module.KINDS == KINDS
 
 
@@ -29,6 +37,7 @@ def test_the_command_lists_what_can_be_listed():
         ("models", "cnn_small", "Two convolutions and two linear layers"),
         ("data", "digits", "Handwritten digits of scikit-learn"),
         ("partitions", "dirichlet_by_client", "Hsu et al.'s scheme: each client's classes"),
+        ("rules", "average", "The average of the participants' models"),
     ],
 )
 def test_choices_are_told_by_the_first_sentence_of_their_class(kind, name, about):

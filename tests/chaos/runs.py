@@ -123,10 +123,13 @@ class Folder:
 
     def verify(self, limit: float) -> subprocess.CompletedProcess[str]:
         """Run ``fedstage verify``."""
-        command = [sys.executable, "-m", "fedstage.execution.cli", "verify", TARGET, "--snakefile",
-                   str(REPOSITORY / "Snakefile"), "--directory", str(self.path)]  # fmt: skip
         return subprocess.run(
-            command, env=self.environment(), capture_output=True, text=True, timeout=limit
+            [sys.executable, "-m", "fedstage.execution.cli", "verify"],
+            cwd=self.path,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=limit,
         )
 
     def processes(self) -> dict[int, str]:
@@ -145,8 +148,8 @@ class Folder:
         return list(left.values())
 
     def strays(self) -> list[str]:
-        """Return the files that only a running process may have."""
-        found = [*(self.path / "results").rglob(".*.tmp"), *self.sockets.rglob("*.*")]
+        """Return the temporary files of writers."""
+        found = (self.path / "results").rglob(".*.tmp")
         return [str(path.relative_to(self.path)) for path in found]
 
     def digests(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import fedstage
-from fedstage.execution.processes import alive
+from fedstage.execution.environment import alive
 
 CLIENT = Path(fedstage.__file__).parent / "execution/client.py"
 

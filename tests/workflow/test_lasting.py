@@ -1,4 +1,4 @@
-"""Scores that outlast the machine: files of scores, and an archive without tensors."""
+"""Scores that outlast the machine: files of scores."""
 
 import csv
 import os
@@ -114,38 +114,3 @@ def test_tables_curves_and_claims_are_made_of_scores_of_several_machines(
     assert "cores" in row["machine"]
     assert float(row["seconds"]) > 0
     assert row["source"]
-
-
-def test_an_archive_goes_on_with_one_more_seed(both, first, project):
-    archived = first.path / "results.tar.gz"
-    assert "files" in fedstage(first, "archive", "-o", archived)
-    subprocess.run(["tar", "-xzf", archived], cwd=project.path, check=True)
-    assert not project.files("results/**/*.safetensors")
-    with_seeds(project, [0])
-    assert project.plan().jobs == {}
-    with_seeds(project, [0, 1])
-    run = project.make()
-    seeds = [recipe.split("seed")[1][0] for _, _, recipe in run.trained()]
-    assert seeds
-    assert set(seeds) == {"1"}
-    assert run.jobs["evaluation"] == 2
-    assert made_of_scores(project.path) == made_of_scores(both.path)
-    assert project.plan().jobs == {}
-    # Without the list the first seed is like any other whose files are gone.
-    (project.path / "results/archived.json").unlink()
-    (metrics,) = (project.recipe() / "metrics").rglob("*.parquet")
-    metrics.unlink()
-    assert {recipe.split("seed")[1][0] for _, _, recipe in project.plan().trained()} == {"0"}
-
-
-def test_a_file_of_an_archive_that_is_gone_is_made_with_all_behind_it(first, project):
-    archived = first.path / "more.tar.gz"
-    fedstage(first, "archive", "-o", archived)
-    subprocess.run(["tar", "-xzf", archived], cwd=project.path, check=True)
-    with_seeds(project, [0])
-    before = project.recipe() / "metrics"
-    (metrics,) = before.rglob("*.parquet")
-    content = metrics.read_bytes()
-    metrics.unlink()
-    assert project.make().jobs["local_training"] > 0
-    assert metrics.read_bytes() == content

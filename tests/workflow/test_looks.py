@@ -8,7 +8,6 @@ import pty
 import re
 import shutil
 import subprocess
-import sys
 from html import escape
 from pathlib import Path
 
@@ -70,18 +69,11 @@ def test_the_report_in_a_browser(copy, pictures):
     assert photograph(report, pictures / "report.png", 2000) > 3 * empty
 
 
-def test_a_run_and_its_watch_in_a_terminal(project, pictures):
+def test_a_run_in_a_terminal(project, pictures):
     project.configure(methods=["fedavg"])
-    fedstage = "import sys; from fedstage.execution.cli import main; sys.exit(main(sys.argv[1:]))"
-    shown = {
-        "run": in_terminal(project.command(), project.path),
-        "watch": in_terminal([sys.executable, "-c", fedstage, "watch", "--once"], project.path),
-    }
-    assert "| FedAvg " in shown["run"]
-    assert "jobs, ended" in shown["watch"]
-    assert "training" in shown["watch"]
-    for name, text in shown.items():
-        page = project.path / f"{name}.html"
-        plain = escape(re.sub(r"\x1b\[[\d;]*m", "", text))
-        page.write_text(f"<meta charset='utf-8'><pre>{plain}</pre>")
-        photograph(page, pictures / f"{name}.png", 1500)
+    text = in_terminal(project.command(), project.path)
+    assert "| FedAvg " in text
+    page = project.path / "run.html"
+    plain = escape(re.sub(r"\x1b\[[\d;]*m", "", text))
+    page.write_text(f"<meta charset='utf-8'><pre>{plain}</pre>")
+    photograph(page, pictures / "run.png", 1500)

@@ -302,34 +302,12 @@ def test_clients_of_different_architectures_speak_to_one_aggregator(made):
     assert set(metrics(made, "logistic_regression_and_others")) == {"mlp"}
 
 
-def test_what_still_contains_a_forgotten_client_is_listed(made):
-    rows = (made.path / "results/forgetting/tiny/default.csv").read_text().splitlines()[1:]
-    assert rows
-    unmade = (
-        "what models say about its samples",
-        "scores weighted by its label counts",
-        "its quantised model",
-        "numbers of runs with it",
-    )
-    for row in rows:
-        client, contains, files = row.split(",")
-        assert client == "3"
-        # Of the rounds that it may be in, and of what others say, only what is made is there;
-        # models of an ensemble need not be scored by themselves, and few are
-        # quantised, and no claims are made of them.
-        assert made.files(files) or contains in unmade, row
-    made_of = {path.parent.name for path in made.files("results/aggregators/*/recipe.yaml")}
-    listed = {row.rpartition("/")[2] for row in rows if "learnt from its model" in row}
-    assert listed >= {name for name in made_of if "without" not in name}
-
-
 def test_why_knows_the_stages_of_a_one_shot_run(made, capsys):
     (folder,) = made.files("results/aggregators/*-voting-seed*")
     (local,) = made.files("results/local_models/*-logistic_regression-alone-*")
     for name in (
         folder / "aggregator.safetensors",
         folder / "rounds.parquet",
-        "results/forgetting/tiny/default.md",
         folder / "metrics/test.parquet",
         local / "logits/fp32/client_1-aggregator.safetensors",
         *made.files("results/local_models/*/metrics/*/*-test-rounds_0001.parquet"),

@@ -167,7 +167,7 @@ def test_files_of_another_source_are_found_without_notes_of_snakemake(copy, edit
     assert averages
     assert averages <= wrong.keys()
     assert all(reason.startswith("was made by source ") for reason in wrong.values())
-    assert f"{len(wrong)} wrong or gone" in cure
+    assert f"{len(wrong)} of " in cure
     path = copy.path / "config.yaml"
     config = path.read_text()
     path.write_text(f"{config}\nexecution: {{other_source: accept}}\n")

@@ -30,7 +30,6 @@ from fedstage.plan.stages import RESULTS
 from fedstage.plan.rules import WILDCARDS, command
 from fedstage.plan.source import fingerprint_of, sources_of, stage_fingerprint
 from fedstage.plan.syntax import modules
-from fedstage.storage.archived import archived_sources, inputs_of
 from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.raw_contents import raw_digest
@@ -69,7 +68,6 @@ CATALOGUE = explained(load_catalogue, config, WORKFLOW, ARGUMENTS)
 NAMED = explained(named_targets, CATALOGUE, ARGUMENTS)  # snakemake quickstart
 ARGUMENTS = with_scales(ARGUMENTS, CATALOGUE.experiments)
 EXECUTION = CATALOGUE.config.execution
-ARCHIVED = explained(archived_sources)
 BY_PARTICIPANT = EXECUTION.granularity == "participant"
 
 if CATALOGUE.config.data_folder:
@@ -209,7 +207,7 @@ def retention(wildcards):
 
 
 def described(wildcards, what):
-    """Return the description of an experiment at a scale: its runs, claims, or traces."""
+    """Return the description of an experiment at a scale: its runs, or claims."""
     return description(wildcards.experiment, wildcards.scale, what)
 
 

@@ -11,7 +11,7 @@ rule description:
     log:
         "results/logs/description/{experiment}/{scale}.{what}.log",
     wildcard_constraints:
-        what="runs|claims|traces",
+        what="runs|claims",
     localrule: True
     params:
         # Not by `output`: snakemake does not compare params that look at it.

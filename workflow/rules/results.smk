@@ -55,7 +55,6 @@ SHOWN = {
     ("simulation", "csv"): ("simulation", "simulated seconds a round"),
     ("round_times", "csv"): ("round_times", "measured seconds of a round"),
     ("retention_summary", "html"): ("retention", "what is forgotten"),
-    ("forgetting", "csv"): ("forgetting", "forgotten clients"),
     ("figures", "accuracy"): ("accuracy", "accuracy over rounds"),
     ("figures", "partition"): ("partition", "partition"),
     ("comparison", "figure"): ("published", "measured beside published"),
@@ -85,13 +84,11 @@ def outputs_of(stage):
 
 def make_result_rule(stage):
     """Declare the rule of a stage of results."""
-    what = "traces" if "traces" in stage.options else "runs"
-
     rule:
         name:
             stage.name
         input:
-            **{what: f"results/descriptions/{AT}.{what}.json"},
+            runs=f"results/descriptions/{AT}.runs.json",
             **READS.get(stage.name, {}),
         output:
             **dict(outputs_of(stage)),

@@ -13,7 +13,7 @@ def make_rule(stage_rule):
         name:
             stage_rule.name
         input:
-            unpack(lambda w: inputs_of(job(w), ARCHIVED, fingerprint_of)),
+            unpack(lambda w: job(w).inputs),
         output:
             **{
                 name: temp(path) if name in stage_rule.temporary else path

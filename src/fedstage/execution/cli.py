@@ -21,7 +21,6 @@ from typing import Any, TextIO
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.execution.bugs import describe_bug
 from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.imported import check_imports, look_at_imports
@@ -29,11 +28,14 @@ from fedstage.execution.notices import noticing
 from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
+from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.stages import Seconds, call, find_stage, options_of
 from fedstage.storage.files import save_text
 from fedstage.storage.identity import making
 from fedstage.storage.project_plugins import load_project_plugins
 from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
@@ -117,7 +119,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     except Exception as error:  # a bug, here or in a plugin
         if log is None:
             raise
-        _tell(log, f"fedstage {name}: {describe_bug(error)}\n", traceback.format_exc())
+        _tell(log, f"fedstage {name}: {_of_bug(error)}\n", traceback.format_exc())
         return 1
     return 0
 
@@ -128,6 +130,19 @@ def _tell(log: Path | None, message: str, details: str = "") -> None:
     if log is not None:
         with suppress(FedstageError):  # the disk may be full
             save_text(log, f"{message}\n{details}" if details else message)
+
+
+def _of_bug(error: Exception) -> str:
+    """Return the last line of a plugin, or else of this package, behind an error, and the error."""
+    return f"{line_of_plugin(error) or _line_of_package(error)}{describe_error(error)}"
+
+
+def _line_of_package(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
+    if not own:
+        return ""
+    return f"{Path(own[-1].filename).relative_to(_PACKAGE.parent)}, line {own[-1].lineno}: "
 
 
 def check_source(name: str, options: Mapping[str, Any], source: str | None, started: float) -> None:

@@ -8,14 +8,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.plan.stages import STAGES
 from fedstage.storage.project_plugins import load_project_plugins
 
 #: The lists of `fedstage list`.
@@ -44,16 +42,13 @@ Option = tuple[str, dict[str, Any]]
 class Command(NamedTuple):
     """A command: its description, its usage, its options, and the function that returns its answer.
 
-    `answer` is a function of the options, or the name of one, which is then imported. Without
-    `options`, all arguments are snakemake's, and `answer` gets them as a list, `arguments`.
-    `with_plugins` is whether the command reads settings, which plugins may define.
+    `answer` is a function of the options, or the name of one, which is then imported.
     """
 
     about: str
     usage: str
-    options: Sequence[Option] | None
+    options: Sequence[Option]
     answer: Callable[..., str] | str
-    with_plugins: bool = True
 
     @property
     def function(self) -> Callable[..., str]:
@@ -69,8 +64,7 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     """Print the answer of a command, if there is anything to print, or its error instead."""
     given = _parse(name, COMMANDS[name], arguments)
     try:
-        if COMMANDS[name].with_plugins:
-            load_project_plugins(given.get("config", Path("config.yaml")))
+        load_project_plugins(given.get("config", Path("config.yaml")))
         if text := COMMANDS[name].function(**given):
             print(text)
     except BrokenPipeError:
@@ -82,12 +76,7 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
 
 
 def _parse(name: str, command: Command, arguments: Sequence[str]) -> dict[str, Any]:
-    usage = f"fedstage {name} {command.usage}"
-    described = f"{command.about}."
-    if command.options is None:
-        parser = argparse.ArgumentParser(usage=usage, description=described, allow_abbrev=False)
-        return {"arguments": parser.parse_known_args(arguments)[1]}
-    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=described)
+    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=f"{command.about}.")
     for option, about in command.options:
         parser.add_argument(option, **about)
     return vars(parser.parse_args(arguments))
@@ -135,14 +124,6 @@ def _schemas(into: Path, config: Path) -> str:
     return "\n".join(map(str, write_schemas(into)))
 
 
-def _completion(shell: str) -> str:
-    script = files("fedstage.execution").joinpath("completion.bash").read_text(encoding="utf-8")
-    words = {"COMMANDS": (*COMMANDS, *STAGES), "KINDS": KINDS, "PROGRAMS": PROGRAMS}
-    for name, offered in words.items():
-        script = script.replace(name, " ".join(offered))
-    return script.rstrip()
-
-
 def _option(name: str, **about: Any) -> Option:
     return name, about
 
@@ -152,7 +133,6 @@ _PLACES = (
     _option("--workflow", type=Path, default=Path("workflow"), help="its folder"),
 )
 _TARGET = _option("target", help="such as quickstart or fedsdd_table2/mini")
-_SNAKEMAKE = "[TARGET ...] [options of snakemake]"
 
 COMMANDS = {
     "why": Command(
@@ -177,23 +157,7 @@ COMMANDS = {
         ],
         "fedstage.execution.data_check.check_data",
     ),
-    "missing": Command(
-        "list deleted files of finished jobs, for all experiments or some targets",
-        _SNAKEMAKE,
-        None,
-        "fedstage.execution.missing.list_missing",
-    ),
-    "forget": Command(
-        "list or delete files that still contain data of forgotten clients",
-        "TARGET [--delete]",
-        [
-            _option("target", help="an experiment, or EXPERIMENT/SCALE"),
-            _option("--delete", action="store_true", help="delete the files, and search again"),
-            *_PLACES,
-        ],
-        "fedstage.execution.forget.forget",
-    ),
-    "prune": Command(
+    "clean": Command(
         "list or delete results that no experiment needs, or that targets to keep do not need",
         "[--keep TARGET ...] [--delete]",
         [
@@ -207,13 +171,13 @@ COMMANDS = {
             _option("--delete", action="store_true", help="delete the results and their logs"),
             *_PLACES,
         ],
-        "fedstage.execution.prune.prune",
+        "fedstage.execution.clean.clean",
     ),
     "verify": Command(
-        "check every file of finished jobs: content, path, inputs and source",
-        _SNAKEMAKE,
-        None,
-        "fedstage.execution.verify.list_faults",
+        "check every file that a job has recorded: content, path, inputs and source",
+        "",
+        [_PLACES[0]],
+        "fedstage.storage.verification.verify",
     ),
     "list": Command(
         "list methods, models, data, experiments and more, or the runs of a target",
@@ -268,16 +232,6 @@ COMMANDS = {
         ],
         "fedstage.results.at_hand.best.best",
     ),
-    "seeds": Command(
-        "print how many seeds would decide a claim, at the published effect and at half of it, and "
-        "how many hours these take",
-        "CLAIM [--experiment EXPERIMENT/SCALE]",
-        [
-            _option("claim", help="its id"),
-            _option("--experiment", help="such as fedsdd_table2/mini, if several have this claim"),
-        ],
-        "fedstage.results.at_hand.seeds.seeds",
-    ),
     "export": Command(
         "write the runs of a target for an experiment tracker: scalars over rounds, settings as "
         "parameters, and tables; needs the extra of the same name",
@@ -329,20 +283,5 @@ COMMANDS = {
             *_PLACES,
         ],
         "fedstage.execution.page.page",
-    ),
-    "archive": Command(
-        "write results without tensors: metrics, settings, tables and records. In another folder, "
-        "runs continue from them without training finished runs again",
-        "-o FILE.tar.gz",
-        [_option("-o", dest="output", required=True, type=Path, metavar="FILE.tar.gz")],
-        "fedstage.execution.archive.archive",
-    ),
-    "completion": Command(
-        'print the shell completion: eval "$(fedstage completion bash)"; in zsh, first run '
-        "autoload -U +X bashcompinit && bashcompinit",
-        "bash|zsh",
-        [_option("shell", choices=["bash", "zsh"])],
-        _completion,
-        with_plugins=False,
     ),
 }

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import fedstage
-from fedstage.execution.processes import alive
+from fedstage.execution.client import process_status
 from fedstage.settings.config_file import Execution
 from fedstage.settings.registry import PLUGINS
 
@@ -44,6 +44,14 @@ def _lives_at(place: str, owner: str) -> bool:
     """Whether the owner is alive at this place: a snakemake that runs this one as a job."""
     owner_place, _, pid = owner.rpartition("-")
     return owner_place == place and pid.isdecimal() and alive(int(pid))
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists that is not a zombie."""
+    try:
+        return process_status(str(pid))[0] not in "ZX"
+    except OSError:
+        return False
 
 
 @cache

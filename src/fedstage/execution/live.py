@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from logging import LogRecord
@@ -12,21 +13,25 @@ from typing import Any, TextIO
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from fedstage.execution.diverted import Diverted
-from fedstage.execution.snakemake_log import Progress
-from fedstage.execution.time_left import in_words, seconds_left, seconds_of
+from fedstage.execution.progress import (
+    Jobs,
+    Progress,
+    describe_shortly,
+    ending,
+    seconds_of,
+    take_in,
+)
 
 CLEAR = "\r\x1b[K"
 
 _REDRAWN = 1.0  # seconds, on a terminal
 _REPEATED = 60.0  # seconds, elsewhere
 _WIDTH = 80  # characters of a terminal that does not state it
-_READABLE = ((".md", ".png"), (".html",), (".csv",))  # the first that a job makes is shown
 #: The output of stages: warnings, how training goes, and errors, which their logs have as well.
 _PRINTED = re.compile(r"fedstage \w+: (?:(warning: )|round \d+[^:]*: ([^,(]*))?")
 
-#: Running jobs: rule and outputs, by their numbers.
-Jobs = dict[int, tuple[str, list[str]]]
+_END = "\0"  # ends the last line of `Diverted`, and is in no other
+_LAST = 60.0  # seconds at most until that line is read, on a busy machine
 
 
 class Live:
@@ -129,59 +134,6 @@ class Live:
             self._stream.flush()
 
 
-def take_in(progress: Progress, jobs: Jobs, record: LogRecord, now: datetime) -> list[str]:
-    """Update the progress and the running jobs by a message; return results that are finished."""
-    about: Any = record.__dict__
-    match about.get("event"):
-        case LogEvent.RUN_INFO:
-            stats = about["stats"].items()
-            progress.planned = {rule: count for rule, count in stats if rule != "total"}
-        case LogEvent.RESOURCES_INFO:
-            progress.cores = about.get("cores", progress.cores)
-        case LogEvent.JOB_INFO:
-            progress.started = progress.started or now
-            message = about["rule_msg"] or about["rule_name"]
-            progress.running[about["jobid"]] = now, message
-            jobs[about["jobid"]] = about["rule_name"], about["output"]
-        case LogEvent.JOB_FINISHED:
-            begun, _ = progress.running.pop(about["job_id"], (now, ""))
-            rule, outputs = jobs.pop(about["job_id"], ("", []))
-            progress.finished.setdefault(rule, []).append((now - begun).total_seconds())
-            return readable(outputs)
-        case LogEvent.JOB_ERROR:
-            progress.running.pop(about["jobid"], None)
-            progress.failed.append(about["rule_name"])
-        case LogEvent.GROUP_ERROR:
-            for job in about["job_error_info"]:
-                progress.running.pop(job["jobid"], None)
-                progress.failed.append(job["rule_name"])
-    return []
-
-
-def readable(outputs: Iterable[str]) -> list[str]:
-    """Return the files of a job that users read: tables and figures, each in one format."""
-    for suffixes in _READABLE:
-        if found := [path for path in outputs if path.endswith(suffixes)]:
-            return found
-    return []
-
-
-def describe_shortly(
-    progress: Progress, now: datetime, seconds: Mapping[str, float | None], note: str
-) -> str:
-    """Return one line: jobs, time left, what runs, how training goes. `seconds` are per rule."""
-    if not progress.planned:
-        return "planning"
-    failed = [f"{len(progress.failed)} failed"] if progress.failed else []
-    running = [message.partition(" (")[0] for _, message in progress.running.values()]
-    more = f", and {len(running) - 1} more" if len(running) > 1 else ""
-    left, unknown = seconds_left(progress, now, seconds)
-    about = "at least" if unknown else "about"
-    time = f"{about} {in_words(left)} left" if round(left) or not unknown else ""
-    now_running = [f"{message}{more}" for message in running[:1]]
-    return "; ".join(filter(None, [_done(progress), *failed, time, *now_running, note]))
-
-
 def fitting(line: str, width: int) -> str:
     """Return a line without the parts, between semicolons, for which there is no room."""
     kept, *parts = line.split("; ")
@@ -189,17 +141,6 @@ def fitting(line: str, width: int) -> str:
         if len(kept) + len("; ") + len(part) <= width:
             kept += f"; {part}"
     return kept[:width]
-
-
-def ending(progress: Progress, now: datetime) -> str:
-    """Return the line that stays: how many jobs are done, and how long they took."""
-    taken = (now - progress.started).total_seconds() if progress.started else 0.0
-    failed = f", {len(progress.failed)} failed" if progress.failed else ""
-    return f"{_done(progress)} done{failed}, in {in_words(taken)}"
-
-
-def _done(progress: Progress) -> str:
-    return f"{progress.done} of {sum(progress.planned.values())} jobs"
 
 
 def _logs_of(record: LogRecord) -> list[str]:
@@ -215,3 +156,46 @@ def _lines(log: str) -> list[str]:
         return Path(log).read_text(errors="replace").splitlines()
     except OSError:
         return []
+
+
+class Diverted:
+    """File 2, until `restore`: each line that is written there goes to a function, in a thread.
+
+    Jobs inherit file 2, so their output does not fall into a line that is being redrawn. `original`
+    is where file 2 led before.
+
+    Raises
+    ------
+    OSError
+        If file 2 is closed.
+    """
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        self.original: TextIO = os.fdopen(kept, "w", encoding="utf-8", errors="backslashreplace")
+        source, target = os.pipe()
+        os.dup2(target, 2)
+        os.close(target)
+        self._read_all = Event()
+        Thread(target=_read, args=(source, take, self._read_all), daemon=True).start()
+
+    def restore(self) -> None:
+        """Restore file 2, after the lines that are still on their way."""
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        with suppress(OSError):
+            os.write(2, f"{_END}\n".encode())
+        os.dup2(self.original.fileno(), 2)
+        self._read_all.wait(_LAST)
+
+
+def _read(source: int, take: Callable[[str], None], read_all: Event) -> None:
+    """Read to the end of the file, which programs that are still running may keep open."""
+    with os.fdopen(source, encoding="utf-8", errors="backslashreplace") as lines:
+        for line in lines:
+            text = line.rstrip("\r\n")
+            if text != _END:
+                take(text.removesuffix(_END))
+            if text.endswith(_END):
+                read_all.set()

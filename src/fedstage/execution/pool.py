@@ -20,9 +20,9 @@ from pathlib import Path
 
 from fedstage.execution.arrivals import Arrival, close_files, drop, read_request
 from fedstage.execution.client import LISTENER, RETIRED, peer_uid, process_age
+from fedstage.execution.environment import alive
 from fedstage.execution.gpus import Place, device_of, places
 from fedstage.execution.imported import look_at_imports
-from fedstage.execution.processes import alive
 from fedstage.execution.supervision import (
     Job,
     Pool,

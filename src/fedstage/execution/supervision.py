@@ -18,8 +18,8 @@ from pathlib import Path
 
 from fedstage.execution.arrivals import Arrival, close_files, drop
 from fedstage.execution.client import LENGTH
+from fedstage.execution.environment import alive
 from fedstage.execution.gpus import Place, visible_gpus
-from fedstage.execution.processes import alive
 from fedstage.execution.worker import work
 
 GOES_ON = "the same command goes on"

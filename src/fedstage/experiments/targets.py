@@ -8,7 +8,6 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, find
 from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.unlearning import forgets, traces_of
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.folders import folders_of
 from fedstage.plan.runs import Run, split_target
@@ -158,12 +157,11 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:
     """Return the files of each result that an experiment may have at a scale."""
     judged = ["claims"] if claims_on(catalogue, experiment) else []
-    forgotten = ["forgetting"] if forgets(catalogue, experiment, scale) else []
     published = catalogue.published.get((experiment, scale))
     compared = ["comparison"] if published and published.comparable else []
     varied = ["sweep"] if catalogue.experiments[experiment].table.over else []
     stages = {
-        "table": ["run_scores", "tables", *forgotten, *judged],
+        "table": ["run_scores", "tables", *judged],
         "figures": ["figures", *compared, *varied],
         "communication": ["communication", *judged],
         "retention": ["retention_summary", *judged],
@@ -190,12 +188,12 @@ def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
 
 
 def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Raw:
-    """Return the `runs`, `claims` or `traces` of an experiment at a scale, for JSON.
+    """Return the `runs` or `claims` of an experiment at a scale, for JSON.
 
     Raises
     ------
     FedstageError
-        If there is no such experiment and scale, or it has no claims, or forgets no client.
+        If there is no such experiment and scale, or it has no claims.
     """
     if (experiment, scale) not in catalogue.runs:
         if experiment in catalogue.experiments:
@@ -210,12 +208,6 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         )
     if what == "runs":
         return describe_runs(catalogue, experiment, scale)
-    if what == "claims":
-        if not claims_on(catalogue, experiment):
-            raise FedstageError(f"{experiment}: no claim is about it")
-        return claims_to_judge(catalogue, experiment, scale)
-    if not forgets(catalogue, experiment, scale):
-        raise FedstageError(f"{experiment}/{scale}: no run forgets a client")
-    title = catalogue.experiments[experiment].title
-    traces = traces_of(catalogue, experiment, scale)
-    return {"experiment": experiment, "scale": scale, "title": title, "traces": traces}
+    if not claims_on(catalogue, experiment):
+        raise FedstageError(f"{experiment}: no claim is about it")
+    return claims_to_judge(catalogue, experiment, scale)

@@ -61,7 +61,7 @@ def _result(
 
     `figures` are the ends of the figures' names, by option.
     """
-    options = ("traces",) if name == "forgetting" else ("runs", *given.split())
+    options = ("runs", *given.split())
     files = {option: result_file(name, option) for option in outputs.split()}
     files |= {option: figure_files(end) for option, end in figures.items()}
     return Command(
@@ -98,8 +98,6 @@ RESULTS = (
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
     _result("report", "show table, curves, partition, claims and their origin in one HTML file",
             "output", "scores definitions measurements documents"),
-    _result("forgetting", "list what still contains clients that aggregators have forgotten",
-            "markdown csv"),
 )  # fmt: skip
 
 OTHERS = (

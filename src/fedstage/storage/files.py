@@ -9,7 +9,9 @@ import errno
 import glob
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.storage.identity import identity_of, note_written
 from fedstage.storage.seals import sealed, unsealed
-from fedstage.storage.strays import remove_strays, temporary_name
 
 #: Folders below `results` whose files are forced to disk.
 _REPORTED = ("tables", "claims", "choices")
+#: The name under which a process writes a file: its machine, as another one may share the folder,
+#: and its number there.
+_TEMPORARY = re.compile(r"\..+\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
 
 
 @contextmanager
@@ -37,10 +41,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
         If the file cannot be written: the disk is full, the file too large, or the like.
     """
     path = Path(path)
-    temporary = path.with_name(temporary_name(path.name))
+    temporary = path.with_name(f".{path.name}.{machine()}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_strays(path.parent.glob(f".{glob.escape(path.name)}.*.tmp"))
+        _remove_strays(path.parent.glob(f".{glob.escape(path.name)}.*.tmp"))
         yield temporary
         reported = _is_reported(path)
         if reported:
@@ -54,6 +58,31 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def machine() -> str:
+    """Return the name of this machine, without dots."""
+    return socket.gethostname().replace(".", "-") or "machine"
+
+
+def _remove_strays(paths: Iterable[Path]) -> None:
+    """Remove the temporary files of processes of this machine that have ended."""
+    for path in paths:
+        match = _TEMPORARY.fullmatch(path.name)
+        if match and match["machine"] == machine() and not _runs(int(match["process"])):
+            with suppress(OSError):  # another process may do the same
+                path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this machine exists, another user's included."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _is_reported(path: Path) -> bool:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fedstage.plan.stages import STAGES
-from fedstage.storage.files import save_json
-from fedstage.storage.listed_files import listed_files
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".record.json"
@@ -27,6 +26,9 @@ SUFFIX = ".record.json"
 PARTS = "parts"
 #: The key, in a record, of the digests of the files that a segment left, by path.
 WRITTEN = "written"
+
+#: Stages that read scores in a file made of the metrics.
+_OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
 
 DIGITS = 16  # hexadecimal, of a SHA-256 in a record
 
@@ -158,3 +160,29 @@ def _stated_checksum(file: BinaryIO) -> str | None:
         if header.start + max(ends, default=0) == file.seek(0, os.SEEK_END):
             return str(header.metadata[CHECKSUM])
     return None
+
+
+def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]:
+    """Return the files of runs that a stage of results reads, by kind, as no option names them.
+
+    Runs files may be gone.
+    """
+    listed = [path for path in runs_files if path.is_file()]
+    runs = [run for path in listed for run in load_json(path)["runs"]]
+    measured = {"retention_summary": "retention", "clients": "clients"}
+    if key := measured.get(stage):
+        return {"measures": [path for run in runs for path in run[key]]}
+    found = {}
+    if stage not in _OF_SCORES:
+        found = {
+            "metrics": _named(runs, "metrics", "over_rounds"),
+            "chosen": _named(runs, "chosen"),
+        }
+    if stage == "figures":
+        found |= {"partitions": _named(runs, "partition"), "infos": _named(runs, "info")}
+    return {kind: files for kind, files in found.items() if files}
+
+
+def _named(runs: Iterable[Mapping[str, Any]], *keys: str) -> list[str]:
+    """Return the files under some keys of runs, each once."""
+    return list(dict.fromkeys(run[key] for key in keys for run in runs if run.get(key)))

@@ -1,5 +1,6 @@
-"""Changes in the raw files behind a result, for ``fedstage why`` and ``verify``."""
+"""Raw files behind a result, for ``fedstage why``: of which data sets, and what has changed."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.raw_contents import Contents, raw_of_job
 from fedstage.storage.yaml_files import load_yaml
 
-UNCHANGED, ADDED = ", unchanged", ", added"
-_WAS = ", was "
+UNCHANGED = ", unchanged"
+#: Settings that name a data set; `public` may also name something else.
+_KEYS = ("data", "public")
+_RECIPE, _RUNS = "recipe.yaml", ".runs.json"
 
 
 class Changes(NamedTuple):
@@ -22,11 +25,6 @@ class Changes(NamedTuple):
     data: str
     folder: Path
     files: list[tuple[str, str]]
-
-
-def altered(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the raw files, as in `Changes`, that were different or absent when they were read."""
-    return ((how, name) for how, name in files if how.endswith(ADDED) or _WAS in how)
 
 
 def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterator[Changes]:
@@ -54,16 +52,13 @@ def _compare(job: dict[str, Any], then: Contents, folder: Path) -> Iterator[tupl
     if then and not files:
         yield "not there now, so the result stays", f"all {len(then)}"
         return
-    if files and not then:
-        yield "not recorded: made before the records named raw files", f"all {len(files)}"
-        return
     for name in sorted({*then, *files}):
         digest = files.get(name, "gone")
         if name not in then:
-            yield f"{digest}{ADDED}", name
+            yield f"{digest}, added", name
         else:
             same = digest == then[name]
-            yield (f"{digest}{UNCHANGED}" if same else f"{digest}{_WAS}{then[name]}"), name
+            yield (f"{digest}{UNCHANGED}" if same else f"{digest}, was {then[name]}"), name
 
 
 def _configured(root: Path) -> Path | None:
@@ -74,3 +69,46 @@ def _configured(root: Path) -> Path | None:
     except FedstageError:
         return None
     return root / folder if isinstance(folder, str) else None
+
+
+def data_behind(root: Path, inputs: Iterable[str]) -> list[str]:
+    """Return the files of the data sets that are named by recipes and runs files among `inputs`.
+
+    All names are relative to a working folder. Recipes and runs files that are gone are skipped.
+    """
+    found = [data for name in inputs for data in _named(root / name)]
+    return [file for file, settings in _made(root) if settings in found]
+
+
+def _named(path: Path) -> Iterator[Any]:
+    """Yield the settings of data sets in a recipe or a runs file; of other files, nothing."""
+    if not path.is_file():
+        return
+    if path.name == _RECIPE:
+        yield from _below(load_yaml(path))
+    elif path.name.endswith(_RUNS):
+        yield from _below(load_json(path))
+
+
+def _below(value: Any) -> Iterator[Any]:
+    """Yield the settings of data sets, however deep in a mapping or list."""
+    if isinstance(value, dict):
+        yield from (value[key] for key in _KEYS if key in value)
+        value = value.values()
+    if not isinstance(value, str | int | float | None):
+        for one in value:
+            yield from _below(one)
+
+
+def _made(root: Path) -> Iterator[tuple[str, Any]]:
+    """Yield a file of each data set that has been made, and its settings.
+
+    `raw_changes` reports damaged records.
+    """
+    for path in sorted((root / RESULTS / "logs" / "dataset").glob(f"*{SUFFIX}")):
+        name = path.name.removesuffix(SUFFIX)
+        try:
+            settings = json.loads(load_json(path)["options"]["settings"])
+        except FedstageError:
+            settings = None
+        yield f"{RESULTS}/data/{name}/info.json", settings

@@ -67,7 +67,7 @@ def find_artefact(path: Path) -> Artefact:
     found = [(record, job) for record, job in candidates.items() if _makes(root, job, name)]
     if not found:
         what = "no record" if (root / name).is_file() else "no such file, and no record"
-        cause = "the logs were deleted (fedstage prune does so), or no stage made the file"
+        cause = "the logs were deleted (fedstage clean does so), or no stage made the file"
         raise FedstageError(
             f"{path}: {what} below {RESULTS}/logs of a job that made it: "
             + ("; ".join(damaged.values()) or cause)

@@ -1,26 +1,26 @@
-"""Faults of artefacts: in their content, their identity, or the files they were made from."""
+"""``fedstage verify``: whether files are what their jobs wrote, made of what is there now."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
+from fedstage.settings.command_lines import as_typed
+from fedstage.settings.config_file import Config
+from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
-from fedstage.storage.records import by_path, made_by_segment, readable
+from fedstage.storage.records import by_path, readable
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import verified_spans
 from fedstage.storage.why import fingerprint_now
-from fedstage.storage.yaml_files import load_sealed_yaml
+from fedstage.storage.yaml_files import load_sealed_yaml, load_yaml
 
-Faults = Iterator[tuple[str, str]]
-#: The latest record of a job that made a file: its path, its content, the file's digest in it.
-Record = tuple[Path, dict[str, Any], str | None]
-
-#: Files without an entry (figures, CSV, Markdown) have no digest except in their job's record.
-_READERS: dict[str, Callable[[Path], object]] = {
+_Digest = Callable[[str], str | None]
+#: Files of other kinds (figures, CSV, Markdown) have no digest except in their job's record.
+_READERS: Mapping[str, Callable[[Path], object]] = {
     ".safetensors": verified_spans,
     ".parquet": load_table,
     ".json": load_json,
@@ -28,88 +28,55 @@ _READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def faults(
-    root: Path, names: Iterable[str], finished: Container[str], other_source: bool = False
-) -> Faults:
-    """Yield each file below a working folder that is not what a stage wrote, with the fault.
+def verify(config: Path) -> str:
+    """Return how many files match the records of their jobs; print what is wrong with others.
 
-    Content and identity are compared with what a file states in itself. The records of jobs have
-    the digests of outputs and inputs. Only files that are `finished` are compared with them, since
-    a file that is made again may have other inputs by now. The source of the jobs must be the
-    present one, unless `other_source` is accepted: Snakemake detects a change only by its own
-    notes, which may be missing after a killed run. Segments of an earlier version recorded no
-    digests. Inputs that are gone are not compared, since they may have been temporary.
+    A file is compared with what it states in itself and with the latest record that names it. The
+    inputs of that record must have the recorded digests, and its source must be the present one,
+    unless the configuration accepts others. Files that are gone are not compared, since they may
+    have been temporary.
+
+    Raises
+    ------
+    FedstageError
+        If a file or a record is wrong: the message has the command that makes the files again.
     """
-    read, damaged = readable(sorted((root / RESULTS / "logs").rglob(f"*{SUFFIX}")))
-    for path, fault in damaged.items():
-        yield path.relative_to(root).as_posix(), fault.removeprefix(f"{path}: ")
-    records = list(read.values())
-    made = _latest(read)
-    digest = cache(lambda name: content_digest(root / name))
-    source = cache(lambda record: _source(root, read[record]))  # a job may make many files
-    for name in names:
-        wrong = _content(root, name)
-        if wrong is None and name in finished:
-            wrong = _edges(root, name, made, records, digest)
-            if wrong is None and name in made and not other_source:
-                wrong = source(made[name][0])
-        if wrong is not None:
-            yield name, wrong
+    accepts = validate(Config, load_yaml(config), str(config)).execution.other_source == "accept"
+    records, damaged = readable(sorted(Path(RESULTS, "logs").rglob(f"*{SUFFIX}")))
+    ordered = sorted(records, key=lambda path: str(records[path]["made"]))
+    latest = {name: path for path in ordered for name in _written(records[path])}
+    there = {name: path for name, path in latest.items() if Path(name).is_file()}
+    digest = cache(lambda name: content_digest(Path(name)))
+    # Many files may be of one job.
+    source = cache(lambda path: None if accepts else fingerprint_now(Path(), records[path]))
+    for fault in damaged.values():
+        print(fault)
+    wrong = []
+    for name, path in there.items():
+        try:
+            _check(name, records[path], digest, partial(source, path))
+        except FedstageError as error:
+            wrong.append(name)
+            print(f"{name}: {str(error).removeprefix(f'{name}: ')}", flush=True)
+    if wrong or damaged:
+        again = as_typed("snakemake", "--cores", "all", "--force", *wrong)
+        count = f"{len(wrong)} of {len(there)} files and {len(damaged)} records are wrong"
+        raise FedstageError(f"{count}; to make these again: {again}" if wrong else count)
+    return f"{len(there)} files match their records and inputs"
 
 
-def _content(root: Path, name: str) -> str | None:
-    """Return what is wrong with the content of a file, or the identity that it states."""
-    reader = _READERS.get(Path(name).suffix)
-    try:
-        if reader is not None:
-            reader(root / name)
-    except FedstageError as error:
-        return str(error).removeprefix(f"{root / name}: ").partition("; delete it")[0]
-    return None
+def _written(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the digests of the files that a job wrote, including a segment's."""
+    return {**by_path(job["outputs"]), **job.get(WRITTEN, {})}
 
 
-def _edges(
-    root: Path,
-    name: str,
-    made: Mapping[str, Record],
-    records: Iterable[dict[str, Any]],
-    digest: Callable[[str], str | None],
-) -> str | None:
-    """Return the fault of a file according to the record of the job that made it."""
-    if name not in made:
-        return None
-    _, job, then = made[name]
-    if then is None:
-        return None
-    if digest(name) != then:
-        if any(
-            made_by_segment(root, record, name)
-            for record in records
-            if record["made"] >= job["made"] and WRITTEN not in record
-        ):
-            return None
-        return f"is not what its job wrote: {digest(name)}, was {then}"
-    for path, read in by_path(job["inputs"]).items():
-        now = digest(path)
-        if now is not None and read is not None and now != read:
-            return f"was made from another {path}: {read}, is {now} now"
-    return None
-
-
-def _source(root: Path, job: Mapping[str, Any]) -> str | None:
-    """Return the fault of a file whose job had another source than it would have now."""
-    then = job["source"]
-    if then is None:  # a stage that was run by hand
-        return None
-    now = fingerprint_now(root, job)
-    return None if now == then else f"was made by source {then}, not by that of now ({now})"
-
-
-def _latest(records: Mapping[Path, dict[str, Any]]) -> dict[str, Record]:
-    """Return the latest record that names each file among its job's outputs."""
-    ordered = sorted(records.items(), key=lambda record: str(record[1]["made"]))
-    return {
-        name: (path, job, written)
-        for path, job in ordered
-        for name, written in (by_path(job["outputs"]) | job.get(WRITTEN, {})).items()
-    }
+def _check(name: str, job: Mapping[str, Any], digest: _Digest, source: Callable[[], Any]) -> None:
+    """Raise FedstageError if a file is not what the record of its job says."""
+    _READERS.get(Path(name).suffix, Path.stat)(Path(name))
+    if digest(name) != (then := _written(job)[name]):
+        raise FedstageError(f"is not what its job wrote: {digest(name)}, was {then}")
+    for path, then in by_path(job["inputs"]).items():
+        if then is not None and digest(path) not in (then, None):
+            raise FedstageError(f"was made from another {path}: {then}, is {digest(path)} now")
+    if job["source"] and (now := source()) not in (job["source"], None):
+        raise FedstageError(f"was made by source {job['source']}, not by that of now ({now})")

@@ -20,10 +20,8 @@ from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json
-from fedstage.storage.data_behind import data_behind
-from fedstage.storage.listed_files import listed_files
-from fedstage.storage.provenance import content_digest
-from fedstage.storage.raw_changes import UNCHANGED, raw_changes
+from fedstage.storage.provenance import content_digest, listed_files
+from fedstage.storage.raw_changes import UNCHANGED, data_behind, raw_changes
 from fedstage.storage.records import (
     Artefact,
     by_path,

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from fedstage.execution.live import Live, describe_shortly, ending, fitting, readable, take_in
-from fedstage.execution.snakemake_log import Progress
+from fedstage.execution.live import Live, fitting
+from fedstage.execution.progress import Progress, describe_shortly, ending, readable, take_in
 
 NOW = datetime(2026, 1, 1)
 

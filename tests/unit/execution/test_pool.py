@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from fedstage.execution import client, gpus, pool, supervision, worker
-from fedstage.execution.environment import prepare
-from fedstage.execution.processes import alive
+from fedstage.execution.environment import alive, prepare
 from fedstage.settings.config_file import Execution
 
 SETTINGS = '{"seed":1}'

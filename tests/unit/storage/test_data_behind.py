@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from fedstage.storage.data_behind import data_behind
 from fedstage.storage.files import save_json
+from fedstage.storage.raw_changes import data_behind
 
 COWS, SHEEP, GOATS = ({"name": "table", "folder": name} for name in ("cows", "sheep", "goats"))
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.storage.files import load_json, read_bytes, replacing, save_json, save_text
+from fedstage.storage.files import (
+    load_json,
+    machine,
+    read_bytes,
+    replacing,
+    save_json,
+    save_text,
+)
 
 
 def names(folder):
@@ -187,3 +194,24 @@ def test_only_the_standard_library_is_needed():
     loaded = set(done.stdout.split())
     assert "fedstage" in loaded
     assert not {"numpy", "torch", "pyarrow", "pydantic", "yaml"} & loaded
+
+
+def test_a_writer_removes_what_ended_writers_of_this_machine_left_of_the_same_file(tmp_path):
+    code = (
+        "import os, sys; from fedstage.storage.files import replacing\n"
+        "with replacing(sys.argv[1]) as path:\n"
+        "    path.touch(); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a[1]")], check=False)
+    (stray,) = tmp_path.iterdir()
+    dead = stray.name.split(".")[-2]
+    others = [
+        f".a.{machine()}.{dead}.tmp",  # of another file
+        f".a[1].elsewhere.{dead}.tmp",
+        f".a[1].{machine()}.{os.getppid()}.tmp",
+        f".a[1].{machine()}.x.tmp",
+    ]
+    for name in others:
+        (tmp_path / name).touch()
+    save_text(tmp_path / "a[1]", "text")
+    assert names(tmp_path) == sorted([*others, "a[1]"])

@@ -70,13 +70,6 @@ def test_a_configuration_that_names_no_folder_is_passed_over(root, text):
     assert said(root)["mine/test.parquet"] == "unchanged"
 
 
-def test_a_record_of_before_says_so(root):
-    write_record(root)
-    assert said(root, root / "data") == {
-        "all 2": "not recorded: made before the records named raw files"
-    }
-
-
 def test_without_records_there_is_nothing_to_say(root):
     (root / "results/logs/dataset/mine-0.record.json").unlink()
     assert list(raw_changes(root, FILES, root / "data")) == []

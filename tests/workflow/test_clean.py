@@ -64,8 +64,8 @@ def logs_of(project):
     return {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
 
 
-def pruned(capsys, *options):
-    assert main(["prune", *options]) == 0
+def cleaned(capsys, *options):
+    assert main(["clean", *options]) == 0
     *rows, total = capsys.readouterr().out.splitlines()
     return {row.partition(":")[0] for row in rows}, total
 
@@ -79,10 +79,10 @@ def test_all_experiments_are_resolved_only_if_something_is_not_needed(
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(quickstart))
     shutil.copy(METHODS, tmp_path / "workflow")
     monkeypatch.chdir(tmp_path)
-    assert main(["prune"]) == 0
+    assert main(["clean"]) == 0
     assert capsys.readouterr().err == ""
     (tmp_path / "results/training/unknown").mkdir(parents=True)
-    assert main(["prune"]) == 0
+    assert main(["clean"]) == 0
     shown = capsys.readouterr()
     assert "results/training/unknown: 0 B" in shown.out
     assert "a broken experiment is left out" in shown.err
@@ -90,11 +90,11 @@ def test_all_experiments_are_resolved_only_if_something_is_not_needed(
 
 def test_what_is_abandoned_goes_with_its_logs_and_nothing_else(changed, capsys):
     before, logs = changed.results(), logs_of(changed)
-    rows, total = pruned(capsys)
+    rows, total = cleaned(capsys)
     assert rows == set()
     assert total == "0 folders and files of results, 0 B: --delete deletes them"
     write(changed, tiny={})
-    listed, total = pruned(capsys)
+    listed, total = cleaned(capsys)
     assert changed.results() == before
     assert total.endswith(": --delete deletes them")
     assert {"results/by_method/other/default", "results/tables/other/default.md"} <= listed
@@ -103,7 +103,7 @@ def test_what_is_abandoned_goes_with_its_logs_and_nothing_else(changed, capsys):
     assert all("-seed1-" in path for path in recipes)
     assert not any("/data/" in path or "/tiny/" in path for path in listed)  # both have the data
 
-    deleted, _ = pruned(capsys, "--delete")
+    deleted, _ = cleaned(capsys, "--delete")
     assert deleted == listed
     assert not any((changed.path / path).exists() for path in listed)
     after = changed.results()
@@ -111,18 +111,18 @@ def test_what_is_abandoned_goes_with_its_logs_and_nothing_else(changed, capsys):
     kept = {path for path in logs if "-seed1" not in path and "/other/" not in path}
     assert logs_of(changed) == kept
     assert "Nothing to be done" in changed.plan().output
-    assert pruned(capsys)[0] == set()
+    assert cleaned(capsys)[0] == set()
 
 
 def test_targets_to_keep_are_named(changed, capsys):
-    listed, _ = pruned(capsys, "--keep", "other")
+    listed, _ = cleaned(capsys, "--keep", "other")
     assert "results/tables/tiny/default.md" in listed
     assert not any("-seed1-" in path or "/other/" in path for path in listed)
 
 
 def test_results_of_a_broken_experiment_are_not_at_risk(here, capsys):
     write(here, tiny={"grid": {"method": ["nonsuch"]}})
-    assert main(["prune", "--delete"]) == 1
+    assert main(["clean", "--delete"]) == 1
     assert "nonsuch" in capsys.readouterr().err
 
 
@@ -130,5 +130,5 @@ def test_a_folder_in_which_a_run_works_is_left_alone(here, capsys):
     locks = here.path / ".snakemake/locks"
     locks.mkdir(exist_ok=True)
     (locks / "0.input.lock").touch()
-    assert main(["prune"]) == 1
+    assert main(["clean"]) == 1
     assert "a run works in this folder" in capsys.readouterr().err

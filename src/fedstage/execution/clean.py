@@ -1,4 +1,4 @@
-"""``fedstage prune``: delete results that no experiment needs any more.
+"""``fedstage clean``: delete results that no experiment needs any more.
 
 Folders of runs are named after settings and shared by experiments, so all experiments together
 determine which folders are needed.
@@ -32,12 +32,8 @@ from fedstage.storage.yaml_files import load_yaml
 #: An experiment and a scale.
 Place = tuple[str, str]
 
-#: Folders that stay: logs are deleted with their results, and records of forgotten clients are
-#: kept.
-_STAY = {"logs", "forgetting"}
 
-
-def prune(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> str:
+def clean(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> str:
     """Return what is deleted, or would be, with its size; its links and logs are deleted, too.
 
     Parameters
@@ -103,7 +99,7 @@ def _results(targets: Collection[Place], needed: Collection[str]) -> Iterator[Pa
     for kind in _inside(Path(RESULTS)):
         if kind.name in OF_SETTINGS:
             yield from (path for path in _inside(kind) if f"{kind.name}/{path.name}" not in needed)
-        elif kind.name not in _STAY:
+        elif kind.name != "logs":  # which are deleted with their results
             for experiment in _inside(kind):
                 yield from _of_others(experiment, targets)
 

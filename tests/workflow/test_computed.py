@@ -1,4 +1,4 @@
-"""Properties, simulation and round times, beside what really runs."""
+"""Properties, schedules and round times, beside what really runs."""
 
 import csv
 
@@ -34,9 +34,9 @@ def test_properties_and_simulation_train_nothing_and_are_made_once(project):
     run = project.make()
     assert dict(run.jobs) == {"all": 1, "description": 1, "properties": 1, "simulation": 1}
     found = {row["method"]: row for row in rows(project, "results/properties/tiny/default.csv")}
-    assert found["fedsdd"]["overlap"] == "0.5"
-    assert found["fedsdd"]["secure_aggregation"] == "True"
-    assert len(rows(project, "results/simulation/tiny/default.csv")) == 3
+    assert found["fedsdd"]["reader"] == ""
+    found = {row["method"] for row in rows(project, "results/simulation/tiny/default.csv")}
+    assert found == {"fedavg", "fedsdd", "scaffold"}
     assert project.files("results/figures/tiny/default_schedule.png")
     assert not project.files("results/training")
     assert "| FedSDD " in run.output  # the tables are shown
@@ -45,10 +45,9 @@ def test_properties_and_simulation_train_nothing_and_are_made_once(project):
 
 def test_a_call_for_one_file_shows_its_table_alone(project):
     with_results(project, COMPUTED).make()
-    (project.path / "results/simulation/tiny/default.md").unlink()
-    run = project.make("results/simulation/tiny/default.md")
-    assert "results/simulation/tiny/default.md\n\n#" in run.output
-    assert "results/properties/tiny/default.md\n\n#" not in run.output
+    (project.path / "results/properties/tiny/default.md").unlink()
+    run = project.make("results/properties/tiny/default.md")
+    assert "results/properties/tiny/default.md\n\n#" in run.output
 
 
 def test_a_key_that_config_yaml_has_twice_is_refused(project):

@@ -223,6 +223,16 @@ def measurements(wildcards):
     return [result_file(kind, "by_run").format(**wildcards) for kind in kinds]
 
 
+def communicated(wildcards):
+    """Return the bytes of each run, if they are measured."""
+    wanted = CATALOGUE.experiments[wildcards.experiment].results
+    return (
+        result_file("communication", "by_run").format(**wildcards)
+        if "communication" in wanted
+        else []
+    )
+
+
 def claims_of(wildcards):
     """Return the description of the claims on an experiment, if there are any."""
     return CLAIMS.format(**wildcards) if claims_on(CATALOGUE, wildcards.experiment) else []

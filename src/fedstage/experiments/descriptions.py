@@ -17,7 +17,7 @@ from fedstage.results.communication.files import read_files, traffic_files
 from fedstage.results.communication.goals import by_value
 from fedstage.results.published.scale import PAPER
 from fedstage.results.runs_file import SEED
-from fedstage.settings.experiments import MEMORY, PARAMETERS, Experiment
+from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, Experiment
 from fedstage.settings.figures import Bands
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -25,7 +25,11 @@ from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: What a paper reports of communication: the keys of its source, and of a run's number.
-_COMMUNICATED = {MEMORY: ("memory", "memory_mib"), PARAMETERS: ("params", "published_params")}
+_COMMUNICATED = {
+    MEMORY: ("memory", "memory_mib"),
+    PARAMETERS: ("params", "published_params"),
+    RATIO: ("ratio", "published_ratio"),
+}
 
 #: Number of seeds from which bands show the interval of the mean, unless an experiment chooses.
 _FEWEST_OF_INTERVALS = 5
@@ -49,9 +53,11 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         runs = [{**run, "published": number} for run, number in numbers]
     communicated = definition.communication.published
     found = catalogue.published_communication.get((experiment, scale))
-    if communicated and found and found.comparable:
+    # A ratio depends on no size.
+    ratio = communicated is not None and communicated.metric == RATIO
+    if communicated and found and (found.comparable or ratio):
         of, key = _COMMUNICATED[communicated.metric]
-        head |= {of: found.source, "communication_notes": found.notes}
+        head |= {of: found.source, "communication_notes": [] if ratio else found.notes}
         values = [number and number["value"] for number in found.numbers]
         runs = [{**run, key: value} for run, value in zip(runs, values, strict=True)]
     return {**head, "runs": runs}

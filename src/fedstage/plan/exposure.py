@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fedstage.plan.data_files import partition
 from fedstage.plan.discriminators import client_discriminator
 from fedstage.plan.generated import client_generator
-from fedstage.plan.graph import File, behind, files_in, listed
+from fedstage.plan.graph import File, Stage, behind, files_in, listed
 from fedstage.plan.one_shot import feature_moments
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.taught import first_distillation
@@ -45,10 +45,13 @@ class Exposed(NamedTuple):
     file: str
 
 
-def exposed(files: Iterable[str]) -> Exposed | None:
-    """Return the first file of a single client that the server reads behind `files`, if any."""
+def exposed(files: Iterable[str], but: Stage | None = None) -> Exposed | None:
+    """Return the first file of a single client that the server reads behind `files`, if any.
+
+    What the stage `but` reads does not count.
+    """
     for job in behind(files):
-        if job.stage not in BY_CLIENTS:
+        if job.stage not in BY_CLIENTS and job.stage is not but:
             for seen in filter(_tells, files_in(job.inputs)):
                 return Exposed(job.stage.name, seen)
     return None

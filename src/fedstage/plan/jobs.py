@@ -6,7 +6,6 @@ from functools import cache
 
 from fedstage.plan import graph
 from fedstage.plan.graph import File
-from fedstage.plan.members import parse_sampled
 from fedstage.plan.training import (
     DISTILLATIONS,
     SECURE,
@@ -61,11 +60,6 @@ class Job:
 Edges = Mapping[Job, tuple[Job, ...]]
 
 
-def job_of(file: str) -> Job | None:
-    """Return the job that makes a file, None if the file is of no round."""
-    return _named(file.job) if isinstance(file, File) and file.job.stage in _STAGES else None
-
-
 def _named(job: graph.Job) -> Job:
     file = next(iter(job.files.values()))
     name = distillation.name if job.stage in DISTILLATIONS else job.stage.name
@@ -97,10 +91,3 @@ def of_rounds(job: graph.Job) -> tuple[graph.Job, ...]:
     if job.alike is not job:
         return of_rounds(job.alike)
     return tuple(before for before in job.before if before.stage in _STAGES)
-
-
-def members(job: Job) -> int:
-    """Return how many models a job computes logits of: the models that it reads, or draws."""
-    assert job.node is not None, "jobs of the graph have one"
-    drawn = parse_sampled(job.node.at["members"])
-    return drawn.samples if drawn else len(list(of_rounds(job.node)))

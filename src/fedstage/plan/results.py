@@ -15,7 +15,6 @@ _FILES = {
     "parquet": "{scale}.parquet",
     "by_run": "{scale}.runs.parquet",
     "overlap": "{scale}.overlap.csv",
-    "jobs": "{scale}_jobs.parquet",
     "markdown": "{scale}.md",
     "html": "{scale}.html",
     "latex": "{scale}.tex",

@@ -13,12 +13,12 @@ from pydantic import Field
 from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.settings.base import Settings
+from fedstage.settings.experiments import Simulation
 from fedstage.settings.figures import Bands, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Metric, Reach
-from fedstage.settings.simulation import Simulation
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
 from fedstage.storage.identity import folder_above
@@ -71,9 +71,10 @@ class ExperimentRun(Settings):
     If there are several `candidates`, the file `chosen` names one. `validation` has each
     candidate's metrics on validation samples, for a federated run with such samples. `over_rounds`
     has metrics during training, for a model that was trained on clients' logits. `published`,
-    `memory_mib` and `published_params` (sent until a goal is reached) are the paper's numbers for
-    the run's cell. `retention` has each candidate's measures of forgetting, and `clients` its
-    accuracies by client and class, if the experiment has these.
+    `memory_mib`, `published_params` (sent until a goal is reached) and `published_ratio` (sent,
+    relative to FedAvg) are the paper's numbers for the run's cell. `retention` has each candidate's
+    measures of forgetting, and `clients` its accuracies by client and class, if the experiment has
+    these.
     """
 
     settings: dict[str, Axis]
@@ -89,6 +90,7 @@ class ExperimentRun(Settings):
     published: PublishedNumber | None = None
     memory_mib: float | None = None
     published_params: float | None = None
+    published_ratio: float | None = None
 
     def which(self) -> int:
         """Return the position of the chosen candidate, which is the only one of most runs."""
@@ -122,8 +124,9 @@ class ExperimentRun(Settings):
 class ExperimentRuns(Settings):
     """An experiment at a scale: its runs, and the axes and metric of its table.
 
-    `published` names the paper and table of the runs' published numbers. `memory` and `params` name
-    the sources of published communication costs, whose notes give the scales of measurement.
+    `published` names the paper and table of the runs' published numbers. `memory`, `params` and
+    `ratio` name the sources of published communication costs, whose notes give the scales of
+    measurement.
     `labels` are the names of methods for people, and `styles` are their given looks in figures.
     """
 
@@ -139,6 +142,7 @@ class ExperimentRuns(Settings):
     notes: list[str] = []
     memory: str | None = None
     params: str | None = None
+    ratio: str | None = None
     communication_notes: list[str] = []
     reach: Reach | None = None
     labels: dict[str, str] = {}

@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from fedstage.settings.base import Line, Name, Settings
+from fedstage.settings.base import Line, Name, NonNegative, Rate, Settings
 from fedstage.settings.claims import Gate
 from fedstage.settings.figures import Figures
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
 from fedstage.settings.scores import SECONDS, Cells, Metric, Reach
-from fedstage.settings.simulation import Simulation
 
 
 def _published_of(raw: Any, metric: Mapping[str, Any]) -> Any:
@@ -70,9 +69,10 @@ MEASURED: frozenset[Result] = frozenset(
 OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication", "costs", "report"})
 
 
-#: What a paper may report about communication: the memory that predictions need, and the number of
-#: parameters that all participants send and receive until an accuracy is reached.
-MEMORY, PARAMETERS = "memory_mib", "comm_params"
+#: What a paper may report about communication: the memory that predictions need, the number of
+#: parameters that all participants send and receive until an accuracy is reached, and what a client
+#: sends and receives, relative to FedAvg.
+MEMORY, PARAMETERS, RATIO = "memory_mib", "comm_params", "comm_cost_ratio"
 
 
 def _a_goal(raw: Any) -> Any:
@@ -105,8 +105,9 @@ class Communication(Settings):
     """What an experiment's communication is compared with."""
 
     published: Published | None = None
-    """A paper's numbers: the memory that predictions need (`memory_mib`), or the parameters sent
-    until a fixed goal is reached (`comm_params`).
+    """A paper's numbers: the memory that predictions need (`memory_mib`), the parameters sent until
+    a fixed goal is reached (`comm_params`), or what is sent relative to FedAvg (`comm_cost_ratio`,
+    for the result `properties`).
     """
     reach: Annotated[Reach | None, BeforeValidator(_a_goal)] = None
     """Accuracy that runs are to reach, in percent: a fixed one, or the final accuracy of the named
@@ -121,8 +122,8 @@ class Communication(Settings):
 
     def _faults(self) -> Iterator[str]:
         metric = MEMORY if self.published is None else self.published.metric
-        if metric not in (MEMORY, PARAMETERS):
-            yield f"published.metric = {metric!r}: must be {MEMORY} or {PARAMETERS}"
+        if metric not in (MEMORY, PARAMETERS, RATIO):
+            yield f"published.metric = {metric!r}: must be {MEMORY}, {PARAMETERS} or {RATIO}"
         if metric == PARAMETERS and not is_fixed(self.reach):
             yield (
                 f"published.metric = {metric!r}: needs a fixed accuracy in reach, such as "
@@ -135,6 +136,26 @@ def is_fixed(reach: Reach | None) -> bool:
     if isinstance(reach, dict):
         return any(isinstance(part, dict) for part in reach.values())
     return reach is not None
+
+
+class Simulation(Settings):
+    """Seconds of the jobs of a round, for a schedule on the clients and a server.
+
+    Each client is one machine, and the server is one.
+    """
+
+    local_training: Rate = 1.0
+    """Seconds of a participant's training."""
+    aggregation: NonNegative = 0.0
+    """Seconds of an aggregation."""
+    logits: NonNegative = 0.0
+    """Seconds of computing the logits of one group's members."""
+    distillation: NonNegative = 1.0
+    """Seconds of a distillation."""
+    feature_training: NonNegative = 1.0
+    """Seconds of training the server's model on features."""
+    one_client_at_a_time: bool = False
+    """Whether clients are available one after the other only."""
 
 
 #: The values of an axis of the grid: a list, or a mapping from names shown in tables to values.
@@ -214,7 +235,7 @@ class Experiment(Settings):
     communication: Communication = Communication()
     """What communication is compared with."""
     simulation: Simulation = Simulation()
-    """Durations of jobs for a simulated schedule."""
+    """Seconds of jobs for a schedule."""
     scales: Annotated[dict[Name, GivenScale], Field(min_length=1)] = {"default": Scale()}
     """Sizes of the experiment, such as one for a laptop and the paper's own."""
 

@@ -1,83 +1,91 @@
-"""Stage `properties`: properties of each method that follow from its DAG, as a table."""
+"""Stage `properties`: complexity, secure aggregation and communication of methods, as a table.
 
-from collections.abc import Callable
+These are FedEED's Table 3 and FedSDD's Table 1: orders by formula, beside the bytes that were sent.
+"""
+
 from pathlib import Path
 
-from fedstage.results.method_properties import Cost, Properties
-from fedstage.results.method_properties import properties as properties_of
+from fedstage.plan.exposure import exposed, predicting
+from fedstage.plan.training import aggregation
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import Column, text_table
 from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.exact import Cell, write_csv
 from fedstage.results.tables.labels import NOTHING, for_people, place_for_people
+from fedstage.settings.ensembles import Aggregated, Bayesian, Designated
+from fedstage.settings.groups import client_groups
+from fedstage.settings.recipes import Recipe
+from fedstage.storage.tables import load_table
 
 
-def _if_distilled(show: Callable[[Properties], str]) -> Callable[[Properties], str]:
-    return lambda found: show(found) if found.students else NOTHING
+def _times(ratio: float | None) -> str:
+    return NOTHING if ratio is None else f"{ratio:.2f}×"
 
 
 _COLUMNS = (
     Column("ensemble", "Ensemble",
-        "members of the teacher, which the server holds at a time; C: participants of a round; "
-        f"{NOTHING}: nothing is distilled.",
-        _if_distilled(lambda found: as_function(found.ensemble))),
-    Column("passes", "Passes",
-        "models that are asked about all public images in a round; what earlier rounds asked is "
-        "read from their logits.", _if_distilled(lambda found: as_function(found.passes))),
-    Column("students", "Students", "models that are distilled in a round.",
-        _if_distilled(lambda found: str(found.students))),
-    Column("secure_aggregation", "Secure aggregation",
+        "models of the teacher, which the server asks about each public image. C: participants of a "
+        "round, K: global models, R: rounds whose models are members, S: sampled models; "
+        f"{NOTHING}: nothing is distilled.", lambda formula: formula or NOTHING),
+    Column("students", "Students", "models that are distilled in a round.", str),
+    Column("reader", "Secure aggregation",
         "whether the server needs no more of single clients than the sum of their updates; if it "
         "does, the stage that reads them one by one.",
-        lambda found: f"no: {found.reader}" if found.reader else "yes"),
-    Column("overlap", "Overlap",
-        "share of the next round's participants that wait for no distillation of this round: they "
-        "train while the server distils.",
-        lambda found: NOTHING if found.free is None else f"{100 * found.free:g} %"),
-    Column("inference", "Inference", "models that the evaluated predictor consists of.",
-        lambda found: str(found.inference)),
+        lambda reader: f"no: {reader}" if reader else "yes"),
+    Column("communication", "Communication",
+        "measured: bytes to and from a client until training ends, relative to the first row.",
+        _times),
+    Column("published_communication", "Published", "the same as the paper states it.", _times),
 )  # fmt: skip
 
 
-def properties(*, runs: Path, markdown: Path, csv: Path) -> None:
-    """Compute ensemble size, cost, secure aggregation and overlap of each method from its edges.
+def properties(*, runs: Path, communicated: Path | None, markdown: Path, csv: Path) -> None:
+    """Put the ensemble, secure aggregation and communication of each method into a table.
 
-    The table has a row for each combination of its axes; seeds do not matter.
+    Parameters
+    ----------
+    communicated : Path, optional
+        Bytes of each run, in the order of `runs`: the stage `communication` wrote it.
     """
     experiment = read_runs_file(runs)
-    lines, numbers = [], []
-    for run in [runs[0] for runs in experiment.places().values()]:
-        found = properties_of(run.recipe, run.length)
+    every = experiment.runs
+    sent = load_table(communicated, ["bytes"])["bytes"].to_pylist() if communicated else []
+    ratios = [moved / sent[0] for moved in sent] or [None] * len(every)
+    rows: dict[tuple[Cell, ...], dict[str, Cell]] = {}
+    for run, ratio in zip(every, ratios, strict=True):  # the first seed's
         place = {axis: run.settings[axis] for axis in experiment.axes}
-        keys = list(place_for_people(place, experiment).values())
-        lines.append((keys, dict.fromkeys((column.name for column in _COLUMNS), found)))
-        numbers.append(place | _numbers(run, found))
-    source = "computed from what the jobs of a round read, without training."
-    table = text_table(for_people(experiment).axes, lines, _COLUMNS)
-    write_document(experiment, source, [table], markdown=markdown)
-    write_csv(csv, numbers)
+        rows.setdefault(tuple(place.values()), place | _properties(run) | {"communication": ratio})
+    columns = _COLUMNS[: 5 if experiment.ratio else 4 if communicated else 3]
+    lines = [([*place_for_people(row, experiment).values()], row) for row in rows.values()]
+    about = "the members of a method's teacher, and what a client sends."
+    if experiment.ratio:
+        about += f" Published: {experiment.ratio}."
+    table = text_table(for_people(experiment).axes, lines, columns)
+    write_document(experiment, about, [table], markdown=markdown)
+    write_csv(csv, [*rows.values()])
 
 
-def _numbers(run: ExperimentRun, found: Properties) -> dict[str, Cell]:
+def _properties(run: ExperimentRun) -> dict[str, Cell]:
+    recipe = run.recipe
+    seen = exposed(predicting(recipe, run.length), but=aggregation)
+    main = isinstance(recipe.global_trainer, Designated) and recipe.global_trainer.main == "first"
+    students = (1 if main else recipe.global_models) if recipe.global_trainer else 0
     return {
-        "participants_a_round": run.recipe.participants,
-        "ensemble_models": found.ensemble.models,
-        "ensemble_growth": found.ensemble.growth,
-        "passes": found.passes.models,
-        "passes_growth": found.passes.growth,
-        "students": found.students,
-        "secure_aggregation": not found.sees_clients,
-        "reads_single_clients": found.reader,
-        "overlap": found.free,
-        "inference_models": found.inference,
+        "ensemble": ensemble_size(recipe),
+        "students": students,
+        "reader": seen.stage if seen else None,
+        "published_communication": run.published_ratio,
     }
 
 
-def as_function(cost: Cost) -> str:
-    """Write a number of models as a function of C, and its value: ``C + 11 = 19``."""
-    if not cost.growth:
-        return str(cost.models)
-    terms = "C" if cost.growth == 1 else f"{cost.growth:g} C"
-    if cost.constant:
-        terms += f" {'+' if cost.constant > 0 else '−'} {abs(cost.constant):g}"
-    return f"{terms} = {cost.models}"
+def ensemble_size(recipe: Recipe) -> str | None:
+    """Write the number of the teacher's models as a formula with its value: ``C + S + 1 = 19``."""
+    trainer, groups = recipe.ensemble, len(client_groups(recipe))
+    if recipe.global_trainer is None or trainer is None:
+        return None
+    if isinstance(trainer, Aggregated):
+        return f"K R = {groups * trainer.checkpoints}"
+    if isinstance(trainer, Bayesian):
+        drawn = groups * (trainer.samples + 1)
+        return f"C + {'S + 1' if groups == 1 else 'K (S + 1)'} = {recipe.participants + drawn}"
+    return f"C = {recipe.participants}"

@@ -1387,10 +1387,7 @@ BAD_CONFIGURATIONS = [
     at("e:implies", {"data": {"digits": {}}}, "e: implies.data: must be an axis of the grid"),
     # results
     at("e:results", ["tables"], "results.0 = 'tables': must be 'table', 'figures', "),
-    at("e:simulation", {"local_training": -1}, "local_training.constant = -1: must be greater"),
-    at("e:simulation", {"logits": {"mean": 1}}, "simulation.logits.varying.variation: missing"),
-    at("e:simulation", {"availability": {"share": 1.0, "interval": 5}}, "must be less than 1"),
-    at("e:simulation", {"servers": 0}, "simulation.servers = 0: must be greater than or equal"),
+    at("e:simulation", {"distillation": -1}, "simulation.distillation = -1: must be greater"),
     # names that could not be files
     at("e:scales", {"v1.0": None, "default": None}, "scales", "v1.0", "letters, digits, _ and -"),
     at("b:numerics", {"device": "gpu"}, "device = 'gpu': must be auto, cpu, cuda or cuda:NUMBER"),

@@ -4,16 +4,7 @@ from itertools import product
 
 from tests.shared.recipes import FEDDF, FEDSDD, METHODS, recipe
 
-from fedstage.plan import data_files
-from fedstage.plan.jobs import Job, job_of, jobs_of, members
-from fedstage.plan.training import (
-    aggregated_model,
-    aggregation,
-    global_model,
-    logits,
-    participants_table,
-)
-from fedstage.plan.training_folder import training_folder
+from fedstage.plan.jobs import jobs_of
 
 #: What papers call stages: train 2.1.3 is participant 3, of group 1, in round 2.
 NAMES = {"local_training": "train", "aggregation": "average", "logits": "ask",
@@ -69,21 +60,3 @@ def test_jobs_behind_earlier_rounds_are_not_followed():
     cut, whole = (jobs_of(recipe(**FEDSDD), 5, first) for first in (5, 1))
     assert cut == {job: before for job, before in whole.items() if job.round == 5}
     assert {other.round for before in cut.values() for other in before} == {4, 5}
-
-
-def test_files_of_one_job_are_one_job_and_what_is_of_no_round_has_none():
-    method = recipe(local="scaffold")
-    model = aggregated_model(method, 3, 0)
-    made = [model, participants_table(method, 3, 0), aggregation(method, 3, 0, output="new_state")]
-    assert {job_of(file) for file in made} == {Job(3, 0, "aggregation", model)}
-    settings = f"{training_folder(method)}/recipe.yaml"
-    for file in (settings, global_model(method, 0, 0), data_files.clients_table(method)):
-        assert job_of(file) is None
-
-
-def test_members_are_the_models_that_logits_read_or_draw():
-    for config, members_of in ((recipe(**FEDDF), 4), (recipe(**FEDSDD), 1)):
-        asked = [job for job in jobs_of(config, 2) if job.stage == "logits"]
-        assert {members(job) for job in asked} == {members_of}
-    for kind, number in (("gaussian_10", 10), ("dirichlet_3_0.5", 3)):
-        assert members(job_of(logits(recipe(), 1, 0, kind, "held_out"))) == number

@@ -45,7 +45,7 @@ EXPERIMENT = {
         "seed": [0, 1],
     },
     "table": {"rows": ["method", "evaluate"], "columns": ["participants"]},
-    "simulation": {"logits": {"mean": 2.0, "variation": 0.5}, "rounds_ahead": 0},
+    "simulation": {"logits": 2.0, "one_client_at_a_time": True},
     "scales": {"default": None},
 }
 

@@ -1,111 +1,72 @@
+"""The table of ensembles and communication: FedEED's Table 3 and FedSDD's Table 1."""
+
 import csv
-import shutil
 from pathlib import Path
 
 import pytest
+from tests.shared.recipes import FEDDF, FEDSDD, recipe
 
-from fedstage.execution.cli import main
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.results.method_properties import Cost
-from fedstage.stages.properties import as_function, properties
+from fedstage.results.tables.columns import Column, write_exact
+from fedstage.stages.properties import ensemble_size, properties
 from fedstage.storage.files import save_json
 
-METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
+WORKFLOW = Path(__file__).parents[3] / "workflow"
 
 
-@pytest.fixture
-def runs(tmp_path):
-    raw = {
-        "title": "The title",
-        "base": {
-            "data": {"digits": {"held_out": 100}},
-            "clients": 20,
-            "partition": "iid",
-            "model": "cnn_small",
-            "rounds": 3,
-            "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-            "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-        },
-        "grid": {"method": ["fedavg", "feddf", "fedsdd"], "participants": [8, 14], "seed": [0, 1]},
-        "table": {"columns": ["participants"]},
-        "scales": {"default": None},
-    }
-    shutil.copy(METHODS, tmp_path)
-    catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, tmp_path)
-    path = tmp_path / "runs.json"
-    save_json(path, describe_runs(catalogue, "e", "default"))
-    return path
+def made(tmp_path, name, sent=None):
+    catalogue = load_catalogue({"targets": [f"{name}/smoke"]}, WORKFLOW, "")
+    save_json(tmp_path / "runs.json", describe_runs(catalogue, name, "smoke"))
+    communicated = None
+    if sent:
+        communicated = tmp_path / "sent.parquet"
+        rows = [{"bytes": moved} for moved in sent]
+        write_exact(rows, [Column("bytes")], parquet=communicated)
+    files = {"markdown": tmp_path / "t.md", "csv": tmp_path / "t.csv"}
+    properties(runs=tmp_path / "runs.json", communicated=communicated, **files)
+    lines = files["markdown"].read_text(encoding="utf-8").splitlines()
+    table = [[*map(str.strip, line.strip("|").split("|"))] for line in lines if line[:1] == "|"]
+    return table, list(csv.DictReader(files["csv"].open()))
 
 
-def make(runs, name="t"):
-    paths = [runs.parent / f"{name}.{suffix}" for suffix in ("md", "csv")]
-    properties(runs=runs, markdown=paths[0], csv=paths[1])
-    return paths
-
-
-def test_a_row_a_place_of_the_table_whatever_the_seeds(runs):
-    markdown, _ = make(runs)
-    text = markdown.read_text(encoding="utf-8")
-    assert text.startswith("# The title\n\nExperiment `e` at scale `default`: computed")
-    assert "\n| Method | Participants | Ensemble |" in text
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("| Fed")
+def test_fedeeds_table_3_has_what_is_published_beside_what_was_sent(tmp_path):
+    table, rows = made(tmp_path, "fedeed_table3", sent=[4.0, 4.0, 8.0, 4.0, 4.0, 4.0, 4.0])
+    assert table[0] == [
+        "Method", "Ensemble", "Students", "Secure aggregation", "Communication", "Published"
+    ]  # fmt: skip
+    assert table[2:] == [
+        ["FedAvg", "–", "0", "yes", "1.00×", "1.00×"],
+        ["FedProx", "–", "0", "yes", "1.00×", "1.50×"],
+        ["SCAFFOLD", "–", "0", "yes", "2.00×", "1.50×"],
+        ["FedDF", "C = 8", "1", "no: logits", "1.00×", "1.00×"],
+        ["FedBE (Gaussian)", "C + S + 1 = 19", "1", "no: logits", "1.00×", "1.00×"],
+        ["Fed-ensemble", "–", "0", "yes", "1.00×", "–"],
+        ["FedEED", "K R = 4", "1", "yes", "1.00×", "1.00×"],
     ]
-    assert rows == [
-        ["FedAvg", "8", "–", "–", "–", "yes", "–", "1"],
-        ["FedAvg", "14", "–", "–", "–", "yes", "–", "1"],
-        ["FedDF", "8", "C = 8", "C = 8", "1", "no: logits", "0 %", "1"],
-        ["FedDF", "14", "C = 14", "C = 14", "1", "no: logits", "0 %", "1"],
-        ["FedSDD", "8", "4", "4", "1", "yes", "75 %", "1"],
-        ["FedSDD", "14", "4", "4", "1", "yes", "71.4286 %", "1"],
-    ]
+    assert rows[4] == {
+        "method": "fedbe_gaussian", "ensemble": "C + S + 1 = 19", "students": "1",
+        "reader": "logits", "published_communication": "1.0", "communication": "1.0",
+    }  # fmt: skip
 
 
-def test_the_csv_has_the_numbers(runs):
-    _, path = make(runs)
-    rows = list(csv.DictReader(path.open()))
-    assert len(rows) == 6
-    assert rows[3] == {
-        "method": "feddf",
-        "participants": "14",
-        "participants_a_round": "14",
-        "ensemble_models": "14",
-        "ensemble_growth": "1.0",
-        "passes": "14",
-        "passes_growth": "1.0",
-        "students": "1",
-        "secure_aggregation": "False",
-        "reads_single_clients": "logits",
-        "overlap": "0.0",
-        "inference_models": "1",
-    }
-    assert rows[0]["overlap"] == ""
-
-
-def test_the_same_runs_give_the_same_bytes(runs):
-    one, other = make(runs, "one"), make(runs, "other")
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
-
-
-def test_a_damaged_runs_file_ends_the_command_with_one_line(runs, capsys):
-    runs.write_text("{")
-    arguments = ["--runs", runs, "--markdown", "x.md", "--csv", "x.csv"]
-    assert main(["properties", *map(str, arguments)]) == 1
-    assert "runs.json: truncated or altered" in capsys.readouterr().err
+def test_fedsdds_table_1_trains_nothing_and_has_a_row_for_each_number_of_participants(tmp_path):
+    table, _ = made(tmp_path, "fedsdd_table1")
+    assert table[0] == ["Method", "Participants", "Ensemble", "Students", "Secure aggregation"]
+    found = {(row[0], row[1]): row[2] for row in table[2:]}
+    assert [found["FedDF", n] for n in ("8", "14", "20")] == ["C = 8", "C = 14", "C = 20"]
+    assert {found["FedSDD, R = 4", n] for n in ("8", "14", "20")} == {"K R = 16"}
 
 
 @pytest.mark.parametrize(
-    ("cost", "text"),
+    ("changes", "formula"),
     [
-        (Cost(4, 0.0, 4.0), "4"),
-        (Cost(8, 1.0, 0.0), "C = 8"),
-        (Cost(19, 1.0, 11.0), "C + 11 = 19"),
-        (Cost(6, 1.0, -2.0), "C − 2 = 6"),
-        (Cost(20, 2.5, 0.0), "2.5 C = 20"),
+        ({}, None),
+        (FEDDF, "C = 4"),
+        (FEDSDD | {"ensemble": "clients"}, "C = 4"),
+        (FEDSDD | {"ensemble": {"bayesian": {"samples": 3}}}, "C + K (S + 1) = 12"),
+        (FEDSDD | {"global": None, "ensemble": None}, None),
     ],
 )
-def test_costs_are_functions_of_the_participants(cost, text):
-    assert as_function(cost) == text
+def test_the_formula_follows_from_the_members(changes, formula):
+    assert ensemble_size(recipe(**changes)) == formula

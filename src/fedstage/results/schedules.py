@@ -1,6 +1,6 @@
 """Schedules of a run's rounds: when its jobs run on the clients and the server, and Gantt charts.
 
-Nothing is trained: the graph says which jobs wait for which, and settings how long a stage takes.
+Nothing is trained: the graph has the jobs that each job waits for, and settings the seconds.
 """
 
 from collections import defaultdict
@@ -39,8 +39,8 @@ def list_schedule(
 ) -> dict[Job, Span]:
     """Let each machine, whenever it is free, run the first of its jobs that are ready.
 
-    Jobs of earlier rounds come first, then those of lower groups. A job that takes no time needs no
-    machine. The result is in the order in which jobs start.
+    Jobs of earlier rounds come first, and in a round jobs of lower groups. A job that takes no time
+    needs no machine. The result is in the order in which jobs start.
     """
     spans: dict[Job, Span] = {}
     free: dict[int, float] = defaultdict(float)

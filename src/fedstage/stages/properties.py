@@ -1,6 +1,6 @@
 """Stage `properties`: complexity, secure aggregation and communication of methods, as a table.
 
-These are FedEED's Table 3 and FedSDD's Table 1: orders by formula, beside the bytes that were sent.
+These are FedEED's Table 3 and FedSDD's Table 1: formulas, with the bytes that were sent.
 """
 
 from pathlib import Path
@@ -24,8 +24,8 @@ def _times(ratio: float | None) -> str:
 
 _COLUMNS = (
     Column("ensemble", "Ensemble",
-        "models of the teacher, which the server asks about each public image. C: participants of a "
-        "round, K: global models, R: rounds whose models are members, S: sampled models; "
+        "models of the teacher, which the server asks about each public image. C: participants of "
+        "a round, K: global models, R: rounds whose models are members, S: sampled models; "
         f"{NOTHING}: nothing is distilled.", lambda formula: formula or NOTHING),
     Column("students", "Students", "models that are distilled in a round.", str),
     Column("reader", "Secure aggregation",

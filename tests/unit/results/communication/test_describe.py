@@ -136,7 +136,7 @@ def test_published_parameters_are_those_until_a_fixed_accuracy(load):
         ({"published": PARAMETERS, "reach": {"method": "fens"}}, "needs a fixed accuracy in reach"),
         (
             {"published": PARAMETERS | {"metric": "top1_accuracy"}},
-            "published.metric = 'top1_accuracy': must be memory_mib, comm_params or comm_cost_ratio",
+            "metric = 'top1_accuracy': must be memory_mib, comm_params or comm_cost_ratio",
         ),
         ({"reach": 0}, "communication.reach = 0: must be cells, {method: fens}, an accuracy"),
         ({"reach": 101.0}, "communication.reach = 101.0: must be cells"),

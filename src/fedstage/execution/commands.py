@@ -243,45 +243,4 @@ COMMANDS = {
         ],
         "fedstage.results.export.targets.export",
     ),
-    "scores": Command(
-        "merge score files from several machines, or make tables, curves and claims from score "
-        "files without the runs",
-        "merge|present FILE ... -o PLACE [--target TARGET] [--prefer first]",
-        [
-            _option("what", choices=("merge", "present")),
-            _option("files", nargs="+", type=Path, metavar="FILE", help="a .scores.csv"),
-            _option(
-                "-o",
-                dest="output",
-                required=True,
-                type=Path,
-                metavar="PLACE",
-                help="the merged file; with present, the folder that gets a folder results",
-            ),
-            _option("--target", help="what to present, such as quickstart or fedsdd_table2/mini"),
-            _option("--prefer", choices=["first"], help="where values differ, keep the first"),
-            _option(
-                "--measurements",
-                nargs="+",
-                default=[],
-                type=Path,
-                metavar="FILE",
-                help="results/*/EXPERIMENT/SCALE.runs.parquet, for claims about bytes, seconds "
-                "or forgetting",
-            ),
-            *_PLACES,
-        ],
-        "fedstage.execution.lasting.scores",
-    ),
-    "page": Command(
-        "write the page of the papers' primary claims: published numbers, and measured ones from "
-        "score files in FOLDER/EXPERIMENT",
-        "[FOLDER] [--scale SCALE]",
-        [
-            _option("folder", nargs="?", type=Path, default=Path("workflow/docs/results")),
-            _option("--scale", default="study", help="the scale of the scores, by default study"),
-            *_PLACES,
-        ],
-        "fedstage.execution.page.page",
-    ),
 }

@@ -25,13 +25,7 @@ from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
-from fedstage.results.claims.library import (
-    Sourced,
-    check_claims,
-    check_gate,
-    check_metrics,
-    load_claims,
-)
+from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.goals import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.command_lines import see_list
@@ -180,9 +174,6 @@ def resolve_all(
     grids = _grids(runs)
     check_claims(claims, grids)
     check_metrics(claims, experiments)
-    for (name, scale), resolved in runs.items():
-        if gate := experiments[name].scales[scale].gate:
-            check_gate(f"{name}/{scale}: gate", name, gate, [run.axes for run in resolved])
     for name, experiment in experiments.items():
         check_goal(name, experiment.communication.reach, grids[name])
     every = [run for resolved in runs.values() for run in resolved]

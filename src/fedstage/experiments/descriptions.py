@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
@@ -99,19 +98,17 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
     ]
 
 
-def claims_to_judge(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
+def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
     """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
-    gate = catalogue.experiments[experiment].scales[scale].gate
     families: dict[str, Raw] = {}
     for one in _sourced(catalogue, experiment):
-        family = families.setdefault(one.where, {"claims": [], **asdict(one.file)})
-        family["claims"].append(one.claim.id)
+        if one.claim.primary:
+            family = families.setdefault(one.where, {"claims": [], "primary": one.primary})
+            family["claims"].append(one.claim.id)
     return {
         "claims": claims_on(catalogue, experiment),
-        "comparisons": _comparisons(catalogue, experiment, PAPER),
+        "comparisons": _comparisons(catalogue, experiment),
         "families": list(families.values()),
-        "printed": _printed(catalogue, experiment),
-        **({"gate": gate.model_dump(mode="json")} if gate else {}),
     }
 
 
@@ -119,33 +116,11 @@ def _sourced(catalogue: Catalogue, experiment: str) -> list[Sourced]:
     return [one for one in catalogue.claims if one.claim.experiment == experiment]
 
 
-def _printed(catalogue: Catalogue, experiment: str) -> list[str]:
-    """Return the claims whose paper prints the experiment's numbers in the metric of the claim.
-
-    A claim that the text of a paper states needs no cell of its tables.
-    """
-    table = catalogue.experiments[experiment].table
-    if table.published is None:
-        return []
-    return [
-        one.claim.id
-        for one in _sourced(catalogue, experiment)
-        if one.paper == table.published.paper
-        and one.claim.metric in (None, table.metric)
-        and one.claim.stated is None
-    ]
-
-
-def _comparisons(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, int]:
-    """Return the number of comparisons of each claim on an experiment at a scale, if it exists."""
-    points = [run.axes for run in catalogue.runs.get((experiment, scale), [])]
-    published = catalogue.published.get((experiment, scale))
-    cells = distinct_cells(points, published.numbers if published else None)
+def _comparisons(catalogue: Catalogue, experiment: str) -> dict[str, int]:
+    """Return the number of comparisons of each claim on an experiment at the paper's scale."""
+    cells = distinct_cells([run.axes for run in catalogue.runs.get((experiment, PAPER), [])])
     claims = [one.claim for one in _sourced(catalogue, experiment)]
-    printed = _printed(catalogue, experiment)
-    numbers = [cell for cell in cells if cell.published is not None]
-    of = {claim.id: numbers if claim.id in printed else cells for claim in claims}
-    return {claim.id: len(comparisons(claim, of[claim.id])) for claim in claims} if cells else {}
+    return {claim.id: len(comparisons(claim, cells)) for claim in claims} if cells else {}
 
 
 def files_of(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:

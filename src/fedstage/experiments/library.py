@@ -158,5 +158,5 @@ def _merge_scales(below: Scale, above: Scale) -> Scale:
     """Merge scales of the same name; axes of the grid are not inherited."""
     methods = merge_each(below.methods, above.methods)
     cells = [*below.cells, *above.cells]
-    base, gate = merge(below.base, above.base), above.gate
-    return Scale(base=base, methods=methods, grid=above.grid, cells=cells, gate=gate)
+    base = merge(below.base, above.base)
+    return Scale(base=base, methods=methods, grid=above.grid, cells=cells)

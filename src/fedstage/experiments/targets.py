@@ -210,4 +210,4 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         return describe_runs(catalogue, experiment, scale)
     if not claims_on(catalogue, experiment):
         raise FedstageError(f"{experiment}: no claim is about it")
-    return claims_to_judge(catalogue, experiment, scale)
+    return claims_to_judge(catalogue, experiment)

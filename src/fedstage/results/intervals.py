@@ -1,13 +1,18 @@
-"""Confidence intervals: of means over seeds, of two papers' means, over seeds and test images."""
+"""Confidence intervals and t-tests of means over seeds, and Holm's correction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan, sqrt
+from itertools import accumulate
+from math import isinf, isnan, nan, sqrt
 from statistics import fmean, stdev
 
 from scipy import stats
 
-LEVEL = 0.95
+from fedstage.settings.scores import Axis
+
+CONFIDENCE = 0.95
+#: The error that is allowed to all verdicts of a family together.
+LEVEL = 0.05
 _FEWEST_EQUAL = 5  # differences whose interval may have no width
 _ROUNDING = 1e-9
 
@@ -50,7 +55,7 @@ def few_equal(differences: Sequence[float]) -> bool:
 
 
 def welch_interval(
-    sample: tuple[float, float, int], other: tuple[float, float, int], level: float = LEVEL
+    sample: tuple[float, float, int], other: tuple[float, float, int], level: float = CONFIDENCE
 ) -> tuple[float, float]:
     """Return the confidence interval of the difference of two means (Welch 1947).
 
@@ -67,34 +72,70 @@ def welch_interval(
     return found.low, found.high
 
 
-def with_images(values: Sequence[float], variance: float, images: int) -> Interval:
-    """Return the interval of a mean over seeds and test images together.
-
-    The seeds share one test set, so its variance does not shrink with their number. The squared
-    standard error is s^2 / n + variance, with s the deviation over n seeds (which contains the
-    interaction of seeds and images), and Satterthwaite's degrees of freedom.
-
-    Parameters
-    ----------
-    variance : float
-        The variance of the mean by the draw of the test images.
-    images : int
-        The number of test images.
-    """
-    n = len(values)
-    if n < 2:
-        return Interval(values[0] if n else nan, nan, nan, n)
-    parts = [(stdev(values) ** 2 / n, n - 1), (variance, images - 1)]
-    error = sqrt(sum(variance for variance, _ in parts))
-    return _around(fmean(values), error, satterthwaite(parts), n)
-
-
 def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
     """Return the degrees of freedom of a sum of variances, each with its own; 1 if all are zero."""
     bottom = sum(variance**2 / degrees for variance, degrees in parts)
     return sum(variance for variance, _ in parts) ** 2 / bottom if bottom else 1.0
 
 
-def _around(mean: float, error: float, degrees: float, n: int, level: float = LEVEL) -> Interval:
+def _around(
+    mean: float, error: float, degrees: float, n: int, level: float = CONFIDENCE
+) -> Interval:
     half = float(stats.t.isf((1 - level) / 2, degrees)) * error
     return Interval(mean, mean - half, mean + half, n)
+
+
+def p_within(values: Sequence[float], low: float, high: float, *, closed: bool) -> float:
+    """Return the p-value of a mean between bounds against one outside, by t-tests of each bound.
+
+    It is twice the larger one-sided p-value of the two bounds, so it is at most 0.05 if the 95 %
+    confidence interval is between the bounds. With fewer than two values it is 1.
+    """
+    above = _p_above(values, low, closed)
+    return min(1.0, 2 * max(above, _p_above([-v for v in values], -high, closed)))
+
+
+def p_outside(values: Sequence[float], low: float, high: float) -> float:
+    """Return the p-value of a mean outside bounds against one between them; see `p_within`."""
+    below = _p_above([-value for value in values], -low, closed=False)
+    return min(1.0, 2 * min(below, _p_above(values, high, closed=False)))
+
+
+def p_of_differences(differences: Sequence[float]) -> float:
+    """Return the two-sided p-value of the paired t-test, 1 for `few_equal` differences.
+
+    These have no deviation to test by, and may be the same by chance.
+    """
+    return 1.0 if few_equal(differences) else p_outside(differences, 0.0, 0.0)
+
+
+def paired(left: Mapping[Axis, float], right: Mapping[Axis, float]) -> list[float]:
+    """Return the difference left - right of each seed that both have."""
+    return [value - right[seed] for seed, value in left.items() if seed in right]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted by Holm's method (1979), in the order given.
+
+    The smallest of m is multiplied by m, the next by m - 1, and so on; none is below one before it.
+    """
+    # The same as multipletests of statsmodels, whose import and collections of garbage take a
+    # second for each table.
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    steps = ((len(order) - rank) * p_values[place] for rank, place in enumerate(order))
+    adjusted = dict(zip(order, accumulate(steps, max), strict=True))
+    return [min(1.0, adjusted[place]) for place in range(len(p_values))]
+
+
+def _p_above(values: Sequence[float], bound: float, closed: bool) -> float:
+    """Return the one-sided p-value of a mean above a bound; 1 for fewer than two values.
+
+    Equal values leave no doubt; values on the bound count as above it if it is `closed`.
+    """
+    if len(values) < 2:
+        return 1.0
+    if isinf(bound):
+        return 0.0 if bound < 0 else 1.0
+    if min(values) == max(values):
+        return 0.0 if values[0] > bound or (closed and values[0] == bound) else 1.0
+    return float(stats.ttest_1samp(values, bound, alternative="greater").pvalue)

@@ -107,61 +107,20 @@ class Claim(Settings):
         return -float("inf") if low is None else low, float("inf") if high is None else high
 
 
-class Gate(Settings):
-    """A condition on measured cells that must hold for a scale to decide any claim.
-
-    Every cell of `above` must be above the cells of `below` that agree with it on all axes that
-    neither names. Means over seeds are compared, in the metric of the table.
-    """
-
-    above: Annotated[Cells, Field(min_length=1)]
-    """Cells that must be above the cells of `below`."""
-    below: Annotated[Cells, Field(min_length=1)]
-    """Cells with which the cells of `above` are compared."""
-
-    def as_claim(self, experiment: str) -> Claim:
-        """Return a claim that makes the same comparisons."""
-        return Claim(
-            id="gate",
-            text="The regime decides claims.",
-            place="not in a paper",
-            experiment=experiment,
-            greater=self.above,
-            than=self.below,
-        )
-
-
-#: Numbers of seeds, in ascending order.
-Looks = list[Annotated[int, Field(ge=2)]]
-
-
 class ClaimList(Settings):
     """The claims of a file."""
 
-    looks: Looks = []
-    """Numbers of seeds at which claims are judged, such as [5, 10, 20]; by default any number."""
     claims: list[Claim]
     """List of claims."""
 
-    def _faults(self) -> Iterator[str]:
-        if sorted(set(self.looks)) != self.looks:
-            yield f"looks = {self.looks}: must rise"
-
 
 class Family(Settings):
-    """The claims of a file, whose p-values are corrected together for multiple comparisons.
-
-    All claims of the file count, including claims about other experiments.
-    """
+    """Primary claims of a file, whose p-values are corrected together."""
 
     claims: list[Name]
-    """Names of the claims of the file that are about this experiment."""
+    """Names of the primary claims of the file that are about this experiment."""
     primary: int
-    """Number of primary claims in the file."""
-    exploratory: int
-    """Number of other claims in the file."""
-    looks: Looks = []
-    """Numbers of seeds at which the claims are judged."""
+    """Number of all primary claims of the file."""
 
 
 class ClaimsToJudge(ClaimList):
@@ -170,11 +129,7 @@ class ClaimsToJudge(ClaimList):
     comparisons: dict[str, int] = {}
     """Number of comparisons of each claim at the paper's scale."""
     families: list[Family] = []
-    """Claims grouped by their files; claims without a file are one more family."""
-    gate: Gate | None = None
-    """Condition without which no claim is decided; by default none."""
-    printed: list[Name] = []
-    """Claims that are judged on cells whose numbers the paper prints."""
+    """Primary claims by their files; others are one more family."""
 
 
 _BOUNDS = {"at_least", "at_most"}

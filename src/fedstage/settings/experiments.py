@@ -7,7 +7,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedstage.settings.base import Line, Name, NonNegative, Rate, Settings
-from fedstage.settings.claims import Gate
 from fedstage.settings.figures import Figures
 from fedstage.settings.merging import Raw
 from fedstage.settings.published import Published
@@ -192,10 +191,6 @@ class Scale(Settings):
     """Axes of the grid that the scale replaces."""
     cells: list[CellSettings] = []
     """Settings that depend on several axes, such as a learning rate tuned by method and partition.
-    """
-    gate: Gate | None = None
-    """Condition on the scale's cells that must hold for the scale to decide any claim; not
-    inherited.
     """
 
 

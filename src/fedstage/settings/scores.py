@@ -1,6 +1,5 @@
 """Types of tables and claims: axes, cells, scores, seconds and roles."""
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
@@ -47,12 +46,6 @@ Communicated = Literal[
     "params_to_reach",
 ]
 COMMUNICATED: frozenset[str] = frozenset(get_args(Communicated))
-#: The total that a run without one of these numbers is still below its goal with.
-TOTALS: Mapping[str, str] = {
-    "bytes_to_reach": "bytes",
-    "times_one_shot_to_reach": "times_one_shot",
-    "params_to_reach": "params",
-}
 
 #: Measures of forgetting in a run: its final accuracy on test samples, and means over its rounds.
 Retained = Literal[

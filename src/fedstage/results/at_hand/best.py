@@ -11,7 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.results.at_hand.runs import METHOD, read_finished
 from fedstage.results.cells import as_text
 from fedstage.results.claims.comparisons import Cell, rest_of
-from fedstage.results.claims.measurements import cells_of, values_of_runs
+from fedstage.results.claims.judging import cells_of, values_of_runs
 from fedstage.results.metrics import spread
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import METRICS, mean_and_std, name_for_people

@@ -13,10 +13,15 @@ from fedstage.errors import FedstageError
 from fedstage.results.at_hand.runs import read_finished, read_target
 from fedstage.results.cells import names_of
 from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.measurements import cells_of, values_of_runs
+from fedstage.results.claims.judging import cells_of, values_of_runs
 from fedstage.results.claims.report import p_text
-from fedstage.results.claims.significance import LEVEL, holm, p_of_differences, paired
-from fedstage.results.intervals import interval_of_differences
+from fedstage.results.intervals import (
+    LEVEL,
+    holm,
+    interval_of_differences,
+    p_of_differences,
+    paired,
+)
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables import latex
 from fedstage.results.tables.exact import frame_as_csv

@@ -14,8 +14,7 @@ class Cell:
     """A cell of an experiment's table.
 
     It has a value on each axis but the seed, the measured number of each seed, and the paper's
-    number, with its deviation and number of seeds. `images` is the number of test samples behind
-    measured accuracies in percent. `open_ended` are seeds whose number is only a lower limit.
+    number, with its deviation and number of seeds.
     """
 
     axes: Mapping[str, Axis]
@@ -23,8 +22,6 @@ class Cell:
     published: float | None = None
     published_std: float | None = None
     published_seeds: int | None = None
-    images: int | None = None
-    open_ended: frozenset[Axis] = frozenset()
 
 
 Pair = tuple[Cell, Cell]

@@ -1,28 +1,24 @@
-"""All claims of an experiment, judged together."""
+"""All claims on an experiment: the numbers of its cells, and Holm's correction within a paper."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from pathlib import Path
 
 import pandas as pd
 
-from fedstage.results.claims.families import correct
-from fedstage.results.claims.gate import fault_of, without_regime
-from fedstage.results.claims.measurements import (
-    cells_of,
-    images_of_runs,
-    unreached,
-    values_of_runs,
-    values_of_table,
-)
-from fedstage.results.claims.table import claim_rows
+from fedstage.errors import FedstageError
+from fedstage.results.cells import as_text, show_point
+from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.verdicts import Judgement, judge
-from fedstage.results.runs_file import ExperimentRuns
+from fedstage.results.intervals import holm
+from fedstage.results.published.matching import without_seed
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source
-from fedstage.results.tables.runs import last_rounds, read_runs
-from fedstage.settings.claims import Claim, ClaimsToJudge
+from fedstage.results.tables.runs import RUN, last_rounds, read_runs
+from fedstage.settings.claims import Claim, ClaimsToJudge, Family
 from fedstage.settings.scores import SECONDS
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
@@ -60,23 +56,8 @@ def judge_claims(
     experiment, frame = read_runs(runs, scores)
     listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
     tables = [load_frame(path) for path in measurements]
-    fault = regime_fault(listed, experiment, frame)
-    judged = correct(judge_each(listed, experiment, frame, tables), listed.families)
-    judged = judged if fault is None else [without_regime(one) for one in judged]
-    metrics = {row["metric"] for row in claim_rows(judged, experiment.metric)}
-    source = _source(experiment, frame, tables, metrics)
-    return Judged(experiment, judged, source if fault is None else f"{source} {fault}")
-
-
-def regime_fault(
-    listed: ClaimsToJudge, experiment: ExperimentRuns, frame: pd.DataFrame
-) -> str | None:
-    """Return why the gate of a scale does not hold; None if it holds or there is none."""
-    if listed.gate is None:
-        return None
-    cells = cells_of(experiment, values_of_runs(frame, experiment.metric), published=False)
-    show = partial(settings_for_people, experiment=experiment)
-    return fault_of(listed.gate, experiment.experiment, cells, show)
+    judged = judge_each(listed, experiment, frame, tables)
+    return replace(judged, judgements=correct(judged.judgements, listed.families))
 
 
 def judge_each(
@@ -84,22 +65,31 @@ def judge_each(
     experiment: ExperimentRuns,
     frame: pd.DataFrame,
     tables: Sequence[pd.DataFrame],
-) -> list[Judgement]:
-    """Judge each claim by itself, without correction and gate."""
-    return [_judge(claim, listed, experiment, frame, tables) for claim in listed.claims]
+) -> Judged:
+    """Judge each claim by the frame of `read_runs`, or by tables with further metrics."""
+    judged = [_judge(claim, listed, experiment, frame, tables) for claim in listed.claims]
+    metrics = {claim.metric or experiment.metric for claim in listed.claims}
+    source = _source(experiment, frame, tables, metrics)
+    return Judged(experiment, judged, source)
 
 
-def _source(
-    experiment: ExperimentRuns, frame: pd.DataFrame, tables: list[pd.DataFrame], metrics: set[str]
-) -> str:
-    """Describe the measured numbers: accuracies of a round, columns of tables, or both."""
-    others = sorted(metric for metric in metrics if any(metric in table for table in tables))
-    names = ", ".join(f"`{metric}`" for metric in others)
-    name, scale = experiment.experiment, experiment.scale
-    if experiment.metric in SECONDS or (metrics and metrics == set(others)):
-        return f"Experiment `{name}` at scale `{scale}`: {names} of each run."
-    accuracies = describe_source(name, scale, last_rounds(frame), experiment.metric)
-    return f"{accuracies} Some claims are about {names} of each run." if others else accuracies
+def correct(judgements: Sequence[Judgement], families: Sequence[Family]) -> list[Judgement]:
+    """Return judgements on primary claims with p-values that Holm's method corrects.
+
+    With 95 % probability, all verdicts on the primary claims of a paper are right. Claims of a
+    family that are not measured count with a p-value of 1. Primary claims of none of the `families`
+    form one more. Other claims are not corrected.
+    """
+    found = {one.claim.id: one for one in judgements}
+    named = {name for family in families for name in family.claims}
+    others = [name for name, one in found.items() if one.claim.primary and name not in named]
+    for family in (*families, Family(claims=others, primary=len(others))):
+        measured = [name for name in family.claims if name in found and found[name].measured]
+        p_values = [min(found[name].p.values()) for name in measured]
+        adjusted = holm([*p_values, *[1.0] * (family.primary - len(measured))])
+        for name, p, q in zip(measured, p_values, adjusted, strict=False):
+            found[name] = found[name].times(q / p if p else float(family.primary))
+    return [found[one.claim.id] for one in judgements]
 
 
 def _judge(
@@ -112,21 +102,92 @@ def _judge(
     """Judge a claim by its metric; only the metric of the table has published numbers."""
     metric = claim.metric or experiment.metric
     table = next((table for table in tables if metric in table), None)
-    limits: dict[int, float] = {}
-    if table is not None:
-        values = values_of_table(table, experiment, metric)
-        limits = unreached(values, table, experiment, metric)
-        values |= limits
-    else:
+    if table is None:
         values = values_of_runs(frame, metric)
-    images = images_of_runs(frame) if metric == "top1_accuracy" else None
-    cells = cells_of(experiment, values, metric == experiment.metric, images, limits)
-    looks = [family.looks for family in listed.families if claim.id in family.claims]
-    return judge(
-        claim,
-        cells,
-        lambda point: settings_for_people(point, experiment),
-        listed.comparisons.get(claim.id),
-        looks=looks[0] if looks else listed.looks,
-        printed=claim.id in listed.printed,
-    )
+    else:
+        values = values_of_table(table, experiment, metric)
+    cells = cells_of(experiment, values, metric == experiment.metric)
+    show = partial(settings_for_people, experiment=experiment)
+    return judge(claim, cells, show, listed.comparisons.get(claim.id))
+
+
+def _source(
+    experiment: ExperimentRuns,
+    frame: pd.DataFrame,
+    tables: Sequence[pd.DataFrame],
+    metrics: set[str],
+) -> str:
+    """Describe the measured numbers: accuracies of a round, columns of tables, or both."""
+    others = sorted(metric for metric in metrics if any(metric in table for table in tables))
+    names = ", ".join(f"`{metric}`" for metric in others)
+    name, scale = experiment.experiment, experiment.scale
+    if experiment.metric in SECONDS or (metrics and metrics == set(others)):
+        return f"Experiment `{name}` at scale `{scale}`: {names} of each run."
+    accuracies = describe_source(name, scale, last_rounds(frame), experiment.metric)
+    return f"{accuracies} Some claims are about {names} of each run." if others else accuracies
+
+
+def values_of_runs(frame: pd.DataFrame, metric: str) -> dict[int, float]:
+    """Return a metric of each run's last evaluated round, by the run's position."""
+    last = last_rounds(frame)
+    if metric not in last or not pd.api.types.is_numeric_dtype(last[metric]):
+        known = ", ".join(last.select_dtypes("number").columns.drop(RUN))
+        raise FedstageError(f"claims: metric = {metric!r}: not measured; use one of {known}")
+    return dict(zip(last[RUN], last[metric].astype(float), strict=True))
+
+
+def values_of_table(
+    table: pd.DataFrame, experiment: ExperimentRuns, metric: str
+) -> dict[int, float]:
+    """Return a metric of each run from a table with the axes, `seed` and the metric as columns.
+
+    Raises
+    ------
+    FedstageError
+        If a column is missing, or if two rows belong to the same run.
+    """
+    names = list(experiment.runs[0].settings)
+    missing = [name for name in [*names, metric] if name not in table]
+    if missing:
+        raise FedstageError(f"measurements: {missing[0]}: no such column")
+    values: dict[tuple[str, ...], float] = {}
+    for key, value in zip(table[names].itertuples(index=False), table[metric], strict=True):
+        place = tuple("none" if pd.isna(part) else as_text(part) for part in key)
+        if place in values:
+            run = show_point(dict(zip(names, place, strict=True)))
+            raise FedstageError(f"measurements: {run}: is listed twice; keep one")
+        values[place] = float(value)
+    keys = [tuple(as_text(run.settings[name]) for name in names) for run in experiment.runs]
+    return {i: values[key] for i, key in enumerate(keys) if key in values}
+
+
+def cells_of(
+    experiment: ExperimentRuns, values: Mapping[int, float], published: bool
+) -> list[Cell]:
+    """Return the cells of an experiment, in the order of its runs.
+
+    Parameters
+    ----------
+    values : mapping
+        The measured numbers by a run's position. A cell with a run whose number is not finite
+        counts as not measured: if some runs never reach a goal, the others are the fast ones.
+    published : bool
+        Whether the published numbers are in the same metric.
+    """
+    seeds: dict[str, dict[int, ExperimentRun]] = {}
+    for i, run in enumerate(experiment.runs):
+        seeds.setdefault(show_point(without_seed(run.settings)), {})[i] = run
+    return [_cell(same, values, published) for same in seeds.values()]
+
+
+def _cell(runs: Mapping[int, ExperimentRun], values: Mapping[int, float], published: bool) -> Cell:
+    """Return the cell of runs that differ in their seed, by their positions."""
+    first = next(iter(runs.values()))
+    measured = {run.settings[SEED]: values[i] for i, run in runs.items() if i in values}
+    if not all(map(isfinite, measured.values())):
+        measured = {}
+    number = first.published if published else None
+    axes = without_seed(first.settings)
+    if number is None:
+        return Cell(axes, measured)
+    return Cell(axes, measured, number.value, number.std, number.seeds)

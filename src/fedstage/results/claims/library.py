@@ -1,7 +1,7 @@
 """The claims of all papers and of config.yaml, checked against their experiments."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from fedstage.results.cells import as_text, check_cells, show_point
 from fedstage.results.claims.comparisons import Cell, comparisons, sides
 from fedstage.results.published.matching import Point, without_seed
 from fedstage.results.published.rows import Row, load_rows
-from fedstage.settings.claims import Claim, ClaimList, Gate, Looks, StatedRows
+from fedstage.settings.claims import Claim, ClaimList, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
@@ -31,22 +31,13 @@ _MOST_PRIMARY = 5
 
 
 @dataclass(frozen=True)
-class File:
-    """What all claims of a file share: their number, and the numbers of seeds at which to judge."""
-
-    primary: int = 0
-    exploratory: int = 0
-    looks: Looks = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Sourced:
     """A claim, and its place for messages."""
 
     where: str
     claim: Claim
     paper: str | None = None  # the folder of the paper that makes it
-    file: File = File()
+    primary: int = 0  # number of primary claims in the same file
 
     @property
     def place(self) -> str:
@@ -71,26 +62,21 @@ def load_claims(
         names for its range are neither a single row nor a lower and an upper end.
     """
     listed = list(own)
-    primary = sum(claim.primary for claim in listed)
-    file = File(_few("config.yaml: claims", primary), len(listed) - primary)
-    claims = [replace(_own(claim), file=file) for claim in listed]
+    primary = _few("config.yaml: claims", sum(claim.primary for claim in listed))
+    claims = [replace(_own(claim), primary=primary) for claim in listed]
     for path in sorted(folder.glob("*/claims.yaml")):
         every = load_yaml(path)
         content = validate(ClaimList, _about(every, experiments), str(path))
-        file = _file(str(path), every.get("claims", []), content.looks)
+        # Also those on experiments that are not read.
+        primary = sum(claim.get("primary") is True for claim in every.get("claims", []))
+        _few(str(path), primary)
         rows = cache(partial(load_rows, path.parent))
         claims += [
-            _with_statement(Sourced(str(path), claim, path.parent.name, file), rows)
+            _with_statement(Sourced(str(path), claim, path.parent.name, primary), rows)
             for claim in content.claims
         ]
     _check_ids(claims)
     return claims
-
-
-def _file(where: str, claims: Sequence[Raw], looks: Looks) -> File:
-    """Count the claims of a file, also those on experiments that are not read."""
-    primary = sum(claim.get("primary") is True for claim in claims)
-    return File(_few(where, primary), len(claims) - primary, looks)
 
 
 def _few(where: str, primary: int) -> int:
@@ -135,16 +121,6 @@ def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]
                 f"{where}: compares no cells of {claim.experiment}: both sides must agree on all "
                 "axes that neither names"
             )
-
-
-def check_gate(where: str, experiment: str, gate: Gate, points: Sequence[Point]) -> None:
-    """Check that a gate of a scale names cells of its grid, and compares some."""
-    for named in (gate.above, gate.below):
-        check_cells(where, experiment, named, points)
-    if not comparisons(gate.as_claim(experiment), distinct_cells(points)):
-        raise FedstageError(
-            f"{where}: compares no cells: both sides must agree on all axes that neither names"
-        )
 
 
 def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:

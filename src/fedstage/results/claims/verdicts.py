@@ -1,80 +1,118 @@
-"""Whether a claim holds: in the published means, and in measurements with several seeds."""
+"""Whether one claim holds: in the published means, and in measurements with several seeds."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from statistics import fmean
 
-from fedstage.results.claims.comparisons import Cell, Show, comparisons
-from fedstage.results.claims.effects import (
-    HOLDS,
-    NIL,
-    NOT_MEASURED,
-    NOT_TESTED,
-    UNDECIDED,
-    Effect,
-    by_seed,
-    decide,
-    effect_of,
-)
-from fedstage.results.claims.evidence import Evidence, evidence_of
-from fedstage.results.claims.significance import LEVEL, PValues
-from fedstage.settings.claims import Claim
+from scipy import stats
 
-#: All comparisons that were made are as claimed, but some were not made.
-HOLDS_SO_FAR = "holds where measured"
+from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
+from fedstage.results.intervals import LEVEL, Interval, confidence_interval, p_outside, p_within
+from fedstage.settings.claims import Claim, StatedRows
+from fedstage.settings.scores import Axis
+
+HOLDS, CONTRADICTED, NIL = "holds", "contradicted", "practically nil"
+UNDECIDED, NOT_MEASURED = "undecided", "not measured"
+
+#: The p-value of each verdict that measurements may decide for.
+PValues = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A difference, ratio or value that a claim is about.
+
+    The cells of one seed share partition, participants and initial weights, so each seed gives one
+    effect. The verdict follows from the effect's own p-values, regardless of other comparisons.
+    """
+
+    label: str  # the compared cells by their keys
+    shown: str  # and by their labels
+    pairs: Sequence[Pair]  # the cells
+    published: float | None  # the effect in the published means, if none of them is missing
+    published_holds: bool | None  # whether it, or else the paper's statement, is as claimed
+    published_p: float | None  # of Welch's test of the printed means, deviations and seeds
+    values: Sequence[float]  # the effect of each seed
+    measured: Interval  # the effect over seeds
+    p: PValues
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on this effect alone."""
+        return decide(self.p) if self.values else NOT_MEASURED
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim with its effects, and the verdict on all of them together.
+    """A claim with its comparisons, and the verdict on all of them together.
 
-    The p-values are for all comparisons being as claimed, for one not being so, and for all being
-    practically nil. A primary claim has one effect, the mean over its cells; `cells` are tested
-    after it.
+    `mean` is the mean over the comparisons that are measured, of a primary claim or one about an
+    average. `total` is the number of comparisons at the paper's scale, or here if that is larger.
     """
 
     claim: Claim
-    effects: list[Effect]
-    published_holds: bool | None
-    not_made: int  # comparisons at the paper's scale, or at this one, without measurements
-    verdict: str
+    comparisons: Sequence[Effect]
+    mean: Effect | None
+    total: int
     p: PValues
-    cells: list[Effect] = field(default_factory=list)
-    left_out: int = 0  # comparisons with a cell that the paper prints no number for
-    evidence: Evidence | None = None
-    looks: Sequence[int] = ()
-    level: float = LEVEL  # at which a test of its own would decide it
-    needed: int | None = None  # seeds that would decide it
 
     @property
-    def made(self) -> list[Effect]:
-        """The effects that have measurements."""
-        return [effect for effect in self.effects if effect.measured.n]
+    def effects(self) -> Sequence[Effect]:
+        """The effects behind the verdict: the mean, or else each comparison."""
+        return self.comparisons if self.mean is None else [self.mean]
 
     @property
-    def p_verdict(self) -> float:
-        """The p-value of the verdict."""
-        return self.p.nil if self.verdict == NIL else self.p.smallest
+    def measured(self) -> int:
+        """The number of comparisons with measurements."""
+        return sum(1 for effect in self.comparisons if effect.values)
 
     @property
     def seeds(self) -> int:
-        """The number of seeds of the comparison that has the fewest."""
-        return min((effect.measured.n for effect in self.made), default=0)
+        """The number of seeds of the measured effect that has the fewest."""
+        return min((len(effect.values) for effect in self.effects if effect.values), default=0)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the claim."""
+        return decide(self.p) if self.measured else NOT_MEASURED
+
+    @property
+    def published_holds(self) -> bool | None:
+        """Whether the claim holds in all published effects, if there are any."""
+        known = [one.published_holds for one in self.effects if one.published_holds is not None]
+        return all(known) if known else None
+
+    def times(self, factor: float) -> "Judgement":
+        """Return the judgement with p-values times a factor, at most 1."""
+        return replace(self, p={name: min(1.0, factor * p) for name, p in self.p.items()})
+
+
+def decide(p: PValues) -> str:
+    """Return the verdict that p-values allow.
+
+    An effect that is surely within the margin is practically nil, on either side of 0.
+    """
+    if p.get(NIL, 1.0) <= LEVEL:
+        return NIL
+    nearest = min(p, key=p.__getitem__)
+    return nearest if p[nearest] <= LEVEL else UNDECIDED
+
+
+def p_of_verdict(p: PValues) -> float:
+    """Return the p-value of the verdict of `decide`, the smallest if it is undecided."""
+    return p.get(decide(p), min(p.values()))
 
 
 def judge(
-    claim: Claim,
-    cells: Sequence[Cell],
-    show: Show = dict,
-    claimed: int | None = None,
-    *,
-    looks: Sequence[int] = (),
-    printed: bool = False,
+    claim: Claim, cells: Sequence[Cell], show: Show = dict, claimed: int | None = None
 ) -> Judgement:
     """Judge a claim on an experiment's cells.
 
-    A claim about all comparisons holds if it holds in each that is made. It is contradicted if one
-    comparison contradicts it, with Bonferroni's correction for their number, and practically nil if
-    all are. Otherwise it is undecided or not measured.
+    A claim about all comparisons holds if it holds in each that is measured. It is contradicted if
+    one comparison contradicts it, with Bonferroni's correction for their number, and practically
+    nil if all are. Otherwise it is undecided or not measured. A primary claim, and one about an
+    average, is judged on the mean over its comparisons.
 
     Parameters
     ----------
@@ -82,60 +120,118 @@ def judge(
         Turns a point into its labels.
     claimed : int, optional
         The number of comparisons that the claim is about, if these cells make fewer.
-    looks : sequence of int
-        Numbers of seeds at which the claim is judged; by default any.
-    printed : bool
-        Whether comparisons with a cell that has no published number are left out.
     """
-    every = comparisons(claim, cells)
-    pairs = [pair for pair in every if not printed or all(has_number(cell) for cell in pair)]
-    averaged = claim.primary or claim.quantifier == "mean"
-    measured = [pair for pair in pairs if by_seed(claim, [pair])]
-    groups = [measured or pairs] if averaged and pairs else [[pair] for pair in pairs]
-    effects = [effect_of(claim, group, pairs, show, looks) for group in groups]
-    behind = pairs if claim.primary and len(pairs) > 1 else []  # one cell is its own mean
-    tested = [effect_of(claim, [pair], pairs, show, looks) for pair in behind]
-    known = [effect.published_holds for effect in effects if effect.published_holds is not None]
-    made = [effect for effect in effects if effect.measured.n]
-    count = sum(len(effect.pairs) for effect in made)
-    judgement = Judgement(
-        claim,
-        effects,
-        all(known) if known else None,
-        max(claimed or 0, len(pairs)) - count,
-        NOT_MEASURED,
-        PValues(
-            max((effect.p.holds for effect in made), default=1.0),
-            min((1.0, *(len(made) * effect.p.contradicted for effect in made))),
-            max((effect.p.nil for effect in made), default=1.0),
-        ),
-        [_closed(effect) for effect in tested],
-        len(every) - len(pairs),
-        evidence_of(claim, pairs),
-        looks,
+    pairs = comparisons(claim, cells)
+    every = [effect_of(claim, [pair], pairs, show) for pair in pairs]
+    mean = None
+    if (claim.primary or claim.quantifier == "mean") and len(pairs) > 1:  # one is its own mean
+        measured = [pair for pair, effect in zip(pairs, every, strict=True) if effect.values]
+        mean = effect_of(claim, measured or pairs, pairs, show)
+    judged = Judgement(claim, every, mean, max(claimed or 0, len(pairs)), {})
+    return replace(judged, p=_together([one.p for one in judged.effects if one.values]))
+
+
+def _together(p_values: Sequence[PValues]) -> PValues:
+    """Return the p-values of all effects holding, of one being contradicted, of all being nil."""
+    return {
+        name: min(1.0, len(p_values) * min(each)) if name == CONTRADICTED else max(each)
+        for name in (p_values[0] if p_values else ())
+        for each in [[p[name] for p in p_values]]
+    }
+
+
+def effect_of(claim: Claim, pairs: Sequence[Pair], every: Sequence[Pair], show: Show) -> Effect:
+    """Return the effect of a pair, or the mean effect of several."""
+    values = effects_by_seed(claim, pairs)
+    published = _published_effect(claim, pairs)
+    stated = stated_range(claim) if isnan(published) else (published, published)
+    label = shown = f"mean of {len(pairs)}"
+    if len(pairs) == 1:
+        label = label_pair(claim, pairs[0], every)
+        shown = label_pair(claim, pairs[0], every, show)
+    return Effect(
+        label,
+        shown,
+        pairs,
+        None if isnan(published) else published,
+        None if stated is None else all(_is_within(claim, end) for end in stated),
+        _welch(*pairs[0]) if claim.than is not None and len(pairs) == 1 else None,
+        values,
+        confidence_interval(values),
+        p_values(claim, values),
     )
-    return decided(judgement)
 
 
-def has_number(cell: Cell) -> bool:
-    """Whether the paper prints a cell's number."""
-    return cell.published is not None
+def p_values(claim: Claim, values: Sequence[float]) -> PValues:
+    """Return the p-values of a mean as claimed, beyond the claimed bounds, and within the margin.
+
+    Each is at most 0.05 if the 95 % confidence interval is there as a whole.
+    """
+    p = {
+        HOLDS: p_within(values, *claim.bounds, closed=claim.than is None),
+        CONTRADICTED: p_outside(values, *claim.bounds),
+    }
+    if claim.margin is not None:
+        p[NIL] = p_within(values, -claim.margin, claim.margin, closed=False)
+    return p
 
 
-def decided(judgement: Judgement) -> Judgement:
-    """Return a judgement with the verdict that its p-values allow."""
-    if not judgement.made:
-        return judgement
-    verdict = decide(judgement.p)
-    so_far = verdict == HOLDS and judgement.not_made
-    return replace(judgement, verdict=HOLDS_SO_FAR if so_far else verdict)
+def effects_by_seed(claim: Claim, pairs: Sequence[Pair]) -> list[float]:
+    """Return the mean effect over pairs of each seed that all cells have, without ratios to 0."""
+    cells = [cell for pair in pairs for cell in pair]
+    common: set[Axis] = set(cells[0].values).intersection(*(cell.values for cell in cells))
+    effects = [
+        fmean(_contrast(claim, left.values[seed], right.values[seed]) for left, right in pairs)
+        for seed in sorted(common, key=lambda seed: int(str(seed)))
+    ]
+    return [effect for effect in effects if not isnan(effect)]
 
 
-def is_decided(judgement: Judgement) -> bool:
-    """Whether the measurements decide a claim."""
-    return judgement.verdict not in (UNDECIDED, NOT_MEASURED)
+def stated_range(claim: Claim) -> tuple[float, float] | None:
+    """Return the range of a claim's effect that the paper's text states, if any."""
+    assert not isinstance(claim.stated, StatedRows), "load_claims replaces rows by their range"
+    return claim.stated
 
 
-def _closed(effect: Effect) -> Effect:
-    """Return the effect of a cell that is not tested yet."""
-    return replace(effect, verdict=NOT_TESTED) if effect.measured.n else effect
+def _published_effect(claim: Claim, pairs: Sequence[Pair]) -> float:
+    """Return the mean effect in the published means of the pairs that have both, or nan."""
+    effects = [
+        _contrast(claim, left.published, right.published)
+        for left, right in pairs
+        if left.published is not None and right.published is not None
+    ]
+    return fmean(effects) if effects else nan
+
+
+def _is_within(claim: Claim, effect: float) -> bool:
+    """Whether an effect is as claimed; a difference of 0 is neither greater nor less."""
+    low, high = claim.bounds
+    return low <= effect <= high and (claim.than is None or effect != 0)
+
+
+def _contrast(claim: Claim, left: float, right: float) -> float:
+    if claim.value is not None:
+        return left
+    if claim.ratio is None:
+        return left - right
+    return left / right if right else nan
+
+
+def printed(cell: Cell) -> tuple[float, float, int] | None:
+    """Return the mean, deviation and number of seeds of a paper, None if one is not printed."""
+    if cell.published is None or cell.published_std is None or (cell.published_seeds or 0) < 2:
+        return None
+    assert cell.published_seeds is not None, "compared with 2"
+    return cell.published, cell.published_std, cell.published_seeds
+
+
+def _welch(left: Cell, right: Cell) -> float | None:
+    """Return Welch's p-value of two printed means; None without a deviation above 0.
+
+    They are taken as independent, because papers do not print whether seeds were paired.
+    """
+    one, other = printed(left), printed(right)
+    if one is None or other is None:
+        return None
+    p_value = float(stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue)
+    return None if isnan(p_value) else p_value

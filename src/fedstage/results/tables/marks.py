@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isnan
 
-from fedstage.results.claims.significance import LEVEL, holm, p_of_differences, paired
+from fedstage.results.intervals import LEVEL, holm, p_of_differences, paired
 from fedstage.results.tables.layout import Layout, Mark, TextColumn
 
 _NOTE = (

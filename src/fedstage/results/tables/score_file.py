@@ -21,10 +21,9 @@ from fedstage.errors import FedstageError
 from fedstage.plan.digests import canonical, digest
 from fedstage.results.cells import as_text
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.exact import harmless
 from fedstage.results.tables.measured import OF_RUNS
-from fedstage.settings.merging import flatten
 from fedstage.storage.tables import frame_of
 
 #: Columns that identify a score together with the axes of the run.
@@ -47,26 +46,16 @@ class ScoreFile:
     axes: tuple[str, ...]
     rows: list[Row]
 
-    @property
-    def columns(self) -> list[str]:
-        """All columns, in order."""
-        return columns_of(self.axes)
-
-    def run(self, row: Row) -> Key:
-        """Return the run that a row belongs to."""
-        return tuple(row[axis] for axis in self.axes)
-
     def runs(self) -> dict[Key, list[Row]]:
         """Return the rows by run."""
         found: dict[Key, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(self.run(row), []).append(row)
+            found.setdefault(tuple(row[axis] for axis in self.axes), []).append(row)
         return found
 
-    def show(self, row: Row, *, seed: bool = True) -> str:
-        """Write a row's run, or its cell, for messages."""
-        shown = (axis for axis in self.axes if seed or axis != SEED)
-        return ", ".join(f"{axis} = {row[axis]}" for axis in shown)
+    def show(self, row: Row) -> str:
+        """Write a row's run, for messages."""
+        return ", ".join(f"{axis} = {row[axis]}" for axis in self.axes)
 
 
 def columns_of(axes: Sequence[str]) -> list[str]:
@@ -103,20 +92,17 @@ def score_rows(
 
 
 def settings_digest(run: ExperimentRun) -> str:
-    """Return a digest of all settings of a run but its seed."""
-    return digest(settings_of_run(run))
-
-
-def settings_of_run(run: ExperimentRun) -> list[Any]:
-    """Return the settings of each candidate of a run, without defaults and seeds.
+    """Return a digest of the settings of each candidate of a run, without defaults and seeds.
 
     The settings of a run that starts from another one include the other's, in place of the file of
     its model, whose name depends on the seed.
     """
-    return [
-        [_without_seed(_without_start(part)) for part in canonical(candidate)["parts"]]
-        for candidate in run.candidates
-    ]
+    return digest(
+        [
+            [_without_seed(_without_start(part)) for part in canonical(candidate)["parts"]]
+            for candidate in run.candidates
+        ]
+    )
 
 
 def _without_start(part: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -177,7 +163,12 @@ def _measured(run: ExperimentRun, scores: ScoreFile, runs: Mapping[Key, list[Row
     if rows is None:
         place = dict(zip(scores.axes, key_of(run.settings, scores.axes), strict=True))
         raise FedstageError(f"{scores.name}: {scores.show(place)}: no scores of this run")
-    check_settings(scores, rows, run)
+    stated = settings_digest(run)
+    if others := {row[SETTINGS] for row in rows} - {stated}:
+        raise FedstageError(
+            f"{scores.name}: {scores.show(rows[0])}: settings = {min(others)}: must be {stated}, "
+            "the digest of the experiment's"
+        )
     rounds: dict[tuple[str, ...], dict[str, float]] = {}
     for row in rows:
         when = tuple(row[name] for name in ("round", "evaluated", "role"))
@@ -213,48 +204,3 @@ def _frame(rounds: Mapping[tuple[str, ...], Mapping[str, float]]) -> pd.DataFram
         if any(name in row for row in found)
     }
     return frame_of(table).assign(**extra).sort_values("round", ignore_index=True)
-
-
-def check_settings(scores: ScoreFile, rows: Sequence[Row], run: ExperimentRun) -> None:
-    """Refuse scores of a run with other settings."""
-    stated = settings_digest(run)
-    for row in rows:
-        if row[SETTINGS] != stated:
-            known = known_settings(scores) | {stated: settings_of_run(run)}
-            raise FedstageError(
-                f"{scores.name}: {scores.show(row)}: settings = {row[SETTINGS]}: must be {stated}, "
-                f"the experiment's{differing(known, row[SETTINGS], stated)}"
-            )
-
-
-def known_settings(scores: ScoreFile) -> dict[str, list[Any]]:
-    """Return settings of runs by their digest, if the file is where the workflow wrote it."""
-    path = Path(scores.name)
-    scale = path.name.removesuffix(".scores.csv")
-    above = path.absolute().parents
-    runs = above[min(2, len(above) - 1)] / "descriptions" / path.absolute().parent.name
-    described = runs / f"{scale}.runs.json"
-    if scale == path.name or not described.is_file():
-        return {}
-    return {settings_digest(run): settings_of_run(run) for run in read_runs_file(described).runs}
-
-
-def differing(known: Mapping[str, list[Any]], one: str, other: str) -> str:
-    """Write which settings differ, for messages; nothing if either is not known."""
-    if one not in known or other not in known:
-        return ""
-    flat = [
-        [_flat(part) for candidate in known[name] for part in candidate] for name in (one, other)
-    ]
-    texts = dict.fromkeys(
-        f"{key} = {left.get(key, 'default')} and {right.get(key, 'default')}"
-        for left, right in zip(*flat, strict=False)
-        for key in sorted(left.keys() | right.keys())
-        if left.get(key) != right.get(key)
-    )
-    return f": {', '.join(texts) or 'other candidates or parts'}"
-
-
-def _flat(part: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a recipe and the length of its run by keys with dots."""
-    return {key: text for settings in part.values() for key, text in flatten(settings).items()}

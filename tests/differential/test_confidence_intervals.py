@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.effects import CONTRADICTED, HOLDS
-from fedstage.results.claims.verdicts import judge
+from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, judge
 from fedstage.results.intervals import confidence_interval
 from fedstage.settings.claims import Claim
 

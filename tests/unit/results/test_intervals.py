@@ -1,12 +1,15 @@
-from math import isnan, nan
+from math import inf, isnan, nan
 
+import numpy as np
 import pytest
 
 from fedstage.results.intervals import (
     confidence_interval,
+    holm,
     interval_of_differences,
+    p_outside,
+    p_within,
     welch_interval,
-    with_images,
 )
 
 
@@ -52,14 +55,49 @@ def test_one_value_has_no_interval_and_none_no_mean():
     assert all(map(isnan, (one.low, one.high, none.mean, none.low, none.high)))
 
 
-def test_test_images_widen_the_interval_and_their_number_does_not_shrink_with_seeds():
-    """s = 1 over three seeds, and a variance of 2 / 3: se = 1, (1/3 + 2/3)^2 / (1/18 + 4/8991)."""
-    found = with_images([1.0, 2.0, 3.0], 2 / 3, 1000)
-    degrees = 1 / ((1 / 3) ** 2 / 2 + (2 / 3) ** 2 / 999)
-    assert 17.8 < degrees < 17.9
-    assert (found.mean, found.n) == (2.0, 3)
-    assert found.high - 2.0 == pytest.approx(2.1021, abs=1e-3)  # of 17.86 degrees of freedom
-    without = with_images([1.0, 2.0, 3.0], 0.0, 1000)
-    own = confidence_interval([1.0, 2.0, 3.0])
-    assert (without.low, without.high) == pytest.approx((own.low, own.high))
-    assert isnan(with_images([1.0], 1.0, 1000).low)
+# --- p-values -------------------------------------------------------------------------------------
+
+#: t = 2 / (1 / sqrt(3)) = 3.4641 with 2 degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2).
+VALUES = [1.0, 2.0, 3.0]
+P = 1 - 12**0.5 / 14**0.5
+
+
+def test_a_mean_above_a_bound_has_the_p_value_of_students_t():
+    assert p_within(VALUES, 0.0, inf, closed=False) == pytest.approx(P)
+    assert p_outside(VALUES, -inf, 0.0) == pytest.approx(P)
+    assert p_within(VALUES, -inf, 4.0, closed=True) == pytest.approx(P)
+    assert p_within(VALUES, -inf, 0.0, closed=False) == p_outside(VALUES, 0.0, inf) == 1.0
+
+
+def test_between_two_bounds_the_harder_one_counts_and_beyond_them_the_easier():
+    assert p_within(VALUES, 0.0, 3.0, closed=True) == p_within(VALUES, -inf, 3.0, closed=True)
+    assert p_outside(VALUES, 0.5, 1.0) == p_outside(VALUES, -inf, 1.0)
+
+
+@pytest.mark.parametrize("bound", [-2.4, -0.49, -0.48, 0.0, 1.0])
+def test_five_percent_are_where_the_interval_ends(bound):
+    """The interval of 95 % ends at 2 -+ 4.3027 / sqrt(3) = -0.4841 and 4.4841."""
+    above = confidence_interval(VALUES).low > bound
+    assert (p_within(VALUES, bound, inf, closed=False) <= 0.05) is above
+
+
+def test_values_without_spread_leave_no_doubt_and_one_value_every_doubt():
+    same = [2.0, 2.0]
+    assert p_within(same, 2.0, inf, closed=True) == p_outside(same, -inf, 1.9) == 0.0
+    assert p_within(same, 2.0, inf, closed=False) == p_outside(same, 2.0, inf) == 1.0
+    assert p_within([2.0], 0.0, inf, closed=False) == p_outside([2.0], 3.0, inf) == 1.0
+
+
+def test_holms_correction():
+    """0.01 counts four times, 0.02 three times, and no later one is below an earlier one."""
+    assert holm([0.02, 0.01, 0.9, 0.022]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
+    assert holm([0.5, 0.6]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_holms_correction_is_that_of_statsmodels():
+    reference = pytest.importorskip("statsmodels.stats.multitest")
+    random = np.random.default_rng(0)
+    for size in (1, 2, 7, 40):
+        p_values = [float(p) for p in random.uniform(size=size).round(1) ** 3]  # some are equal
+        assert holm(p_values) == pytest.approx(reference.multipletests(p_values, method="holm")[1])

@@ -7,7 +7,7 @@ from measured import CANDIDATES, write_metrics
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.plan.results import FORMATS
-from fedstage.results.claims.table import SCHEMA
+from fedstage.results.claims.report import SCHEMA
 from fedstage.stages import call
 from fedstage.stages.comparison import comparison
 from fedstage.storage.files import load_json, save_json
@@ -55,26 +55,13 @@ def runs(tmp_path):
     return path
 
 
-def make(runs, *wanted, name="claims", gate=None, **more):
+def make(runs, *wanted, name="claims", **more):
     definitions = runs.parent / "definitions.json"
-    save_json(definitions, {"claims": list(wanted)} | ({"gate": gate} if gate else {}))
+    save_json(definitions, {"claims": list(wanted)})
     kinds = {"csv": "csv", "parquet": "parquet", "markdown": "md", "html": "html"}
     paths = {kind: runs.parent / f"{name}.{suffix}" for kind, suffix in kinds.items()}
     call("claims", {"runs": runs, "definitions": definitions} | paths | more)
     return paths
-
-
-def test_a_gate_that_does_not_hold_leaves_all_claims_undecided(runs):
-    sides = {"method": "fedsdd"}, {"method": "fedavg"}
-    verdicts = {}
-    for above, below in (sides, sides[::-1]):
-        paths = make(runs, ABOVE, gate={"above": above, "below": below})
-        (row,) = pq.read_table(paths["parquet"]).to_pylist()
-        text = paths["markdown"].read_text()
-        assert ("The regime decides nothing" in text) == (row["verdict"] == "undecided (regime)")
-        verdicts[above["method"]] = row["verdict"], row["claim_verdict"]
-    undecided = "undecided (regime)"
-    assert verdicts == {"fedsdd": ("holds", "holds"), "fedavg": (undecided, undecided)}
 
 
 def test_a_claim_is_judged_by_the_last_rounds(runs):

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.results.claims.library import File, check_claims, check_metrics, load_claims
+from fedstage.results.claims.library import check_claims, check_metrics, load_claims
 from fedstage.settings.claims import Claim
 from fedstage.settings.experiments import Experiment
 
@@ -21,9 +21,9 @@ def raw(**changes):
     return {"id": "i", "text": "t", "place": "p", "experiment": "e", **FORM, **changes}
 
 
-def written(folder, name, *claims, **more):
+def written(folder, name, *claims):
     (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / name / "claims.yaml").write_text(yaml.safe_dump({"claims": list(claims), **more}))
+    (folder / name / "claims.yaml").write_text(yaml.safe_dump({"claims": list(claims)}))
     if (PAPERS / name).is_dir() and not (folder / name / "numbers.csv").exists():
         (folder / name / "numbers.csv").symlink_to(PAPERS / name / "numbers.csv")
 
@@ -51,16 +51,14 @@ def test_claims_on_other_experiments_are_not_looked_at(tmp_path):
         load_claims([], tmp_path, ["e"])
 
 
-def test_all_claims_of_a_file_count_whatever_experiments_they_are_about(tmp_path):
+def test_primary_claims_of_a_file_count_whatever_experiments_they_are_about(tmp_path):
     strong = {"primary": True, "margin": 1.0}
     written(tmp_path, "a", raw(id="one", **strong), raw(experiment="f", **strong), raw(id="two"))
-    written(tmp_path, "b", raw(id="three"), looks=[5, 10])
-    one, two, three = load_claims([], tmp_path, ["e"])
-    assert one.file == two.file == File(primary=2, exploratory=1)
-    assert three.file == File(primary=0, exploratory=1, looks=[5, 10])
-    assert (one.paper, three.paper) == ("a", "b")
+    written(tmp_path, "b", raw(id="three"))
+    found = load_claims([], tmp_path, ["e"])
+    assert [(one.primary, one.paper) for one in found] == [(2, "a"), (2, "a"), (0, "b")]
     (own,) = load_claims([Claim(**raw(**strong))], tmp_path / "none")
-    assert (own.file, own.paper) == (File(primary=1), None)
+    assert (own.primary, own.paper) == (1, None)
 
 
 def test_a_file_has_few_primary_claims(tmp_path):

@@ -83,13 +83,3 @@ def test_a_file_has_claims():
     told = r"f\.yaml: claims\.0\.id = 'not a name': must consist of letters, digits, _ and -"
     with pytest.raises(FedstageError, match=told):
         validate(ClaimList, content, "f.yaml")
-
-
-def test_looks_rise():
-    content = {"claims": [], "looks": [5, 10, 20]}
-    assert validate(ClaimList, content, "f.yaml").looks == [5, 10, 20]
-    for looks in ([10, 5], [5, 5]):
-        with pytest.raises(FedstageError, match=r"f\.yaml: looks = \[.*\]: must rise"):
-            validate(ClaimList, content | {"looks": looks}, "f.yaml")
-    with pytest.raises(FedstageError, match=r"f\.yaml: looks\.0 = 1"):
-        validate(ClaimList, content | {"looks": [1]}, "f.yaml")

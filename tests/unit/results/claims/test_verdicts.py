@@ -1,8 +1,16 @@
 import pytest
+from scipy import stats
 
 from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.effects import CONTRADICTED, HOLDS, NOT_MEASURED, UNDECIDED
-from fedstage.results.claims.verdicts import HOLDS_SO_FAR, judge
+from fedstage.results.claims.verdicts import (
+    CONTRADICTED,
+    HOLDS,
+    NIL,
+    NOT_MEASURED,
+    UNDECIDED,
+    judge,
+    p_of_verdict,
+)
 from fedstage.settings.claims import Claim
 
 ABOVE = {"greater": {"method": "a"}, "than": {"method": "b"}}
@@ -102,7 +110,7 @@ NONE = ([], [])
         ([FAR_ABOVE, FAR_ABOVE], HOLDS),
         ([FAR_ABOVE, ABOUT_EQUAL], UNDECIDED),
         ([FAR_ABOVE, ABOUT_EQUAL, FAR_BELOW], CONTRADICTED),
-        ([FAR_ABOVE, NONE], HOLDS_SO_FAR),
+        ([FAR_ABOVE, NONE], HOLDS),
         ([NONE, NONE], NOT_MEASURED),
         ([NONE, FAR_BELOW], CONTRADICTED),
         ([], NOT_MEASURED),
@@ -112,21 +120,17 @@ def test_a_claim_about_all_holds_only_in_all(values, whole):
     assert at_alphas(*values).verdict == whole
 
 
-def test_comparisons_that_only_the_paper_makes_are_missing():
+def test_comparisons_that_only_the_paper_makes_are_counted():
     some = at_alphas(FAR_ABOVE, FAR_ABOVE, claimed=36)
-    assert (some.verdict, some.not_made, len(some.made)) == (HOLDS_SO_FAR, 34, 2)
-    every = at_alphas(FAR_ABOVE, FAR_ABOVE, claimed=2)
-    assert (every.verdict, every.not_made) == (HOLDS, 0)
+    assert (some.verdict, some.measured, some.total) == (HOLDS, 2, 36)
     # A smaller scale may have more values on an axis than the paper.
-    assert at_alphas(FAR_ABOVE, FAR_ABOVE, claimed=1).not_made == 0
-    mean = judge(claim(**ABOVE, quantifier="mean"), mean_cells(), claimed=5)
-    assert mean.not_made == 3
+    assert at_alphas(FAR_ABOVE, NONE, claimed=1).total == 2
 
 
 def test_a_claim_holds_with_the_p_value_of_its_weakest_comparison():
     strong, weak = (at_alphas(values) for values in (FAR_ABOVE, NOISY_ABOVE))
-    assert strong.p.holds < 0.01 < weak.p.holds
-    assert at_alphas(FAR_ABOVE, NOISY_ABOVE).p.holds == weak.p.holds
+    assert strong.p[HOLDS] < 0.01 < weak.p[HOLDS]
+    assert at_alphas(FAR_ABOVE, NOISY_ABOVE).p[HOLDS] == weak.p[HOLDS]
 
 
 def test_one_of_many_comparisons_contradicts_only_beyond_chance():
@@ -239,3 +243,58 @@ def test_a_ratio_to_nothing_does_not_count():
     assert judged([1.0, 2.0], [0.0, 0.0], AT_LEAST).verdict == NOT_MEASURED
     (effect,) = judged([1.0, 2.0, 4.0], [0.0, 1.0, 1.0], AT_LEAST).effects
     assert (effect.measured.n, effect.measured.mean) == (2, 3.0)
+
+
+def test_a_primary_claim_is_judged_on_its_mean_and_shows_its_comparisons():
+    one = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=ABOVE | {"primary": True, "margin": 1.0})
+    assert (one.mean.label, one.measured, one.total) == ("mean of 2", 2, 3)
+    assert one.effects == [one.mean]
+    assert one.mean.values == pytest.approx([4.5, 6.5, 4.5])
+    assert (one.verdict, one.p) == (HOLDS, one.mean.p)
+    assert [effect.verdict for effect in one.comparisons] == [HOLDS, UNDECIDED, NOT_MEASURED]
+    alone = at_alphas(FAR_ABOVE, form=ABOVE | {"primary": True, "margin": 1.0})
+    assert (alone.mean, alone.effects) == (None, alone.comparisons)
+
+
+# --- practically nil ------------------------------------------------------------------------------
+
+
+def around(*differences, **form):
+    return judged([60.0 + d for d in differences], [60.0] * len(differences), ABOVE | form)
+
+
+def test_a_difference_whose_interval_is_within_the_margin_is_practically_nil():
+    slightly = [0.1, 0.2, 0.3]
+    (effect,) = around(*slightly, margin=1.0).effects
+    assert effect.verdict == NIL
+    assert effect.p[NIL] == pytest.approx(2 * stats.ttest_1samp(slightly, 1.0).pvalue / 2)
+    assert p_of_verdict(effect.p) == effect.p[NIL]
+    end = effect.measured.high
+    assert around(*slightly, margin=end + 0.001).verdict == NIL
+    assert around(*slightly, margin=end - 0.001).verdict == UNDECIDED
+    assert around(*slightly).verdict == UNDECIDED
+    # In all comparisons; and on whichever side of 0 it is.
+    near = ([60.1, 60.2, 60.3], [60.0] * 3)
+    assert at_alphas(near, near, form=ABOVE | {"margin": 1.0}).verdict == NIL
+    assert at_alphas(near, NOISY_ABOVE, form=ABOVE | {"margin": 1.0}).verdict == UNDECIDED
+    below = [-0.31, -0.30, -0.29]
+    assert around(*below).verdict == CONTRADICTED
+    assert around(*below, margin=1.0).verdict == NIL
+
+
+# --- the paper's own tests ------------------------------------------------------------------------
+
+
+def printed_p(left, right, form=ABOVE):
+    cells = [Cell({"method": name}, {}, *one) for name, one in (("a", left), ("b", right))]
+    return judge(claim(**form), cells).comparisons[0].published_p
+
+
+def test_welchs_test_of_printed_numbers():
+    """Means 20 and 25, variances 4 and 9 over 5 and 8: t = -3.6037 with 10.87 degrees, 0.0042."""
+    known = (20.0, 2.0, 5)
+    assert printed_p(known, (25.0, 3.0, 8)) == pytest.approx(0.00420, abs=2e-5)
+    for other in ((20.0, None, 5), (20.0, 2.0, None), (20.0, 2.0, 1), (None,)):
+        assert printed_p(known, other) is None
+    assert printed_p(known, (25.0, 3.0, 8), AT_MOST) is None
+    assert printed_p((1.0, 0.0, 3), (1.0, 0.0, 3)) is None  # no p-value

@@ -1,4 +1,3 @@
-import csv
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +7,6 @@ from measured import described, runs_file, write_metrics
 from fedstage.errors import FedstageError
 from fedstage.results.tables.runs import last_rounds, read_runs
 from fedstage.results.tables.score_file import read_score_file
-from fedstage.results.tables.score_merging import merge
 from fedstage.stages import call
 from fedstage.stages.run_scores import run_scores
 from fedstage.storage.files import load_json, save_json
@@ -42,30 +40,6 @@ def written(described):
     path = described.parents[2] / "tables/e/s.scores.csv"
     run_scores(runs=described, scores=path)
     return path
-
-
-def changed(path, to, **changes):
-    """Write a file of scores in which the rows of seed 1 have other values."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    rows = [row | changes if row["seed"] == "1" else row for row in rows]
-    with to.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    return read_score_file(to)
-
-
-def with_settings(described, to, **client):
-    """Write the description and scores of the same runs with other settings of clients."""
-    content = load_json(described)
-    for run in content["runs"]:
-        run["candidates"][0]["parts"][0]["federated"]["client"] |= client
-    other = to / "results/descriptions/e/s.runs.json"
-    save_json(other, content)
-    scores = to / "results/tables/e/s.scores.csv"
-    run_scores(runs=other, scores=scores)
-    return scores
 
 
 def test_the_frame_of_the_scores_is_the_frame_of_the_metrics(described, written):
@@ -105,18 +79,14 @@ def test_runs_without_scores_and_files_that_are_no_scores_are_refused(described,
         read_score_file(tmp_path / "absent.csv")
 
 
-def test_scores_of_other_settings_are_refused_by_the_name_of_the_setting(
-    described, written, tmp_path
-):
-    other = with_settings(described, tmp_path / "other", learning_rate=0.5)
-    named = r"client.learning_rate = 0\.5 and 0\.05$"
+def test_scores_of_other_settings_are_refused(described, written):
+    content = load_json(described)
+    for run in content["runs"]:
+        run["candidates"][0]["parts"][0]["federated"]["client"] |= {"learning_rate": 0.5}
+    save_json(described, content)
+    named = r"fedavg, partition.alpha = 0.1, seed = 0: settings = \w+: must be \w+, the digest of"
     with pytest.raises(FedstageError, match=named):
-        read_runs(described, other)
-    with pytest.raises(FedstageError, match=rf"fedavg, partition.alpha = 0.1: settings.*{named}"):
-        merge([read_score_file(written), read_score_file(other)])
-    moved = other.rename(tmp_path / "moved.csv")  # the description is not next to it
-    with pytest.raises(FedstageError, match=r"moved.csv: .*: settings = \w+: is \w+ in .*csv$"):
-        merge([read_score_file(written), read_score_file(moved)])
+        read_runs(described, written)
 
 
 def test_the_seed_is_not_among_the_settings_also_not_in_the_file_of_a_start(described, written):
@@ -130,26 +100,6 @@ def test_the_seed_is_not_among_the_settings_also_not_in_the_file_of_a_start(desc
     run_scores(runs=described, scores=written)
     assert {row["settings"] for row in read_score_file(written).rows} == digests
     assert len(digests) == 1
-
-
-def test_equal_scores_are_one_row_and_others_are_refused_or_chosen(written, tmp_path):
-    first = read_score_file(written)
-    assert merge([first, first]).rows == first.rows
-    second = changed(written, tmp_path / "second.csv", value="1.5", machine="another")
-    differs = r"second.csv: .*, seed = 1, round = 1: top1_accuracy = 1.5: is 51.1 in .*s.scores.csv"
-    with pytest.raises(FedstageError, match=differs):
-        merge([first, second])
-    assert merge([first, second], prefer_first=True).rows == first.rows
-    assert merge([second, first], prefer_first=True).rows == second.rows
-    machine = changed(written, tmp_path / "third.csv", machine="another", seconds="9")
-    assert merge([first, machine]).rows == first.rows
-
-
-def test_files_of_other_axes_are_not_merged(written, tmp_path):
-    other = tmp_path / "other.csv"
-    other.write_text(written.read_text().replace("partition.alpha", "rounds", 1))
-    with pytest.raises(FedstageError, match=r"other.csv: axes = method, rounds, seed: must be"):
-        merge([read_score_file(written), read_score_file(other)])
 
 
 def test_texts_that_spreadsheets_compute_are_quoted_and_found(described, written):

@@ -3,13 +3,11 @@ import pytest
 from measured import described, runs_file
 
 from fedstage.errors import FedstageError
-from fedstage.results.claims.measurements import (
-    cells_of,
-    unreached,
-    values_of_runs,
-    values_of_table,
-)
+from fedstage.results.claims.comparisons import Cell
+from fedstage.results.claims.judging import cells_of, correct, values_of_runs, values_of_table
+from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, NIL, UNDECIDED, judge
 from fedstage.results.runs_file import ExperimentRuns
+from fedstage.settings.claims import Claim, Family
 from fedstage.settings.validation import validate
 
 POINTS = [
@@ -36,8 +34,9 @@ def test_seeds_are_gathered_in_their_cell():
     assert cells[0].axes == {"method": "fedavg", "participants": 8}
 
 
-def test_what_is_not_measured_or_no_number_is_left_out():
-    cells = cells_of(experiment(), {0: 1.0, 2: float("nan"), 3: float("inf")}, published=True)
+def test_a_cell_with_a_run_without_a_number_is_not_measured():
+    """The runs that reach a goal are the fast ones; runs that were not made are only fewer."""
+    cells = cells_of(experiment(), {0: 1.0, 2: 3.0, 3: float("nan")}, published=True)
     assert [dict(cell.values) for cell in cells] == [{0: 1.0}, {}]
 
 
@@ -84,17 +83,6 @@ def test_a_table_of_other_measurements_is_matched_by_axes_and_seed():
     assert values_of_table(timings(), experiment(), "seconds") == {2: 223.6, 3: 224.0, 0: 123.6}
 
 
-def test_runs_below_their_goal_have_at_least_their_total():
-    table = timings(params=[5.0, 6.0, 7.0], params_to_reach=[3.0, None, None])
-    values = values_of_table(table, experiment(), "params_to_reach")
-    limits = unreached(values, table, experiment(), "params_to_reach")
-    assert limits == {3: 6.0, 0: 7.0}
-    assert unreached(values, table, experiment(), "params") == {}
-    cells = cells_of(experiment(), values | limits, published=False, open_ended=limits)
-    assert [dict(cell.values) for cell in cells] == [{0: 7.0}, {0: 3.0, 1: 6.0}]
-    assert [cell.open_ended for cell in cells] == [{0}, {1}]
-
-
 def test_a_table_without_a_column_or_with_a_row_twice_is_told():
     with pytest.raises(FedstageError, match=r"^measurements: minutes: no such column"):
         values_of_table(timings(), experiment(), "minutes")
@@ -103,3 +91,52 @@ def test_a_table_without_a_column_or_with_a_row_twice_is_told():
     told = "method = feddf, seed = 0, participants = 8: is listed twice; keep one"
     with pytest.raises(FedstageError, match=told):
         values_of_table(timings(seed=[0, 0, 0]), experiment(), "seconds")
+
+
+# --- Holm's correction ----------------------------------------------------------------------------
+
+SOMEWHAT = [2.0, 3.0, 2.2]  # p = 0.0164
+CLEARLY = [10.0, 11.0, 9.5]  # p = 0.0018
+
+
+def judged(name, differences, **more):
+    sides = {"greater": {"method": "a"}, "than": {"method": "b"}}
+    claim = Claim(id=name, text="t", place="p", experiment="e", **(sides | more))
+    one = {seed: 60.0 + value for seed, value in enumerate(differences)}
+    return judge(
+        claim, [Cell({"method": "a"}, one), Cell({"method": "b"}, dict.fromkeys(one, 60.0))]
+    )
+
+
+def primary(name, differences):
+    return judged(name, differences, primary=True, margin=1.0)
+
+
+def test_primary_claims_are_corrected_by_holm_and_others_are_not():
+    weak, strong, other = primary("a", SOMEWHAT), primary("b", CLEARLY), judged("c", SOMEWHAT)
+    first, second, third = correct([weak, strong, other], [])
+    assert first == weak
+    assert second.p[HOLDS] == pytest.approx(2 * strong.p[HOLDS])
+    assert third == other
+    same = correct([primary(name, SOMEWHAT) for name in "abcd"], [])
+    assert [one.p[HOLDS] for one in same] == pytest.approx([4 * weak.p[HOLDS]] * 4)
+    assert {one.verdict for one in same} == {UNDECIDED}
+
+
+def test_primary_claims_of_the_file_that_are_not_measured_count():
+    families = [Family(claims=["a", "none"], primary=5), Family(claims=["b"], primary=1)]
+    first, second, none = correct(
+        [primary("a", CLEARLY), primary("b", SOMEWHAT), primary("none", [])], families
+    )
+    assert first.p[HOLDS] == pytest.approx(5 * primary("a", CLEARLY).p[HOLDS])
+    assert second == primary("b", SOMEWHAT)
+    assert none.p == {}
+
+
+def test_all_p_values_of_a_claim_are_corrected():
+    near = primary("a", [0.1, 0.2, 0.3])
+    (one,) = correct([near], [Family(claims=["a"], primary=40)])
+    assert (near.verdict, one.verdict) == (NIL, UNDECIDED)
+    assert one.p == {name: min(1.0, 40 * p) for name, p in near.p.items()}
+    below = correct([primary("a", [-5.0, -5.0, -5.0])], [Family(claims=["a"], primary=5)])
+    assert below[0].verdict == CONTRADICTED

@@ -1,0 +1,92 @@
+"""The script of the page of results, on the committed scores."""
+
+import runpy
+import shutil
+
+import pandas as pd
+import pytest
+from scipy import stats
+from tests.shared.experiments import WORKFLOW
+
+from fedstage.errors import FedstageError
+
+RESULTS = WORKFLOW / "docs/results"
+SCRIPT = WORKFLOW / "scripts/results_page.py"
+#: A small experiment, and a comparison of it.
+NAME = "bkd_two_edges"
+
+
+def make(folder):
+    runpy.run_path(str(SCRIPT))["main"](folder, WORKFLOW)
+
+
+def copied(folder, *files):
+    """Copy the scores of the small experiment into a folder; return its own folder."""
+    (folder / NAME).mkdir()
+    for file in ("scores.csv", *files):
+        shutil.copy(RESULTS / NAME / file, folder / NAME)
+    return folder / NAME
+
+
+def read(path):
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+@pytest.mark.slow
+def test_the_committed_texts_are_what_the_script_makes(tmp_path):
+    folder = tmp_path / "results"
+    shutil.copytree(RESULTS, folder)
+    texts = sorted(folder.rglob("*.md"))
+    assert len(texts) > 30
+    for text in texts:
+        text.unlink()
+    make(folder)
+    assert sorted(folder.rglob("*.md")) == texts
+    for text in texts:
+        assert text.read_text() == (RESULTS / text.relative_to(folder)).read_text(), text
+
+
+def test_the_page_has_the_interval_of_scipy():
+    scores = read(RESULTS / NAME / "scores.csv")
+    scores = scores[(scores["measure"] == "top1_accuracy") & (scores["role"] == "test")]
+    scores = scores.astype({"round": int, "value": float}).sort_values("round")
+    last = scores.groupby(["method", "seed"])["value"].last().unstack("method")
+    test = stats.ttest_rel(last["bkd_late"], last["kd"])
+    low, high = test.confidence_interval()
+    mean = (last["bkd_late"] - last["kd"]).mean()
+    page = (RESULTS / "README.md").read_text()
+    assert f"{mean:+.2f} [{low:+.2f}, {high:+.2f}]; {len(last)} seeds" in page
+
+
+def test_files_are_joined_with_pandas_as_the_script_says(tmp_path):
+    path = copied(tmp_path) / "scores.csv"
+    scores = pd.concat([read(path), read(path).assign(machine="another", seconds="1")])
+    key = scores.columns.difference(["value", "settings", "source", "machine", "seconds"])
+    scores.drop_duplicates([*key]).to_csv(tmp_path / "joined.csv", index=False)
+    assert (tmp_path / "joined.csv").read_bytes() == path.read_bytes()
+
+
+def test_only_the_first_ten_seeds_count(tmp_path):
+    own = copied(tmp_path)
+    first = read(own / "scores.csv")
+    seeds = sorted(set(first["seed"]))
+    of_one = first[first["seed"] == seeds[0]]
+    added = [str(seed) for seed in range(50, 60 - len(seeds))]
+    more = [of_one.assign(seed=seed) for seed in added]
+    pd.concat([first, *more]).to_csv(own / "scores.csv", index=False)
+    make(tmp_path)
+    text = (own / "table.md").read_text()
+    assert "(n = 10)" in text or "n = 10" in text
+    excess = of_one.assign(seed="99", value="1.0")
+    pd.concat([first, *more, excess]).to_csv(own / "scores.csv", index=False)
+    make(tmp_path)
+    assert (own / "table.md").read_text() == text
+
+
+def test_scores_of_no_run_are_refused(tmp_path):
+    own = copied(tmp_path)
+    read(own / "scores.csv").replace({"method": {"kd": "kdd"}}).to_csv(
+        own / "scores.csv", index=False
+    )
+    with pytest.raises(FedstageError, match=rf"'kdd', '0'.*: no run of {NAME}/study"):
+        make(tmp_path)

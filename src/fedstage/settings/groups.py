@@ -22,13 +22,11 @@ class Groups(Settings):
         "no server_model": ("", Trait.SERVER_MODEL),
         "client_groups=drawn": ("by which their number is drawn", Trait.FIXED_GROUPS),
         "participation=poisson": ("by which their number is drawn", Trait.FIXED_GROUPS),
-        "architectures": ("", Trait.ALIKE),
         "head_sharing": (
             "which reaches all models in every round",
             Trait.MEMORYLESS,
             Trait.PLAIN_AVERAGE,
             Trait.ONLY_AVERAGED,
-            Trait.ALIKE,
             Trait.CLIPPED,
         ),
     }

@@ -31,7 +31,6 @@ class Trait(StrEnum):
     )
     LASTING_GROUPS = "client_groups = drawn, or a single group that clients train"
     SERVER_MODEL = "server_model = true, a model that no client trains"
-    ALIKE = "one architecture, without sharing of heads"
     HEAD = "a model with a head"
     SHARED = "global models that clients go on from, or designated and server_model = true"
     # Of the aggregation.

@@ -21,7 +21,6 @@ REACHES_NOT = [
     {"client": {"epochs": 3, "batch_size": 4, "learning_rate": 0.1}},
     {"server": SERVER | {"batch_size": 9, "temperature": 2.0}}, {"distillation": "l1"},
     {"global": {"basic": {"warm_up": 1}}}, {"staleness": {"cyclic": {"delays": [0, 1]}}},
-    {"compression": "stc"},
 ]  # fmt: skip
 
 

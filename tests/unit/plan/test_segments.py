@@ -12,7 +12,6 @@ from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
     aggregated_model,
-    aggregation,
     global_model,
     logits,
     participants_table,
@@ -129,10 +128,6 @@ PLACES = [
      [(FIRST, 1, 1), ((1,), 1, 4), ((1,), 5, 8), ((2,), 1, 4), ((2,), 5, 8)]),
     # Students that need one another are in one segment.
     ("late", 8, [((0, 1), 4, 4), ((0, 1), 5, 8)], [((0,), 1, 4), ((1,), 1, 4)]),
-    # So are groups that share control variates; a distillation takes all of them over. Rounds 1 to
-    # 3 are not distilled, so that round 4 starts from a distilled main model only.
-    ("shared", 8, None, [(ALL, 1, 4), (ALL, 5, 8)]),
-    ("shared fedsdd, late", 8, [(ALL, 3, 4), (ALL, 5, 8)], [(ALL, 1, 3), ((1, 2), 4, 4)]),
     # What trains in round 1 has no head of the server's yet, and is of any run's without one.
     ("fedet", 6, [(ALL, 1, 4), (ALL, 5, 6)], [((1,), 1, 1), ((2,), 1, 1)]),
     # Clients that exchange logits run ahead of the server, and nothing teaches the last one's.
@@ -151,20 +146,11 @@ def test_which_groups_and_rounds_are_in_one_segment():
         parts = planned([one], 4)
         assert places(parts, untaught) == of_others, name
         assert (None if taught == untaught else places(parts, taught)) == of_taught, name
-    # What another method trains without a distillation anyway is in one segment with the rest.
-    shared = run("shared", 6)
-    both = planned([run("shared fedsdd, late", 8), shared], 4)
-    untaught = owners(shared.recipe)[1]
-    assert places(both, untaught) == [(ALL, 1, 3), (ALL, 4, 4), (ALL, 5, 6)]
-    # In segments of one round, groups that share control variates need not be together.
-    assert len(planned([run("shared", 4)], 1)) == 3 * 4
     assert [part.last for part in planned([run("fedgkt", 6)], 1)] == [*range(1, 7)]
 
 
 def test_states_and_logits_that_clients_receive_go_from_segment_to_segment():
     for name, received in (
-        ("shared", lambda recipe: [aggregation(recipe, 4, group, output="new_state")
-                                   for group in ALL]),
         ("ds-fl", lambda recipe: received_logits(recipe, 4)),
     ):  # fmt: skip
         one = run(name, 8)

@@ -48,7 +48,7 @@ def test_logits_read_the_models_of_members_and_samples():
         ("clients", {"models": models}),
         ("aggregated", {"models": aggregated}),
         ("gaussian_3", drawn),
-        ("dirichlet_3_0.5", drawn),
+        ("dirichlet_3", drawn),
         ("gaussian_3_as_released", drawn | {"start": start}),
     ):
         for images in ("test", "test_own", "held_out", "server_validation", "validation"):

@@ -31,7 +31,7 @@ def trained(samples=None, seed=0, **changes):
     samples = {c: samples_of(size, c) for c, size in SIZES.items()} if samples is None else samples
     count = len(next(iter(samples.values())).logits)
     start = {"weights": torch.full((count,), 1 / count)}
-    task = Task(combination(SIMPLEX), start, samples, None, seed, tuple(range(count)))
+    task = Task(combination(SIMPLEX), start, samples, seed, tuple(range(count)))
     settings = settings_of(**changes)
     return trainer(settings).train(settings, task)
 
@@ -72,13 +72,6 @@ def test_all_predictors_by_number_are_all_predictors():
     assert not torch.equal(weights(predictors=M - 1), weights())
 
 
-def test_clients_weigh_by_samples_or_equally():
-    assert not torch.allclose(weights(), weights(weights="uniform"))
-    samples = {client: samples_of(12, client) for client in range(3)}
-    by_samples, equally = (trained(samples, weights=how) for how in ("samples", "uniform"))
-    assert torch.equal(by_samples.parameters["weights"], equally.parameters["weights"])
-
-
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("sampling", ["uniform", "weights"])
 def test_members_are_drawn_with_their_chances(count, sampling):
@@ -107,12 +100,6 @@ def test_only_members_that_a_client_has_not_are_fetched_and_each_once():
     assert fetched.tolist() == others
     first = trained(rounds=1).rounds[0].sampled
     assert sum(first.fetched.values()) == M * len(SIZES) - len(SIZES)
-
-
-def test_participants_are_drawn_and_others_fetch_nothing():
-    done = trained(participants=1, predictors=2, rounds=9)
-    assert {one.participants for one in done.rounds} == {1}
-    assert {one.sampled.coordinates for one in done.rounds} == {2}
 
 
 def test_draws_are_of_the_seed():

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +12,22 @@ from fedstage.execution.gpus import number_of
 from fedstage.settings.base import Settings
 from fedstage.settings.data_sets import DataSet
 from fedstage.settings.models import Model
-from fedstage.settings.packages import EXTRAS, needed_packages
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
+
+#: The extra of each package.
+EXTRAS = {"torchao": "int8", "transformers": "text"}
+
+
+def needed_packages(settings: Settings, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each setting that needs such a package, ``quantisation = int8``, with the package."""
+    if settings.package is not None:
+        yield f"{key} = {getattr(settings, 'name', settings)}", settings.package
+    for name, field in type(settings).model_fields.items():
+        value, at = getattr(settings, name, None), field.alias or name
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Settings):
+                yield from needed_packages(part, f"{key}.{at}" if key else at)
+
 
 _COUNT = "import torch; print(torch.cuda.device_count() if torch.cuda.is_available() else 0)"
 

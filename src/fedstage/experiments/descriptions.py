@@ -16,8 +16,7 @@ from fedstage.results.communication.files import read_files, traffic_files
 from fedstage.results.communication.goals import by_value
 from fedstage.results.published.scale import PAPER
 from fedstage.results.runs_file import SEED
-from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, Experiment
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import example_privacy

@@ -21,8 +21,7 @@ from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
 from fedstage.settings.command_lines import see_list
-from fedstage.settings.experiments import CellSettings, Experiment
-from fedstage.settings.figures import Style
+from fedstage.settings.experiments import CellSettings, Experiment, Style
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
 from fedstage.settings.recipes import Recipe

@@ -22,9 +22,9 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of
 from fedstage.settings.data import Data
 from fedstage.settings.equivalences import left_out
+from fedstage.settings.groups import PlanSettings
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.recipes import LocalRecipe, Recipe

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.settings.figures import Style
+from fedstage.settings.experiments import Style
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Role
 

@@ -13,8 +13,7 @@ from pydantic import Field
 from fedstage.errors import FedstageError
 from fedstage.results.cells import show_point
 from fedstage.settings.base import Settings
-from fedstage.settings.experiments import Simulation
-from fedstage.settings.figures import Bands, Style
+from fedstage.settings.experiments import Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.aggregation import ServerAdam, ServerOptimiser
+from fedstage.settings.aggregation import SecureAggregation, ServerAdam, ServerOptimiser
 from fedstage.settings.base import (
     ByName,
     Choice,
@@ -15,7 +15,6 @@ from fedstage.settings.base import (
     Rate,
     Width,
 )
-from fedstage.settings.secure import SecureAggregation
 from fedstage.settings.traits import Needs, Trait
 
 

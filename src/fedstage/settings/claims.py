@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fedstage.settings.base import Name, Rate, Settings
-from fedstage.settings.published import Columns
-from fedstage.settings.scores import Cells
+from fedstage.settings.scores import Cells, Columns
 
 
 class StatedRows(Settings):

@@ -1,4 +1,4 @@
-"""Groups: which participants train which global model."""
+"""Groups: which participants train which global model, and what a plan of them is drawn by."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedstage.settings.base import ClientCount, Settings
+from fedstage.settings.base import ClientCount, Positive, Seed, Settings
 from fedstage.settings.models import Model, default_head, head_of, with_default
-from fedstage.settings.staleness import Staleness, Synchronised
+from fedstage.settings.staleness import Delays, Staleness, Synchronised
 from fedstage.settings.traits import Lacks, Needs, Trait
 
 
@@ -172,3 +172,17 @@ def client_models(settings: Groups) -> tuple[Model, ...]:
     """Return the architectures of groups that clients train, without repetitions."""
     groups = client_groups(settings)
     return tuple(dict.fromkeys(model_of(settings, group) for group in groups))
+
+
+class PlanSettings(Settings):
+    """The part of a run's settings that determines the participants of each round.
+
+    `groups` is the number of groups if each client draws its group once, before training.
+    """
+
+    clients: ClientCount
+    participants: ClientCount
+    participation: str
+    groups: Positive | None = None
+    delays: Delays | None = None
+    seed: Seed

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from fedstage.settings.aggregation import faults_of_secure
 from fedstage.settings.aggregators import Aggregator, AggregatorTraining, Averaging
 from fedstage.settings.base import (
     ClientCount,
@@ -26,7 +27,6 @@ from fedstage.settings.public import HeldOut, Public, public_part
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.samples import check_clients, check_maps, check_public, check_samples
-from fedstage.settings.secure import faults_of_secure
 from fedstage.settings.selections import Members
 from fedstage.settings.server import STUDENTS, Server
 from fedstage.settings.teaching import Teaching

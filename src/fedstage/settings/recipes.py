@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.aggregation import Aggregation
+from fedstage.settings.aggregation import Aggregation, faults_of_secure
 from fedstage.settings.base import (
     ClientCount,
     Fraction,
@@ -45,7 +45,6 @@ from fedstage.settings.samples import (
     check_public,
     check_samples,
 )
-from fedstage.settings.secure import faults_of_secure
 from fedstage.settings.server import ROUND_STUDENTS, STUDENTS, Server, has_factors
 from fedstage.settings.teaching import EnsembleTeaching
 from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes

@@ -19,8 +19,7 @@ from pydantic_core import core_schema
 from fedstage.settings.base import Settings
 from fedstage.settings.claims import ClaimList
 from fedstage.settings.config_file import Config
-from fedstage.settings.experiments import Experiment
-from fedstage.settings.figures import Style
+from fedstage.settings.experiments import Experiment, Style
 from fedstage.settings.one_shot import OneShot
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength

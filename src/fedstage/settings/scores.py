@@ -1,8 +1,10 @@
-"""Types of tables and claims: axes, cells, scores, seconds and roles."""
+"""Types of tables and claims: axes, cells, scores, seconds, roles and published counterparts."""
 
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
+
+from fedstage.settings.base import Settings
 
 #: A value of an axis of an experiment's grid.
 Axis = str | int | float | bool | None
@@ -72,3 +74,28 @@ SECONDS: frozenset[str] = frozenset(get_args(Seconds))
 #: The evaluated samples: the test samples, the test samples as each client would prepare them, or
 #: the training samples set aside for validation.
 Role = Literal["test", "test_own", "validation"]
+
+
+#: Columns of the published table, or keys of its `setting`, with the values to match.
+Columns = dict[str, Axis]
+
+
+class Published(Settings):
+    """The published counterpart of a table."""
+
+    paper: str
+    """Name of the paper's folder."""
+    table: str
+    """Name of the published table."""
+    metric: str = "top1_accuracy"
+    """Metric of the published numbers; by default the metric of the table."""
+    where: Columns = {}
+    """Columns with the values that all cells match."""
+    axes: dict[str, str] = {}
+    """Published column that contains the values of an axis; by default `method`, `model`, `dataset`
+    and `partition_alpha` for the axes `method`, `model`, `data` and `partition.alpha`.
+    """
+    match: dict[str, dict[Axis, Columns | None]] = {}
+    """Published columns, with the values to match, for each value of an axis; null if the paper has
+    no such row.
+    """

@@ -15,8 +15,8 @@ from fedstage.plan.stages import STAGES, configuration_of
 from fedstage.settings.base import Settings
 from fedstage.settings.command_lines import as_typed
 from fedstage.settings.data import DataOption
+from fedstage.settings.groups import PlanSettings
 from fedstage.settings.models import InitialModel
-from fedstage.settings.participants import PlanSettings
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fedstage.execution.requirements import EXTRAS, needed_packages
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.plan.runs import split_target
-from fedstage.settings.packages import EXTRAS, needed_packages
 from fedstage.storage.yaml_files import load_yaml
 
 ROOT = Path(__file__).parents[3]

@@ -187,7 +187,7 @@ def test_a_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(
 # --- what digests stand for -----------------------------------------------------------------------
 
 #: Settings that are in no digest: how often is scored, and what tables and figures show.
-ELSEWHERE = ("claims", "config_file", "experiments", "published", "runs", "scores", "simulation")
+ELSEWHERE = ("claims", "config_file", "experiments", "runs", "scores", "simulation")
 
 
 def settings_classes():

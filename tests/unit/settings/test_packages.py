@@ -3,9 +3,9 @@
 import tomllib
 from pathlib import Path
 
+from fedstage.execution.requirements import EXTRAS, needed_packages
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.models import Bert, Model
-from fedstage.settings.packages import EXTRAS, needed_packages
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate
 

@@ -19,7 +19,7 @@ from fedstage.algorithm.secure.steps import (
 from fedstage.algorithm.secure.unmasking import Revealed, check_answers, reveal, unmasked_sum
 from fedstage.algorithm.secure.vectors import Integers
 from fedstage.randomness import Key, fraction, secret
-from fedstage.settings.secure import SecureAggregation
+from fedstage.settings.aggregation import SecureAggregation
 
 
 class SecureRound(NamedTuple):

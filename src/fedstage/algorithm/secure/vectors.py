@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from fedstage.errors import FedstageError
-from fedstage.settings.secure import SecureAggregation
+from fedstage.settings.aggregation import SecureAggregation
 from fedstage.weights import Tensors, Weights
 
 Integers = npt.NDArray[np.uint32]

@@ -31,7 +31,7 @@ from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, 
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import head_of
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import Bands
 from fedstage.settings.scores import Metric
 
 _POINTS, _MOVED, _SCORE = "_points", "_moved", "_score"

@@ -12,7 +12,7 @@ from fedstage.results.figures.seeds import Spread, draw_dot, explain_seeds, spre
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.results.tables.columns import Row, by_cell
 from fedstage.results.tables.labels import head_of, join_labels, show_value
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import Bands
 from fedstage.settings.scores import Metric
 
 #: The place of a method: bytes of the mean client, and its score over seeds.

@@ -34,7 +34,7 @@ from fedstage.results.figures.style import Facets, style
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import ROLES, head_of
 from fedstage.results.tables.runs import RUN, last_rounds
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import Bands
 from fedstage.settings.scores import Metric
 
 #: A column that drawing adds to the frame of runs.

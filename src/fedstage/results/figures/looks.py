@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from fedstage.results.figures.placing import line_axis
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import METHOD, show_value
-from fedstage.settings.figures import Colour, Marker, Style
+from fedstage.settings.experiments import Colour, Marker, Style
 
 _T = TypeVar("_T")
 

@@ -16,7 +16,7 @@ from matplotlib.transforms import offset_copy
 from fedstage.results.figures.looks import MARKER_SIZE, Look
 from fedstage.results.intervals import confidence_interval
 from fedstage.results.runs_file import SEED
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import Bands
 
 PERCENTAGES = 0.0, 100.0  # the least and the highest
 FEWEST = 3  # seeds from which a band or bar is drawn

@@ -19,7 +19,7 @@ from fedstage.results.published.scale import (
     published_at,
 )
 from fedstage.settings.experiments import Experiment
-from fedstage.settings.published import Published
+from fedstage.settings.scores import Published
 
 #: The parts of an experiment that may have a published counterpart.
 Place = Literal["table", "communication"]

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, names_of, show_point
 from fedstage.results.published.rows import Row
-from fedstage.settings.published import Columns, Published
-from fedstage.settings.scores import Axis
+from fedstage.settings.scores import Axis, Columns, Published
 
 #: The published column of an axis, unless an experiment names another.
 STANDARD = {

@@ -9,8 +9,8 @@ from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
 from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.models import Model
-from fedstage.settings.published import Published
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.scores import Published
 
 #: Settings of a published row that may differ from the paper's scale.
 _OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")

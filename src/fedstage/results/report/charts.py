@@ -14,7 +14,7 @@ from fedstage.results.figures.seeds import FEWEST, Spread, spread_of
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import head_of
 from fedstage.results.tables.runs import RUN, last_rounds
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import Bands
 from fedstage.settings.scores import Metric
 
 Spec = dict[str, Any]

@@ -16,7 +16,7 @@ from fedstage.results.figures.seeds import PERCENTAGES, draw_curve, explain_seed
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.retention.runs import RunRetention
 from fedstage.results.runs_file import SEED
-from fedstage.settings.figures import Bands
+from fedstage.settings.experiments import Bands
 
 #: Columns of measures, and the labels of their axes.
 _MEASURES = {

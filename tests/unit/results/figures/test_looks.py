@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 
 from fedstage.results.figures.looks import COLOURS, PALETTE, looks_of, looks_of_runs
 from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
-from fedstage.settings.figures import Style
+from fedstage.settings.experiments import Style
 
 REPOSITORY = Path(__file__).parents[4]
 #: Machado, Oliveira and Fernandes 2009, for the full deficiency: what such a reader sees.

@@ -3,7 +3,7 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.results.published.matching import counterparts
 from fedstage.results.published.rows import Row
-from fedstage.settings.published import Published
+from fedstage.settings.scores import Published
 from fedstage.settings.validation import validate
 
 

@@ -4,9 +4,9 @@ from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.published.rows import Paper, Row
 from fedstage.results.published.scale import measured_at, name_source, published_at
-from fedstage.settings.published import Published
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
+from fedstage.settings.scores import Published
 
 PAPER = Paper(label="FedSDD", title="A title", scale="100 rounds")
 

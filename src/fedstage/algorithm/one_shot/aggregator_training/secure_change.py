@@ -6,8 +6,8 @@ from fedstage.algorithm.one_shot.aggregator_training import diverged
 from fedstage.algorithm.secure.protocol import SecureRound, Summed, secure_sum
 from fedstage.algorithm.secure.vectors import Integers, check_samples, decode, encode
 from fedstage.randomness import numpy_generator
+from fedstage.settings.aggregation import SecureAggregation
 from fedstage.settings.aggregators import FederatedRounds
-from fedstage.settings.secure import SecureAggregation
 from fedstage.weights import Weights
 
 _SETTING = "aggregator_training.secure"

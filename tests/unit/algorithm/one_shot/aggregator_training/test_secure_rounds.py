@@ -11,8 +11,8 @@ from fedstage.algorithm.secure import protocol
 from fedstage.algorithm.secure.protocol import SecureRound, secure_sum
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregation import SecureAggregation
 from fedstage.settings.aggregators import FederatedRounds, Mlp
-from fedstage.settings.secure import SecureAggregation
 
 SECURE = {"threshold": 2, "clip": 2.0, "most_samples": 40}
 NUMBERS = 3 * 4 * 5 + 5 * 4  # of the MLP

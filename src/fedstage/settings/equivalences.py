@@ -148,7 +148,7 @@ def _student(recipe: OneShotRecipe) -> dict[str, Any]:
 
 
 def without_teacher(server: Server) -> Server:
-    """Return a server's settings with those of a teacher's predictions at their defaults."""
+    """Return a server's settings, with what concerns a teacher's predictions at its defaults."""
     defaults = {name: Server.model_fields[name].default for name in OF_TEACHERS}
     return server.model_copy(update=defaults)
 

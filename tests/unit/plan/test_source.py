@@ -262,7 +262,7 @@ COUNTED = {
         "scaffold": each(TRAINED, "scaffold"),
         "fednova": each(TRAINED, "fednova"),
     },
-    "algorithm.exchange": {"compression": each(TRAINED, "sparse")},
+    "algorithm.exchange": {"compression": each((*TRAINED, "evaluation"), "sparse")},
     "algorithm.aggregation.server_optimizers": {
         "adaptive": each(TRAINED[1:], "adam", "yogi") | FITTED,
     },

@@ -98,7 +98,7 @@ class Settings(BaseModel):
     `uses` maps a field to a module that is needed only if the field differs from its default.
     `needs` and `lacks` are explained in `fedstage.settings.traits`; the declarations of base
     classes apply as well. `package` is a package that the implementation imports and an extra
-    installs; see `fedstage.settings.packages`.
+    installs; see `fedstage.execution.requirements`.
     """
 
     uses: ClassVar[Mapping[str, str]] = {}

@@ -24,7 +24,7 @@ def participation(
     Parameters
     ----------
     settings : str
-        `fedstage.settings.participants.PlanSettings` as a JSON object.
+        `fedstage.settings.groups.PlanSettings` as a JSON object.
     first, last : int
         Rounds, numbered from 1.
     """

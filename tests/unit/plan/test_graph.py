@@ -168,7 +168,7 @@ def files_of(config):
 @pytest.mark.parametrize("kind", [OneShotRecipe, Recipe])
 def test_two_files_have_one_path_exactly_if_their_derivations_are_the_same(kind):
     """Derivations count what folders and stages declare, so that all of it is in the names."""
-    configs = drawn(kind, 330, seed=4)
+    configs = drawn(kind, 400, seed=4)
     known = [files_of(config) for config in configs]
     stands_for, lies_at, uses = {}, {}, Counter()
     for config, files in zip(configs, known, strict=True):

@@ -193,7 +193,7 @@ def test_rounds_of_a_network_are_those_of_the_algorithm(name, rule_of_v, weights
         client: Samples(torch.as_tensor(logits), torch.as_tensor(labels))
         for client, (logits, labels) in clients.items()
     }
-    done = federated.train(settings, Task(combination(mlp), exact, samples, None, seed=4))
+    done = federated.train(settings, Task(combination(mlp), exact, samples, seed=4))
     batches = {
         client: [
             batch.numpy() for batch in federated._batches(settings, len(labels), client, seed=4)

@@ -21,23 +21,6 @@ OF_ALL_STAGES = [
 
 SEEDS = (0,)
 
-#: The library of methods, and a base for experiments that are resolved beside it.
-METHODS = (WORKFLOW / "methods.yaml").read_text("utf-8")
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "participants": 2,
-    "aggregator_fraction": 0.1,
-    "model": "cnn_small",
-    "rounds": 1,
-    "seed": 0,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-}
-BASE_WITH_SERVER = BASE | {
-    "server": {"steps": 5, "batch_size": 16, "learning_rate": 0.05},
-}
-
 
 @cache
 def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:

@@ -1,22 +1,12 @@
 """Runs of an experiment for tests of what is made of them: their settings, and their metrics."""
 
+from tests.shared.settings import federated
+
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.storage.tables import save_table
 
-#: The settings of a small recipe, and those that one in rounds has in addition.
-SETTINGS = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "seed": 0,
-}
-FEDERATED = SETTINGS | {"participants": 4}
-#: The settings of a server that distils.
-SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
 #: What runs consist of, of which tests of tables, figures and claims read no more than the length.
-CANDIDATES = [{"parts": [{"length": {"rounds": 2}, "federated": FEDERATED}]}]
+CANDIDATES = [{"parts": [{"length": {"rounds": 2}, "federated": federated()}]}]
 
 
 def described(settings, metrics="m", **more):

@@ -1,14 +1,15 @@
 """Small recipes of rounds: a base that tests of the plan change, and methods of all kinds."""
 
+from tests.shared.settings import SERVER, distilled
+
 from fedstage.settings.recipes import Recipe
 
-CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
-SERVER = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
-BASE = {
-    "data": {"digits": {"held_out": 40, "server_validation": 20}}, "clients": 8,
-    "partition": {"dirichlet": {"alpha": 0.1}}, "participants": 4, "model": "cnn_small",
-    "client": CLIENT, "server": SERVER, "seed": 0,
-}  # fmt: skip
+BASE = distilled(
+    data={"digits": {"held_out": 40, "server_validation": 20}},
+    clients=8,
+    partition={"dirichlet": {"alpha": 0.1}},
+    participants=4,
+)
 
 # --- parts of methods -----------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """Cohorts: which participants train in one job."""
 
-import pytest
 from tests.shared import recipes
 
 from fedstage.experiments.stage_rules import cohorts_of
@@ -8,7 +7,6 @@ from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.participants import cohorts
 from fedstage.plan.runs import Run
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.config_file import Execution
 from fedstage.settings.runs import RunLength
 
 
@@ -40,9 +38,3 @@ def test_recipes_with_the_same_cohort_share_its_rule():
         (0, (0, 1, 2, 3)): [training_id(two)],
         (1, (4, 5, 6)): [training_id(two)],
     }
-
-
-def test_cohorts_are_for_jobs_of_participants():
-    for granularity in ("round", "segment"):
-        with pytest.raises(ValueError, match="clients_per_job = 2: only with granularity"):
-            Execution(granularity=granularity, clients_per_job=2)

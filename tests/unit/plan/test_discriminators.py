@@ -1,10 +1,9 @@
 """Which settings reach clients' discriminators and their odds, and who reads these."""
 
 from tests.shared import recipes
-from tests.shared.recipes import SERVER
+from tests.shared.settings import SERVER
 
 from fedstage.plan import discriminators
-from fedstage.plan.training import aggregation, global_model, teacher_logits
 
 ODDS = {"ensemble": {"odds": {"average": "probabilities"}}, "global": "basic"}
 #: Other values of settings that reach them, and of settings that do not.
@@ -33,18 +32,6 @@ def test_discriminators_depend_on_what_they_are_trained_on_only():
         for changes in cases:
             found = discriminators.client_odds(recipe(**changes))
             assert (found != discriminators.client_odds(recipe())) == reaches, changes
-
-
-def test_only_the_last_step_of_a_round_reads_odds():
-    weighted, plain = recipe(), recipe(ensemble="clients")
-    (odds,) = discriminators.odds_files(weighted)
-    for round_ in (1, 2):
-        inputs = [global_model(config, round_, 0).job.inputs for config in (weighted, plain)]
-        assert [read["odds"] for read in inputs] == [odds, []]
-    assert teacher_logits(weighted, 1) == teacher_logits(plain, 1)
-    assert aggregation(weighted, 1, 0) == aggregation(plain, 1, 0)
-    for other in (plain, recipe(**{"global": None})):
-        assert discriminators.odds_files(other) == []
 
 
 def test_clients_wait_for_the_generator_and_the_odds_for_all_clients():

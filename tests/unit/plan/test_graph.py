@@ -6,11 +6,12 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from tests.shared.recipes import CLIENT, METHODS, PREVIOUS, SERVER, after
+from tests.shared.recipes import METHODS, PREVIOUS, after
+from tests.shared.settings import CLIENT, SERVER
 
 from fedstage.plan import graph, one_shot, training
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.graph import File, Folder, Stage, behind, listed, restricted
+from fedstage.plan.graph import File, Folder, Stage, listed, restricted
 from fedstage.plan.inputs import Inputs, P
 from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
 from fedstage.plan.scores import client_accuracy, evaluation, retention
@@ -291,23 +292,6 @@ def test_a_setting_reaches_what_reads_it_and_all_that_is_made_of_that():
     assert ICED(sweet).job.config == Cake(sugar=2)
     assert BATTER(sweet, 1).job.config == Cake()
     assert BATTER(plain, 1).endswith("/batter_1")
-
-
-def test_a_job_has_its_inputs_by_option_and_the_outputs_that_are_made():
-    plain = BAKED.job(Cake())
-    assert plain.inputs["batter"] == [BATTER(Cake(), 0), BATTER(Cake(), 1)]
-    assert plain.inputs["topping"] == []
-    assert plain.inputs["recipe"] == f"{plain.folder}/recipe.yaml"
-    assert list(plain.files) == ["output"]
-    assert list(BAKED.job(Cake(flour=2)).files) == ["output", "crumbs"]
-    assert [job.stage for job in plain.before] == [BATTER, BATTER]
-
-
-def test_the_folders_behind_a_file_have_the_settings_that_they_are_named_after():
-    found = behind([ICED(Cake(icing=3)), "results/data/no_job"])
-    assert [job.config for job in found] == [*[Cake()] * 3, Cake(icing=3)]
-    assert [job.stage for job in found] == [BATTER, BATTER, BAKED, ICED]
-    assert all(job.folder.startswith("results/cakes/cake-") for job in found)
 
 
 def test_rounds_that_are_said_to_reach_the_same_settings_do(monkeypatch):

@@ -9,13 +9,13 @@ from pkgutil import iter_modules
 import pytest
 import yaml
 from pydantic import BaseModel
+from tests.shared.settings import CLIENT, federated
 
 from fedstage import settings as package
 from fedstage.plan import data_files, unfederated
-from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical, digest
+from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical
 from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot_sharing import alone
-from fedstage.plan.training import advertise, local_training
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
@@ -38,12 +38,8 @@ def participation_id(recipe):
     return name_of(data_files.participation_table(recipe, 1))
 
 
-CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
-BASE = {
-    "data": "digits", "clients": 10, "partition": {"dirichlet": {"alpha": 0.1}}, "participants": 8,
-    "model": "cnn_small", "client": CLIENT, "seed": 0,
-}  # fmt: skip
+BASE = federated(clients=10, partition={"dirichlet": {"alpha": 0.1}}, participants=8)
 DISTILLED = {"ensemble": "clients", "global": "basic", "server": SERVER}
 START = "results/distilled_models/a/model.safetensors"
 
@@ -74,7 +70,6 @@ LOCAL = {"alone", "pooled"}
 ROUNDS = {"taught", "untaught"}
 SERVED = {"global_models": 3, "server_model": True}
 HEADED = {"model": {"cnn_small": {"head": {}}}}
-MIXED = {"global_models": 2, "architectures": ["cnn_small", "resnet8"]}
 GENERATED = {"generator": "fedftg", "public": "generated"}
 UNIFORM = {"aggregation": {"weights": "uniform"}}
 #: Each field of a run, a changed value, and the ids that must change with it; no other may. Some
@@ -127,18 +122,6 @@ def test_a_changed_setting_changes_the_ids_that_it_reaches_and_no_other():
         assert ids_that_differ(before, after) == expected, field
 
 
-def test_a_delta_of_privacy_determines_no_weights():
-    for part, beside in (("client", UNIFORM), ("example", {})):
-        base = {"clip": 0.5, "noise": 1.0}
-        private = recipe(**beside, privacy={part: base})
-        assert ids_that_differ(recipe(**beside), private) == ROUNDS
-        for change, expected in (
-            ({"delta": 0.01}, set()), ({"noise": 2.0}, ROUNDS), ({"clip": 0.25}, ROUNDS),
-        ):  # fmt: skip
-            changed = recipe(**beside, privacy={part: base | change})
-            assert ids_that_differ(private, changed) == expected, (part, change)
-
-
 # --- digests --------------------------------------------------------------------------------------
 
 
@@ -174,14 +157,6 @@ def test_one_equals_one_point_zero():
     for changes in zip(recipes_of(1), recipes_of(1.0), strict=True):
         # Not through `==` and the cache of ids, which take 1 for 1.0 anyway.
         assert len({as_json(canonical(recipe(**each))) for each in changes}) == 1, changes
-
-
-def test_a_digest_is_ten_hexadecimal_digits_and_differs_with_the_schema_version(monkeypatch):
-    before = digest({"a": 1, "b": 2})
-    assert re.fullmatch("[0-9a-f]{10}", before)
-    assert digest({"b": 2, "a": 1}) == before
-    monkeypatch.setattr("fedstage.plan.digests.SCHEMA_VERSION", SCHEMA_VERSION + 1)
-    assert digest({"a": 1, "b": 2}) != before
 
 
 # --- what digests stand for -----------------------------------------------------------------------
@@ -267,34 +242,6 @@ def test_ids_do_not_change_between_versions_of_python_and_packages():
 # --- names ----------------------------------------------------------------------------------------
 
 
-def test_names_are_readable():
-    norm, local = {"model": {"cnn_small": {"norm": "batch"}}}, {"batch_norm": "local"}
-    adam = {"aggregation": {"server_optimizer": "adam"}}
-    for changes, method in (
-        ({}, "fedavg"),
-        (DISTILLED | {"global": "designated", "global_models": 4}, "fedavg-K4-designated"),
-        (DISTILLED | {"local": "scaffold"}, "scaffold-basic"),
-        (DISTILLED | GENERATED, "fedavg-basic-fedftg"),
-        (SERVED | HEADED | {"head_sharing": True}, "fedavg-K3-heads"),
-        ({"aggregation": {"rule": "median"}}, "fedavg-median"),
-        ({"privacy": {"example": {"clip": 0.5, "noise": 1.0}}}, "fedavg-private"),
-        # What is kept from round to round is named.
-        (norm | {"aggregation": {"batch_norm": "re_estimate"}}, "fedavg"),
-        ({"aggregation": local}, "fedavg"),
-        (norm | {"aggregation": local}, "fedavg-local_bn"),
-        *(({"aggregation": {"server_optimizer": name}}, f"fedavg-{name}")
-          for name in ("momentum", "yogi")),
-        ({"compression": "stc"} | adam, "fedavg-stc-adam"),
-    ):  # fmt: skip
-        name = f"digits-dirichlet0.1-cnn_small-{method}-seed3-[0-9a-f]{{10}}"
-        assert re.fullmatch(name, training_id(recipe(**changes, seed=3))), changes
-    mixed, iid = training_id(recipe(**MIXED)), training_id(recipe(partition="iid"))
-    assert mixed.startswith("digits-dirichlet0.1-cnn_small_and_others-fedavg-K2-seed0-")
-    assert iid.startswith("digits-iid-cnn_small-fedavg-seed0-")
-    assert partition_id(recipe(seed=3)).startswith("digits-dirichlet0.1-seed3-")
-    assert data_id(ParquetData(name="parquet", folder="flowers")).startswith("flowers-")
-
-
 def test_names_of_folders_need_no_quotes_in_a_shell_and_no_care_in_a_wildcard():
     for folder in ("a/b", "../a", "my data", "a{b}", "a;b", "a'b", "ä", ".", "*"):
         settings = recipe(data={"parquet": {"folder": folder}})
@@ -363,13 +310,3 @@ def test_alone_a_client_trains_as_long_as_in_all_rounds_together():
     assert local_id(alone(twice, 3, pooled=False)) == local_id(alone(recipe(), 6, pooled=False))
     ids = {local_id(alone(recipe(), rounds, pooled=p)) for rounds in (1, 2) for p in (True, False)}
     assert len(ids) == 4
-
-
-def test_a_secret_lies_with_the_update_that_it_hides():
-    """Else a segment would read secrets that no segment makes, because trainings share them."""
-    secure = {"secure": {"threshold": 3, "clip": 1.0, "most_samples": 2000}}
-    taught = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": "basic", "server": SERVER}
-    of_two = recipe(global_models=2, participants=8, aggregation=secure, **taught)
-    for place in ((1, 0, 0), (2, 0, 0), (2, 1, 4)):
-        update = local_training.job(of_two, *place)
-        assert advertise.job(of_two, *place).folder == update.folder

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from tests.shared.recipes import FEDDF, FEDSDD, METHODS, recipe
+from tests.shared.recipes import FEDDF, METHODS, recipe
 
 from fedstage.plan.jobs import jobs_of
 
@@ -35,17 +35,6 @@ def test_the_next_round_waits_for_the_average_or_for_the_student():
         }
 
 
-def test_of_fedsdd_only_the_main_group_waits_for_the_server():
-    edges, stateful = waits_of(2, **FEDSDD), waits_of(2, **FEDSDD, local="scaffold")
-    assert edges["train 2.0.0"] == {"teach 1.0"}
-    assert stateful["train 2.0.0"] == {"teach 1.0", "average 1.0"}
-    assert edges["train 2.1.1"] == stateful["train 2.1.1"] == {"average 1.1"}
-    assert edges["teach 1.0"] == {"average 1.0", "ask 1.0", "ask 1.1"}
-    assert edges["teach 2.0"] == {"average 2.0", "ask 1.0", "ask 1.1", "ask 2.0", "ask 2.1"}
-    assert edges["ask 2.1"] == {"average 2.1"}
-    assert "teach 1.1" not in edges
-
-
 def test_every_job_is_there_once_and_waits_only_for_jobs_that_are_there():
     for name in ("fedavg", "feddf", "fedsdd", "scaffold"):
         edges = jobs_of(recipe(**METHODS[name]), 4)
@@ -54,9 +43,3 @@ def test_every_job_is_there_once_and_waits_only_for_jobs_that_are_there():
         assert list(edges) == sorted(edges)
         trains = [(job.round, job.participant) for job in edges if job.stage == "local_training"]
         assert sorted(trains) == list(product(range(1, 5), range(4))), name
-
-
-def test_jobs_behind_earlier_rounds_are_not_followed():
-    cut, whole = (jobs_of(recipe(**FEDSDD), 5, first) for first in (5, 1))
-    assert cut == {job: before for job, before in whole.items() if job.round == 5}
-    assert {other.round for before in cut.values() for other in before} == {4, 5}

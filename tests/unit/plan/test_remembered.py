@@ -1,8 +1,5 @@
 """Facts about sources that are kept between calls."""
 
-import os
-import stat
-
 import pytest
 
 from fedstage.plan import syntax
@@ -31,27 +28,11 @@ def test_a_key_changes_with_the_module_and_with_each_content():
     )
 
 
-def test_a_module_is_parsed_once(monkeypatch):
-    module = "fedstage.randomness"
-    first = syntax.module_digest(module), syntax.imports(module)
-    syntax.source.cache_clear()
-    monkeypatch.setattr(syntax.ast, "parse", lambda *_: pytest.fail("parsed again"))
-    assert (syntax.module_digest(module), syntax.imports(module)) == first
-
-
 def test_a_folder_that_cannot_be_written_to_is_done_without(tmp_path):
     (tmp_path / "cache").write_text("a file is in the way")
     remember("key", ["digest"])
     assert recall("key") is None
     assert len(syntax.module_digest("fedstage.randomness")) == 64
-
-
-def test_what_is_remembered_has_the_users_permissions():
-    before = os.umask(0o027)
-    remember("key", ["recipe"])
-    os.umask(before)
-    (path,) = (cache_folder() / "source").iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_what_was_cut_or_altered_is_found_out_again():

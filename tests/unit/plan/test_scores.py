@@ -5,7 +5,7 @@ from tests.shared.recipes import BASIC, after, recipe
 
 from fedstage.plan import data_files
 from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.scores import client_accuracy, evaluation, retention
+from fedstage.plan.scores import evaluation
 from fedstage.plan.training import global_model, logits, participants_table
 from fedstage.plan.training_folder import training_folder
 
@@ -46,20 +46,3 @@ def test_an_evaluation_reads_models_or_logits_of_its_rounds():
         participants = of_groups(participants_table, 2, 4, 5)
         more = {"models": models, "data": [data], "participants": participants}
         assert lists_of(file.job.inputs) == IN_ANY_CASE | HISTOGRAM | more
-
-
-def test_retention_and_accuracy_by_client_read_models_training_and_test_samples():
-    samples = {"data": [TRAIN], "test": [TEST]}
-    for output, ending in (("output", "parquet"), ("right", "safetensors")):
-        path = retention(ONE, 3, output=output)
-        assert path == f"{METRICS}/retention/rounds_0003.{ending}"
-    assert lists_of(path.job.inputs) == IN_ANY_CASE | samples | {
-        "models": [global_model(ONE, round_, 0) for round_ in range(4)],
-        "participants": of_groups(participants_table, 1, 2, 3),
-    }
-    by_client = client_accuracy(ONE, 3)
-    assert by_client == f"{METRICS}/clients/rounds_0003.parquet"
-    model = {"model": [global_model(ONE, 3, 0)]}
-    assert lists_of(by_client.job.inputs) == IN_ANY_CASE | samples | HISTOGRAM | model
-    # They are in the folder of the whole run even where nothing taught yet.
-    assert not global_model(ONE, 3, 0).startswith(f"{training_folder(ONE)}/")

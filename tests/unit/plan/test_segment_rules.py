@@ -4,10 +4,9 @@ import re
 
 from tests.shared.recipes import recipe
 
-from fedstage.plan import segment_files, segments
+from fedstage.plan import segment_files
 from fedstage.plan.runs import Run
-from fedstage.plan.segment_rules import SegmentJob, segment_rules, shared_rules
-from fedstage.plan.training import participants_table
+from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.training_folder import training_id
 from fedstage.settings.runs import RunLength
 
@@ -41,28 +40,3 @@ def test_a_segment_waits_for_the_first_output_of_the_one_before_it():
     assert [path.format(recipe=name) for path in first.outputs] == [model]
     assert model in after.waits_for
     assert model not in before.waits_for
-
-
-def test_what_stays_is_an_output():
-    """Of four rounds, each with four updates, a model and a table, five files are read."""
-    run = Run({}, recipe(), RunLength(rounds=4, evaluate_every=3))
-    for keep, files in (("all", 24), ("models", 8), ("needed", 5)):
-        (rule,) = segment_rules([run], 4, keep, [participants_table(run.recipe, 1, 0)])
-        assert len(rule.outputs) == files, keep
-
-
-def names_of(*made):
-    """Return the names of rules of recipes that train groups, and make files."""
-    jobs = {}
-    for seed, (groups, files) in enumerate(made):
-        one = recipe(seed=seed, global_models=3)
-        job = SegmentJob(segments.Segment(one, groups, 1, 4), (), (), "")
-        jobs[job] = [f"results/training/{training_id(one)}/{file}" for file in files]
-    return [rule.name for rule in shared_rules(jobs)]
-
-
-def test_segments_of_the_same_rounds_and_other_files_have_other_names():
-    first, other = names_of(((0,), "a"), ((0,), "ab"))
-    assert other == f"{first}_kind_2"
-    # No number makes the name of a segment of more groups.
-    assert len(set(names_of(((0, 1), "a"), ((0, 1), "b"), ((0, 1, 2), "c")))) == 3

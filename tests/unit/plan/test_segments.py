@@ -8,14 +8,12 @@ from tests.shared.recipes import METHODS, recipe
 from fedstage.plan import segment_files, segments
 from fedstage.plan.graph import listed
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
     aggregated_model,
     global_model,
     logits,
     participants_table,
-    received_logits,
     updates,
 )
 from fedstage.plan.training_folder import FOLDER, owners
@@ -147,33 +145,6 @@ def test_which_groups_and_rounds_are_in_one_segment():
         assert places(parts, untaught) == of_others, name
         assert (None if taught == untaught else places(parts, taught)) == of_taught, name
     assert [part.last for part in planned([run("fedgkt", 6)], 1)] == [*range(1, 7)]
-
-
-def test_states_and_logits_that_clients_receive_go_from_segment_to_segment():
-    for name, received in (
-        ("ds-fl", lambda recipe: received_logits(recipe, 4)),
-    ):  # fmt: skip
-        one = run(name, 8)
-        parts, recipe = planned([one], 4), owners(one.recipe)[1]
-        first, second = (part for part in parts if part.recipe == recipe)
-        files = set(received(recipe))
-        assert len(files) == len(first.groups) > 1
-        assert files <= set(parts[first]) & set(others(second)), name
-        states = {path for path in parts[first] if "/state." in path}
-        assert states == {path for path in others(second) if "/state." in path}, name
-
-
-def test_logits_that_only_another_folder_reads_have_segments_of_their_own():
-    parts = planned([run("fedsdd", 6)], 4)
-    found = [part for part in parts if isinstance(part, segments.LogitsSegment)]
-    assert {(part.group, part.rounds) for part in found} == {
-        (0, (1,)), (1, (1, 2, 3, 4)), (1, (5, 6)), (2, (1, 2, 3, 4)), (2, (5, 6)),
-    }  # fmt: skip
-
-
-def test_runs_without_federation_have_no_segments():
-    one = Run({}, alone(recipe(), 4, pooled=True), RunLength(rounds=4, training="pooled"))
-    assert segments.plan([one], 4) == ([], [])
 
 
 # --- what stays -----------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import sys
 from itertools import product
 
 import pytest
+from tests.shared.settings import CLIENT, SERVER, one_shot
 
-from fedstage.errors import FedstageError
 from fedstage.plan import discriminators
 from fedstage.plan import one_shot as shot
 from fedstage.plan.generated import generated_images
@@ -26,21 +26,15 @@ from fedstage.plan.source import (
     stage_fingerprint,
 )
 from fedstage.plan.stages import STAGES
-from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules
+from fedstage.plan.syntax import PACKAGE, imports, module_digest
 from fedstage.plan.training import DISTILLATIONS
-from fedstage.settings.base import Settings, choices, subclasses
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.quantisation import Int8
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
-CLIENT = {"epochs": 1, "batch_size": 32, "learning_rate": 0.05}
-SERVER = {"steps": 5, "batch_size": 32, "learning_rate": 0.05}
-BASE = {
-    "data": {"digits": {"held_out": 100}}, "clients": 4, "partition": {"dirichlet": {"alpha": 1.0}},
-    "model": "cnn_small", "client": CLIENT, "seed": 0,
-}  # fmt: skip
+BASE = one_shot(data={"digits": {"held_out": 100}}, partition={"dirichlet": {"alpha": 1.0}})
 DISTILLED = {"global_models": 2, "ensemble": {"aggregated": {"checkpoints": 2}},
              "global": "designated", "server": SERVER}  # fmt: skip
 TAUGHT_BY_CLIENTS = DISTILLED | {"ensemble": "clients"}
@@ -206,19 +200,6 @@ def test_no_comment_docstring_or_formatting_of_any_module_counts(tmp_path, befor
                     first.value.value = "Other words."
         path.write_text("# A comment.\n" + ast.unparse(tree))
     assert fingerprints(package) == before
-
-
-def test_what_declares_or_runs_is_no_part_of_results(changed):
-    assert changed(
-        ("settings/partitions.py", "mask: bool = True\n", "mask: bool = True\n    more: int = 0\n"),
-        ("__init__.py", "0.1.0", "0.1.1"),
-        ("plan/training.py", "Average the updates", "take the mean of the updates"),
-        ("execution/cli.py", "return 0\n", "return 3\n"),
-        ("execution/pool.py", "IDLE_SECONDS = 300.0", "IDLE_SECONDS = 30.0"),
-        ("execution/timings.py", "1024", "1000"),
-        ("settings/experiments.py", "like: str | None", "alike: str | None"),
-        ("settings/validation.py", "unknown key", "no such key"),
-    ) == set()  # fmt: skip
 
 
 def test_an_edit_changes_the_fingerprints_of_jobs_for_which_its_module_or_definition_counts(
@@ -471,15 +452,6 @@ def stages_in(modules_found):
     return found - {"inputs"}
 
 
-def test_neither_what_runs_stages_nor_another_stage_is_reachable():
-    for stage, about in STAGES.items():
-        assert stages_in(reachable(stage)[0]) == {stage}
-        for name, recipe in RECIPES.items():
-            rooms = {found.split(".")[1] for found in reachable(*reach(stage, recipe))[0]}
-            assert not rooms & {"experiments", "execution", "errors", "settings"}, (stage, name)
-            assert about.about_plan or "plan" not in rooms, (stage, name)
-
-
 def test_segments_reach_the_stages_that_they_call_for_a_recipe():
     rounds = {"segment", "local_training", "aggregation"}
     taught = rounds | {"logits", "logits_segment", "distillation"}
@@ -491,30 +463,6 @@ def test_segments_reach_the_stages_that_they_call_for_a_recipe():
         ("fedavg", "logits_segment", {"logits_segment", "logits"}),
     ):
         assert stages_in(reachable(*reach(stage, RECIPES[name]))[0]) == expected, (name, stage)
-
-
-def test_modules_found_by_name_are_in_rooms_that_recipes_choose_from():
-    rooms = {f"fedstage.{kind.room}" for kind in choices()}
-    finders = {
-        name
-        for name in set().union(*(reachable(stage)[0] for stage in STAGES))
-        if "implementation(" in modules()[name].read_text()
-        and "settings.base" in str(imports(name))
-    }
-    assert finders <= rooms | {"fedstage.models.build"}
-
-
-def test_choices_and_what_settings_use_are_modules():
-    rooms = [kind.room for kind in choices()]
-    assert len(set(rooms)) == 16
-    one = {room for room in rooms if rooms.count(room) == 1}
-    assert one == {"algorithm.aggregation"}  # discounts, which plugins add to
-    using = [kind for kind in subclasses(Settings) if kind.uses]
-    assert len(using) >= 7
-    assert all(kind.uses.keys() <= kind.model_fields.keys() for kind in using)
-    needed = {f"fedstage.{name}" for kind in using for name in kind.uses.values()}
-    needed = needed.union(*(kind.modules() for kind in choices()))
-    assert needed == optional_modules() <= modules().keys()
 
 
 # --- what rules carry -----------------------------------------------------------------------------
@@ -536,27 +484,6 @@ def test_a_file_has_one_source_however_its_round_is_made():
     assert drawn["fedavg"] != source_of(RECIPES["fedavg"], "logits", members="clients")
     # The segment of this recipe draws them itself.
     assert drawn["bayesian"] == source_of(RECIPES["bayesian"], "segment")
-
-
-def test_other_rules_carry_the_fingerprint_of_their_stage():
-    of_segments = {name for stage in STAGES.values() for name in stage.calls}
-    assert of_segments == {
-        "local_training", "aggregation", "logits", *TEACHING, "feature_training", "head_sharing",
-        "cached_labels", "selected_labels", "advertise", "share", "masked_input", "unmask",
-        "client_state",
-    }  # fmt: skip
-    for stage in set(STAGES) - of_segments:
-        assert source_of(FEDAVG, stage) == stage_fingerprint(*reach(stage, FEDAVG))
-    scored = stage_fingerprint(*reach("evaluation", FEDAVG, parse_evaluated("clients")))
-    assert source_of(FEDAVG, "evaluation", "clients") == scored
-
-
-def test_a_fingerprint_is_12_hexadecimal_digits_and_differs_between_stages():
-    with pytest.raises(FedstageError, match=r"fedstage\.stages\.trian: no such module"):
-        stage_fingerprint("trian")
-    found = [stage_fingerprint(stage) for stage in STAGES]
-    assert len(set(found)) == len(found)
-    assert all(len(digits) == 12 and int(digits, 16) >= 0 for digits in found)
 
 
 # --- a module -------------------------------------------------------------------------------------
@@ -601,34 +528,6 @@ def test_imports_of_a_module(tmp_path):
         package = written(tmp_path / str(number), files)
         found = imports(f"fedstage.{name.removesuffix('.__init__')}", package)
         assert found - {"fedstage"} == {f"fedstage.{other}" for other in expected}, text
-
-
-PARTITIONS = "fedstage.data.partitions"
-ROOM = {
-    "a.py": "", "data/__init__.py": "", "data/partitions/__init__.py": "",
-    "data/partitions/iid.py": "import fedstage.a", "data/partitions/shards.py": "",
-}  # fmt: skip
-(USED,) = {f"fedstage.{name}" for name in EfficientNet.uses.values()}
-OF_USED = {"models/__init__.py": "", "models/pretrained.py": ""}
-
-
-def test_reachable_modules_of_small_packages(tmp_path):
-    """In circles, beyond declarations, and in a room of choices those that are chosen."""
-    for number, (imported, files, chosen, expected) in enumerate([
-        ("fedstage.a", {"a.py": "import fedstage.b", "b.py": "import fedstage.a"}, (),
-         {"fedstage.a", "fedstage.b"}),
-        ("fedstage.settings", {"settings.py": "import fedstage.b", "b.py": ""}, (), set()),
-        (PARTITIONS, ROOM, (), {"fedstage.data", PARTITIONS}),
-        (PARTITIONS, ROOM, (f"{PARTITIONS}.iid",),
-         {"fedstage.data", PARTITIONS, f"{PARTITIONS}.iid", "fedstage.a"}),
-        (USED, OF_USED, (), {"fedstage.models"}),
-        (USED, OF_USED, (USED,), {"fedstage.models", USED}),
-    ]):  # fmt: skip
-        stage = {"stages/x.py": f"import {imported}"}
-        stages = {"stages/__init__.py": "import fedstage.c", "c.py": "", **stage}
-        package = written(tmp_path / str(number), stages | files)
-        found, _ = reachable("x", frozenset(chosen), package=package)
-        assert found == {"fedstage.stages.x", *expected}, (imported, chosen)
 
 
 def test_code_has_one_digest_however_it_is_written(tmp_path):

@@ -6,11 +6,9 @@ from tests.shared import recipes
 from tests.shared.recipes import FEDDF
 
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.participants import cohorts, delays
-from fedstage.plan.staleness import base_round, first_active, is_idle, is_withdrawn
+from fedstage.plan.staleness import base_round
 
 STRAGGLERS = {"cyclic": {"delays": [0, 1]}}
-IN_STEP = {"cyclic": {"delays": [0]}}
 RANDOM = {"random": {"probabilities": [0.5, 0.3, 0.2]}}
 ROUNDS = range(1, 7)
 
@@ -55,23 +53,6 @@ def test_random_delays_are_drawn_with_their_probabilities_and_never_in_the_futur
         assert found == bases(RANDOM, few, participant)
 
 
-def test_who_is_late_may_stay_away():
-    away, late = recipe(STRAGGLERS, withdraw_stale=True), recipe(STRAGGLERS)
-    assert [is_withdrawn(away, round_, 1) for round_ in ROUNDS] == [False, True] * 3
-    assert [is_idle(away, round_) for round_ in ROUNDS] == [False, True] * 3
-    assert not any(is_withdrawn(late, round_, 1) or is_idle(late, round_) for round_ in ROUNDS)
-    drawn = recipe(RANDOM, withdraw_stale=True)
-    withdrawn = [tuple(is_withdrawn(drawn, t, participant) for participant in (0, 1))
-                 for t in range(1, 40)]  # fmt: skip
-    assert [is_idle(drawn, t) for t in range(1, 40)] == list(map(all, withdrawn))
-    assert len(set(withdrawn)) == 4
-    assert [first_active(away, first) for first in (1, 2, 3)] == [1, 3, 3]
-    assert first_active(late, 2) == 2
-    assert first_active(recipe("never", withdraw_stale=True), 2) == 0
-    distilled = jobs_of(recipe(STRAGGLERS, withdraw_stale=True, **FEDDF), 6)
-    assert [job.round for job in distilled if job.stage == "distillation"] == [1, 3, 5]
-
-
 def test_trainings_wait_for_their_base_round_only():
     for staleness, expected in (
         ("never", {}),
@@ -83,10 +64,3 @@ def test_trainings_wait_for_their_base_round_only():
             if job.stage == "local_training" and before:
                 waits.setdefault(job.round, set()).update(other.round for other in before)
         assert waits == expected
-
-
-def test_participants_that_may_be_late_train_in_jobs_of_their_own():
-    for staleness, expected in ((RANDOM, [(0,), (1,)]), ("none", [(0, 1)]), (IN_STEP, [(0, 1)])):
-        assert cohorts(recipe(staleness), 0, None) == expected
-    assert delays(recipe(IN_STEP, withdraw_stale=True)) is None
-    assert delays(recipe(STRAGGLERS, withdraw_stale=True)).withdraw_stale

@@ -10,21 +10,18 @@ from tests.shared.recipes import (
     GENERATED,
     GKT,
     HEADED,
-    SERVER,
     STRAGGLERS,
     after,
     recipe,
 )
+from tests.shared.settings import SERVER
 
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.taught import (
     first_distillation,
     is_distilled,
-    takes_features,
-    takes_head,
     was_taught,
 )
-from fedstage.plan.training_folder import owners, training_id
 
 SERVED = recipes.SERVED | HEADED | DESIGNATED
 FEDSDD = recipes.FEDSDD | after(1, "designated")
@@ -95,11 +92,6 @@ def test_what_teaches_reaches_what_comes_after_and_nothing_else():
         assert {key: "".join(rounds) for key, rounds in found.items()} == expected, method
 
 
-def test_a_run_has_a_second_folder_for_what_nothing_taught():
-    for method, folders in ((FEDDF, 2), ({}, 1), (GKT, 1), (DSFL, 2)):
-        assert len({training_id(owner) for owner in owners(recipe(**method))}) == folders
-
-
 def rounds_of(holds, config, group):
     return [round_ for round_ in range(8) if holds(config, round_, group)]
 
@@ -138,11 +130,3 @@ def test_the_first_distillation_is_after_the_warm_up_in_a_round_to_which_somebod
         assert first_distillation(recipe(**late, staleness=staleness)) == first
         in_any_case = late | {"withdraw_stale": False}
         assert first_distillation(recipe(**in_any_case, staleness=staleness)) == 2
-
-
-def test_clients_models_take_heads_and_the_servers_takes_features():
-    headed = recipe(**SERVED, head_sharing=True)
-    assert [takes_head(headed, group) for group in range(3)] == [False, True, True]
-    assert not takes_head(recipe(**SERVED), 1)
-    assert [takes_features(recipe(**GKT), group) for group in range(3)] == [True, False, False]
-    assert not takes_features(recipe(**SERVED), 0)

@@ -2,14 +2,12 @@
 
 from tests.shared import recipes
 from tests.shared.graph import lists_of
-from tests.shared.recipes import AWAY, BASIC, DESIGNATED, DSFL, GENERATED, GKT, served_by
+from tests.shared.recipes import BASIC, DESIGNATED, served_by
 
 from fedstage.plan import data_files
-from fedstage.plan.data_files import public_id
 from fedstage.plan.training import (
     aggregated_model,
     global_model,
-    kept_labels,
     logits,
     member_logits,
     member_models,
@@ -63,14 +61,6 @@ def test_logits_read_the_models_of_members_and_samples():
         assert found == [path for files in expected.values() for path in files]
 
 
-def test_a_split_models_logits_are_of_updates_and_the_servers_model_behind_them():
-    one = recipe(**GKT | {"global": None})
-    found = read(logits(one, 3, 1, "split", "test"))
-    assert found["models"] == updates(one, 3, 1)
-    assert found["server_model"] == [global_model(one, 3, 0)]
-    assert "server_model" not in read(logits(one, 3, 1, "clients", "test"))
-
-
 def test_members_of_a_teacher():
     bayesian = {"bayesian": {"distribution": "dirichlet", "samples": 3}}
     for ensemble, kinds, round_, rounds in (
@@ -90,22 +80,6 @@ def test_members_of_a_teacher():
     assert teacher_logits(recipe(**SERVED), 3) == [
         logits(recipe(**SERVED), 3, group, "clients", "held_out") for group in (1, 2)
     ]
-
-
-def test_public_images():
-    held_out, other = recipe(), recipe(public={"svhn": {"train_size": 100}})
-    core, every = (recipe(core={"samples": of}, public="core") for of in ("share", "all"))
-    folder = data_files.clients_table(core).removesuffix("/clients.parquet")
-    for one, name, file in (
-        (held_out, "held_out", data_files.data_file(held_out.data, "held_out")),
-        (other, public_id(other), f"results/data/{public_id(other)}/train.safetensors"),
-        (core, "core", f"{folder}/core.safetensors"),
-        (every, "core", data_files.data_file(every.data, "train")),
-    ):
-        assert (public_id(one), public_file(one)) == (name, file)
-        assert read(logits(one, 1, 0, "clients", name))["data"] == [file]
-    assert data_files.clients_table(core) != data_files.clients_table(held_out)
-    assert data_files.clients_table(every) == data_files.clients_table(held_out)
 
 
 # --- students -------------------------------------------------------------------------------------
@@ -145,33 +119,3 @@ def test_students_read_what_their_server_uses():
     one = recipe(**served_by(**AUGMENTED), ensemble={"aggregated": {"checkpoints": 2}})
     averages = [aggregated_model(one, round_, group) for round_ in (2, 3) for group in (0, 1)]
     assert read(global_model(one, 3, 0))["members"] == averages
-
-
-def test_who_learns_from_a_generator_goes_on_from_the_last_one_and_reads_no_images():
-    one = recipe(**GENERATED, **AWAY)  # round 2 is idle
-    generator = global_model(one, 1, 1).job.files["new_generator"]
-    assert generator.endswith("/round_0001/group_1/generator.safetensors")
-    assert read(global_model(one, 3, 1)) == {
-        "start": [aggregated_model(one, 3, 1)],
-        "members": all_updates(one, 3),
-        "histogram": [data_files.label_histogram(one)],
-        "generator": [generator],
-    }
-    assert "generator" not in read(global_model(one, 1, 1))
-
-
-def test_the_servers_model_starts_from_its_previous_one_in_any_case():
-    for start in ("aggregated", "previous"):
-        one = recipe(**SERVED | {"global": {"basic": {"starts_from": start}}})
-        assert read(global_model(one, 3, 0))["start"] == [global_model(one, 2, 0)]
-
-
-def test_labels_are_kept_of_all_groups_and_clients_and_students_read_nothing_else():
-    one = recipe(**DSFL | {"local": {"digest": {"cache": {}}}})
-    (path,) = kept_labels(one, 3)
-    assert path.endswith("/round_0003/group_2/cached_labels.safetensors")
-    assert read(path) == {"logits": teacher_logits(one, 3), "before": kept_labels(one, 2)}
-    assert "before" not in read(kept_labels(one, 1)[0])
-    assert read(updates(one, 4, 1)[0])["received_logits"] == [path]
-    assert read(global_model(one, 3, 0))["labels"] == [path]
-    assert kept_labels(recipe(**DSFL), 3) == []

@@ -7,9 +7,7 @@ from tests.shared.graph import lists_of
 from tests.shared.recipes import (
     DSFL,
     FEDDF,
-    FEDET,
     FEDSDD,
-    GEMS,
     GKT,
     RANDOM,
     STRAGGLERS,
@@ -21,12 +19,10 @@ from fedstage.plan.staleness import base_round
 from fedstage.plan.training import (
     aggregated_model,
     aggregation,
-    chosen_labels,
     global_model,
     local_training,
     logits,
     participants_table,
-    teacher_logits,
     updates,
 )
 from fedstage.plan.training_folder import public_file, training_folder
@@ -54,10 +50,6 @@ def states(config, round_, *groups):
     return [aggregation(config, round_, group, output="new_state") for group in groups]
 
 
-def all_updates(config, round_):
-    return [path for group in (1, 2) for path in updates(config, round_, group)]
-
-
 # --- paths ----------------------------------------------------------------------------------------
 
 
@@ -82,12 +74,6 @@ def test_paths_of_a_round():
     folder = training_folder(scaffold)
     assert states(scaffold, 3, 1) == [f"{folder}/round_0003/group_1/state.safetensors"]
     assert "new_state" not in aggregation.job(taught, 3, 1).files
-
-
-def test_participants_of_uneven_groups():
-    one = recipe(global_models=3)
-    found = [[file.job.at["participant"] for file in updates(one, 2, k)] for k in range(3)]
-    assert found == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 def test_a_run_starts_from_the_initial_model_of_each_group_or_from_another_run():
@@ -127,17 +113,6 @@ def test_a_servers_model_is_the_last_distilled_one_however_late_that_is():
 # --- local training -------------------------------------------------------------------------------
 
 
-def test_a_participant_reads_its_data_its_plan_and_the_global_model_of_its_group():
-    one = recipe(**FEDDF)
-    for round_ in (1, 101):
-        assert read(updates(one, round_, 1)[0]) == {
-            "data": [data_files.data_file(one.data, "train")],
-            "clients": [data_files.clients_table(one)],
-            "participation": [data_files.participation_table(one, round_)],
-            "start": [global_model(one, round_ - 1, 1)],
-        }
-
-
 def test_participants_and_aggregations_read_the_state_of_the_round_before():
     adam = {"aggregation": {"server_optimizer": "adam"}}
     local = BATCH_NORM | {"aggregation": {"batch_norm": "local"}}
@@ -157,20 +132,6 @@ def test_participants_and_aggregations_read_the_state_of_the_round_before():
             assert "state" not in read(first)
 
 
-def test_a_participant_reads_the_last_global_models_of_its_group():
-    for models, round_, rounds in (
-        (3, 1, []), (3, 2, [1]), (3, 3, [1, 2]), (3, 7, [4, 5, 6]), (1, 7, [6]), (5, 4, [1, 2, 3]),
-    ):  # fmt: skip
-        one = recipe(local={"fedgkd": {"models": models}})
-        found = read(updates(one, round_, 1)[0])
-        assert found.get("history", []) == [global_model(one, t, 1) for t in rounds]
-        assert "server_validation" not in found
-    # Models that vote are judged as soon as there are any.
-    vote = recipe(local={"fedgkd": {"teacher": "vote"}})
-    judged = [read(updates(vote, round_, 0)[0]).get("server_validation") for round_ in (1, 2)]
-    assert judged == [None, [data_files.data_file(vote.data, "server_validation")]]
-
-
 def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
     one = recipe(**FEDDF | STRAGGLERS | {"local": {"fedgkd": {"models": 2}}})
     for round_, base, history in ((1, 0, []), (2, 0, []), (3, 2, [1, 2]), (6, 4, [3, 4])):
@@ -184,38 +145,7 @@ def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
         assert start == global_model(drawn, base_round(drawn, round_, participant), 0)
 
 
-def test_clients_that_exchange_logits_read_those_of_all_groups_of_the_round_before():
-    one = recipe(**CLIENTS_ALONE)
-    first, later = (read(updates(one, round_, 1)[0]) for round_ in (1, 3))
-    assert not {"received_logits", "public", "state"} & first.keys()
-    assert later["received_logits"] == [
-        logits(one, 2, group, "clients", "held_out") for group in (1, 2)
-    ]
-    assert later["public"] == [data_files.data_file(one.data, "held_out")]
-    assert later["state"] == states(one, 2, 1)  # the client's own model
-    assert "server_model" not in later
-
-
-def test_clients_read_the_servers_model_of_the_round_before_if_they_learn_from_it():
-    features, selecting = recipe(**GKT), recipe(**GEMS)
-    warm = recipe(**GEMS | after(1, "designated"))
-    for one, public, first in ((features, False, 1), (selecting, True, 1), (warm, True, 2)):
-        for round_ in (1, 2, 3):
-            found, receives = read(updates(one, round_, 2)[0]), round_ > first
-            assert found.get("server_model", []) == [global_model(one, round_ - 1, 0)] * receives
-            assert found.get("public", []) == [public_file(one)] * (public and receives)
-            assert "received_logits" not in found
-    assert read(updates(features, 3, 2)[0])["state"] == states(features, 2, 2)
-
-
 # --- aggregation ----------------------------------------------------------------------------------
-
-
-def test_an_aggregation_reads_what_it_averages_and_where_that_started():
-    one = recipe(**FEDDF)
-    expected = {"start": [global_model(one, 2, 1)], "updates": updates(one, 3, 1)}
-    for output in ("output", "participants"):
-        assert read(aggregation(one, 3, 1, output=output)) == expected
 
 
 def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
@@ -230,56 +160,3 @@ def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
     ):
         one = recipe(**changes)
         assert read(aggregation(one, 3, 1)).get("public", []) == [public_file(one)] * reads, changes
-
-
-def test_changes_are_since_the_models_that_participants_started_from():
-    changes = {"aggregation": {"stale": "changes"}, "global_models": 1}
-    one = recipe(**RANDOM, **changes)
-    for round_ in range(1, 7):
-        bases = [base_round(one, round_, participant) for participant in range(8)]
-        expected = [global_model(one, base, 0) for base in bases]
-        assert read(aggregation(one, round_, 0))["bases"] == expected
-    for other in (recipe(**RANDOM), recipe(**changes)):
-        assert "bases" not in read(aggregation(other, 2, 0))
-
-
-# --- the server's model ---------------------------------------------------------------------------
-
-
-def test_the_servers_model_takes_the_heads_of_all_and_gives_its_own_when_it_is_distilled():
-    one = recipe(**FEDET)
-    up, student = aggregated_model(one, 3, 0), global_model(one, 3, 0)
-    down = global_model(one, 3, 2)
-    for file, place in ((up, "0/with_head"), (student, "0/distilled"), (down, "2/with_head")):
-        assert file.endswith(f"/round_0003/group_{place}.safetensors")
-    assert len(all_updates(one, 3)) == 2 * 8
-    assert read(up) == {"model": [global_model(one, 2, 0)], "heads": all_updates(one, 3)}
-    assert read(student)["start"] == [up]
-    assert read(down) == {"model": [aggregation(one, 3, 2)], "heads": [student]}
-    assert read(updates(one, 4, 2)[0])["start"] == [down]
-
-
-def test_the_servers_model_learns_from_all_participants_and_their_samples():
-    one = recipe(**GKT)
-    trained = global_model(one, 3, 0)
-    assert trained.endswith("/round_0003/group_0/trained.safetensors")
-    assert read(trained) == {
-        "start": [global_model(one, 2, 0)],
-        "updates": all_updates(one, 3),
-        "data": [data_files.data_file(one.data, "train")],
-        "clients": [data_files.clients_table(one)],
-    }
-    assert read(global_model(one, 1, 0))["start"] == [global_model(one, 0, 0)]
-
-
-def test_a_server_selects_by_what_it_was():
-    one = recipe(**GEMS)
-    (path,) = chosen_labels(one, 3)
-    assert read(path) == {
-        "start": [global_model(one, 2, 0)],
-        "logits": teacher_logits(one, 3),
-        "public": [public_file(one)],
-        "before": chosen_labels(one, 2),
-    }
-    assert "before" not in read(chosen_labels(one, 1)[0])
-    assert read(global_model(one, 3, 0))["labels"] == [path]

@@ -49,12 +49,6 @@ def test_welchs_interval_needs_two_deviations():
     assert welch_interval((1.5, 0.0, 3), (1.0, 0.0, 3)) == (0.5, 0.5)
 
 
-def test_one_value_has_no_interval_and_none_no_mean():
-    one, none = confidence_interval([3.0]), confidence_interval([])
-    assert (one.mean, one.n, none.n) == (3.0, 1, 0)
-    assert all(map(isnan, (one.low, one.high, none.mean, none.low, none.high)))
-
-
 # --- p-values -------------------------------------------------------------------------------------
 
 #: t = 2 / (1 / sqrt(3)) = 3.4641 with 2 degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2).

@@ -1,13 +1,12 @@
 """Accuracy of clients on their own test samples, and the estimate where these are unknown."""
 
-import random
 import statistics
 
 import pytest
 import torch
 
 from fedstage.results.model_metrics import mean_metrics, model_metrics
-from fedstage.results.own_samples import accuracies_on_own, accuracy_on_own
+from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.scores import score
 
 COUNTS = {0: {0: 3}, 1: {1: 2}, 2: {0: 1, 2: 4}}
@@ -60,15 +59,3 @@ def test_a_model_of_a_client_counts_on_its_own_samples_only():
     metrics = mean_metrics([score(logits, labels)], len(labels), COUNTS, own[1])
     assert metrics["own_test_mean"] == pytest.approx(expected[1])
     assert metrics["own_test_std"] is None
-
-
-def test_clients_without_samples_are_left_out():
-    logits, labels, owners = drawn()
-    shifted = torch.where(owners == 1, 4, owners)
-    order = random.Random(0).sample(range(len(labels)), len(labels))
-    expected = by_hand(logits, labels, shifted)
-    found = accuracies_on_own(logits[order], labels[order], shifted[order])
-    assert found == [pytest.approx(expected[client]) for client in (0, 2, 4)]
-    assert accuracies_on_own(logits, labels, torch.full_like(owners, -1)) == []
-    nobody = model_metrics(logits, labels, COUNTS, torch.full_like(owners, -1))
-    assert (nobody["own_test_mean"], nobody["own_mean"]) == (None, None)

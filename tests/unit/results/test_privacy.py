@@ -1,9 +1,9 @@
-from math import inf
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from measured import FEDERATED, described
+from measured import described
+from tests.shared.settings import CLIENT, federated
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
@@ -14,10 +14,13 @@ from fedstage.settings.privacy import delta_of
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import save_table
 
-RECIPE = FEDERATED | {
-    "clients": 20, "model": "logistic_regression", "aggregation": {"weights": "uniform"},
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-}  # fmt: skip
+RECIPE = federated(
+    clients=20,
+    participants=4,
+    model="logistic_regression",
+    aggregation={"weights": "uniform"},
+    client=CLIENT | {"batch_size": 8},
+)
 
 
 def epsilon(rounds=3, clip=0.5, noise=2.0, **changes):
@@ -34,19 +37,6 @@ def test_epsilon_is_of_all_rounds_and_of_how_clients_are_drawn():
     assert epsilon(participation="poisson") == poisson_epsilon(2.0, 0.2, 3, 0.01)
     assert epsilon(participants=20) == poisson_epsilon(2.0, 1.0, 3, 0.01)
     assert epsilon(participation="poisson") < epsilon(5, participation="poisson") < epsilon(5)
-
-
-def test_groups_share_the_guarantee():
-    assert epsilon(global_models=2) == epsilon()
-
-
-@pytest.mark.parametrize("how", [{"noise": 0.0}, {"noise": 0.0, "clip": None}])
-def test_without_noise_it_is_infinite(how):
-    assert epsilon(**how) == inf
-
-
-def test_without_privacy_there_is_none():
-    assert epsilon(privacy=None) is None
 
 
 def test_a_delta_that_is_not_stated_follows_from_the_number_of_clients():
@@ -98,17 +88,6 @@ def test_of_samples_it_is_the_largest_of_the_clients(tmp_path):
     ]
     assert found == {"example_epsilon": max(of_clients), "delta": 0.01}
     assert len(set(of_clients)) == 3
-
-
-def test_clients_that_did_not_take_part_lose_nothing(tmp_path):
-    found = example(tmp_path, HOW, [(1,), (1,)])
-    assert found["example_epsilon"] == poisson_epsilon(2.0, 8 / 40, 10, 0.01)
-    assert example(tmp_path, HOW, [()])["example_epsilon"] == 0.0
-
-
-@pytest.mark.parametrize("how", [{"noise": 0.0}, {"noise": 0.0, "clip": None}])
-def test_samples_without_noise_have_no_privacy(tmp_path, how):
-    assert example(tmp_path, HOW | how, [(0,)])["example_epsilon"] == inf
 
 
 def test_the_delta_of_samples_is_less_than_one_of_the_largest_client(tmp_path):

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from tests.shared.settings import config, federated
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
@@ -10,21 +11,19 @@ from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 
-BASE = {
-    "data": "digits",
-    "clients": 10,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 8,
-    "client": {
+BASE = federated(
+    clients=10,
+    partition={"dirichlet": {"alpha": 0.1}},
+    participants=4,
+    rounds=8,
+    client={
         "epochs": 1,
         "batch_size": 16,
         "learning_rate": 0.05,
         "schedule": {"step": {"milestones": [0.5, 0.75]}},
     },
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-}
+    server={"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+)
 LIBRARY = {
     "fedavg": {},
     "fedsdd": {
@@ -53,7 +52,7 @@ EXPERIMENT = {
 @pytest.fixture
 def written(tmp_path):
     (tmp_path / "methods.yaml").write_text(json.dumps(LIBRARY))
-    catalogue = load_catalogue({"targets": ["a"], "experiments": {"a": EXPERIMENT}}, tmp_path)
+    catalogue = load_catalogue(config(a=EXPERIMENT), tmp_path)
     path = tmp_path / "default.runs.json"
     save_json(path, describe_runs(catalogue, "a", "default"))
     return catalogue.experiments["a"], catalogue.runs["a", "default"], path
@@ -95,16 +94,3 @@ def test_a_damaged_runs_file_is_named(written):
     place = r"default\.runs\.json: runs\.0\.candidates\.0\.parts\.0\.federated\.clients = 0"
     with pytest.raises(FedstageError, match=place):
         read_runs_file(path)
-
-
-def test_jobs_of_rounds_need_a_federated_run(tmp_path):
-    library = {"one_shot": {"training": "one_shot"}}
-    grid = {"method": ["one_shot"], "seed": [0]}
-    experiment = EXPERIMENT | {"base": BASE | {"rounds": 1}, "grid": grid, "table": {}}
-    (tmp_path / "methods.yaml").write_text(json.dumps(library))
-    catalogue = load_catalogue({"targets": ["a"], "experiments": {"a": experiment}}, tmp_path)
-    path = tmp_path / "default.runs.json"
-    save_json(path, describe_runs(catalogue, "a", "default"))
-    (run,) = read_runs_file(path).runs
-    with pytest.raises(FedstageError, match=r"^method = one_shot, seed = 0: has no rounds; only"):
-        _ = run.recipe

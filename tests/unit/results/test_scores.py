@@ -4,7 +4,6 @@ import statistics
 import pytest
 import torch
 
-from fedstage.results.metrics import spread
 from fedstage.results.scores import area_under_curve, own_accuracies, score
 
 # Predictions 0, 1, 1, 2, 2 of classes 0, 1, 2, 2, 0; class 3 does not occur.
@@ -21,10 +20,6 @@ def test_accuracy_and_loss_by_hand():
         for row, label in zip(sums, LABELS.tolist(), strict=True)
     ]
     assert result.loss == pytest.approx(statistics.fmean(losses), rel=1e-6)
-
-
-def test_balanced_accuracy_is_the_mean_of_the_classes_that_occur():
-    assert score(LOGITS, LABELS).balanced_accuracy == pytest.approx((50 + 100 + 50) / 3)
 
 
 def test_area_of_two_classes_is_the_share_of_pairs_in_the_right_order():
@@ -57,13 +52,6 @@ def test_there_need_be_no_area(logits, labels):
     assert area_under_curve(logits, labels) is None
 
 
-def test_accuracy_by_class_is_nan_for_a_class_that_does_not_occur():
-    by_class = score(LOGITS, LABELS).by_class
-    assert by_class[:3].tolist() == [50.0, 100.0, 50.0]
-    assert by_class[3].isnan()
-    assert by_class.dtype == torch.float64
-
-
 def test_own_accuracy_weighs_the_classes_that_are_evaluated_by_the_clients_samples():
     scores = [score(LOGITS, LABELS)]
     own = own_accuracies(scores, {0: {0: 3, 1: 1}, 1: {2: 8}, 2: {1: 2, 2: 6}})
@@ -79,13 +67,6 @@ def test_each_client_is_scored_by_its_own_model():
     perfect = score(4 * torch.eye(4)[LABELS], LABELS)
     own = own_accuracies([score(LOGITS, LABELS), perfect], {1: {0: 5}, 0: {0: 5}})
     assert own == [50.0, 100.0]
-
-
-def test_spread_is_the_deviation_of_a_sample():
-    assert spread([1.0, 2.0, 4.0]) == pytest.approx(math.sqrt(7 / 3))
-    assert spread([5.0, 5.0]) == 0.0
-    assert spread([5.0]) is None
-    assert spread([]) is None
 
 
 def test_a_wrong_number_of_models_is_refused():

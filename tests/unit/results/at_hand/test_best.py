@@ -4,13 +4,14 @@ from itertools import product
 
 import pytest
 import yaml
-from measured import FEDERATED, described, runs_file, write_metrics
+from measured import described, runs_file, write_metrics
+from tests.shared.settings import federated
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.results.at_hand.best import best
 from fedstage.settings.experiments import Scale
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import save_json
 
 RATES = [0.01, 0.1, 1.0]
 AXES = {"method": ["fedavg", "feddf"], "partition.alpha": [0.1, 1.0], "client.learning_rate": RATES}
@@ -30,7 +31,7 @@ def sweep(tmp_path, monkeypatch):
 
     def write(axes, accuracy, role="validation", **head):
         length = {"rounds": 2, "role": role}
-        candidates = [{"parts": [{"length": length, "federated": FEDERATED}]}]
+        candidates = [{"parts": [{"length": length, "federated": federated()}]}]
         runs = []
         for number, values in enumerate(product(*axes.values(), [7, 8])):
             point = dict(zip([*axes, "seed"], values, strict=True))
@@ -96,24 +97,6 @@ def test_entries_give_each_cell_its_best_value(sweep, other):
         assert found == table
 
 
-def test_one_entry_is_enough_if_one_value_is_best_for_all(sweep):
-    sweep(AXES, lambda point: -abs(point["client.learning_rate"] - 0.1) + 60)
-    text = best("rates/mini")
-    assert entries(text) == [
-        (
-            {"method": ["fedavg", "feddf"], "partition.alpha": [0.1, 1.0]},
-            {"client": {"learning_rate": 0.1}},
-        )
-    ]
-    assert "widen" not in text
-
-
-def test_the_first_of_equal_values_is_chosen(sweep):
-    sweep(AXES, lambda point: 50.0)
-    ((_, settings),) = entries(best("rates/mini"))
-    assert settings == {"client": {"learning_rate": 0.01}}
-
-
 def test_several_settings_are_chosen_together(sweep):
     axes = {
         "method": ["fedadam"],
@@ -133,22 +116,6 @@ def test_several_settings_are_chosen_together(sweep):
     assert f"{rate}: the best" not in text
 
 
-def test_the_swept_axes_can_be_named(sweep):
-    sweep(AXES, by_table)
-    found = entries(best("rates/mini", ["partition.alpha", "client.learning_rate"]))
-    assert [set(at) for at, _ in found] == [{"method"}]
-    (_, settings), *_ = found
-    assert settings == {"partition": {"alpha": 0.1}, "client": {"learning_rate": 0.1}}
-
-
-def test_the_number_of_clients_and_texts_are_not_tuned(sweep):
-    axes = {"method": ["fens"], "aggregator": ["moe", "voting"], "clients": [5, 10]}
-    sweep(axes | {"client.epochs": [1, 2, 3]}, lambda point: 50.0 - point["client.epochs"])
-    ((at, settings),) = entries(best("rates/mini"))
-    assert at == {axis: values[0] if len(values) < 2 else values for axis, values in axes.items()}
-    assert settings == {"client": {"epochs": 1}}
-
-
 @pytest.mark.parametrize("role", ["test", "test_own"])
 def test_nothing_is_chosen_on_test_samples(sweep, role):
     sweep(AXES, by_table, role)
@@ -158,50 +125,6 @@ def test_nothing_is_chosen_on_test_samples(sweep, role):
         f"rates/mini: role = '{role}': choose on validation samples only; write "
         "base: {role: validation, validation: 0.1}"
     )
-
-
-def test_a_single_run_on_test_samples_is_enough_to_refuse(sweep):
-    path = sweep(AXES, by_table)
-    content = load_json(path)
-    content["runs"][-1]["candidates"][0]["parts"][0]["length"]["role"] = "test"
-    save_json(path, content)
-    with pytest.raises(FedstageError, match="role = 'test'"):
-        best("rates/mini")
-
-
-@pytest.mark.parametrize(
-    ("over", "message"),
-    [
-        (
-            ["client.epochs"],
-            "over = 'client.epochs': no axis of several numbers; use partition.alpha, "
-            "client.learning_rate",
-        ),
-        (["method"], "over = 'method': no axis of several numbers; use partition.alpha"),
-        (["seed"], "over = 'seed': no axis of several numbers"),
-    ],
-)
-def test_an_axis_without_several_numbers_is_refused(sweep, over, message):
-    sweep(AXES, by_table)
-    with pytest.raises(FedstageError) as error:
-        best("rates/mini", over)
-    assert str(error.value).startswith(f"rates/mini: {message}")
-
-
-def test_a_grid_without_swept_settings_is_refused(sweep):
-    sweep({"method": ["fedavg"], "partition.alpha": [0.1, 1.0]}, lambda point: 50.0)
-    with pytest.raises(FedstageError) as error:
-        best("rates/mini")
-    assert str(error.value) == (
-        "rates/mini: grid: no setting of methods has several numbers; name axes with --over: "
-        "partition.alpha"
-    )
-
-
-def test_a_table_of_seconds_has_no_best(sweep):
-    sweep(AXES, by_table, metric="round_s")
-    with pytest.raises(FedstageError, match="metric = 'round_s': use top1_accuracy"):
-        best("rates/mini")
 
 
 def test_the_command_prints_yaml(sweep, capsys):

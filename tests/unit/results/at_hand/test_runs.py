@@ -2,7 +2,6 @@
 
 import pytest
 
-from fedstage import results
 from fedstage.errors import FedstageError
 from fedstage.results.at_hand.runs import find_run
 
@@ -31,9 +30,3 @@ def test_what_names_no_run_or_several_is_refused(folder, arguments, message):
         found(folder, *arguments)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_model_that_the_run_has_not_is_refused(folder):
-    at = {"partition.alpha": 0.1}
-    with pytest.raises(FedstageError, match=r"which = 'group_1': no such model; .* group_0$"):
-        results.model("tiny/mini", "fedavg", 0, at=at, which="group_1", folder=folder)

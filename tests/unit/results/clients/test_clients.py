@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from measured import FEDERATED, described, runs_file
+from measured import described, runs_file
+from tests.shared.settings import federated
 
 from fedstage.results.clients.columns import CLIENTS_SCHEMA
 from fedstage.results.clients.measures import of_classes, of_mixes, of_own
@@ -13,6 +14,8 @@ from fedstage.storage.tables import save_rows
 
 LOGITS = torch.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 1.0], [3.0, 1.0]])
 LABELS = torch.tensor([0, 0, 1, 1])
+
+
 COUNTS = {0: {0: 3, 1: 1}, 2: {1: 5}, 5: {}}
 
 
@@ -48,7 +51,7 @@ def run_of(tmp_path, seed, accuracy):
     ]
     save_rows(tmp_path / f"{seed}.parquet", rows, CLIENTS_SCHEMA)
     data = {"name": "table", "folder": "f", "label": "l", "client_column": "c"}
-    recipe = FEDERATED | {
+    recipe = federated() | {
         "data": data, "clients": 2, "participants": 2, "partition": "natural",
         "model": "logistic_regression", "seed": seed,
     }  # fmt: skip

@@ -4,17 +4,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from measured import FEDERATED, SERVER
+from tests.shared.settings import SERVER, config, federated
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.descriptions import describe_runs, files_of, files_of_rounds
+from fedstage.experiments.descriptions import describe_runs
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
 METHODS = ["fens", "fedadam", "fedkd_4r_fedkd_then_fedavg"]
-BASE = FEDERATED | {
+BASE = federated() | {
     "partition": {"dirichlet": {"alpha": 0.1}}, "validation": 0.1, "aggregator_fraction": 0.1,
     "rounds": 5, "server": SERVER,
 }  # fmt: skip
@@ -46,8 +46,8 @@ def load(tmp_path):
             "communication": {"published": MEMORY},
             "scales": {scale: None},
         }
-        config = {"targets": [f"e/{scale}"], "experiments": {"e": experiment | changes}}
-        return load_catalogue(config, tmp_path)
+        target = {"targets": [f"e/{scale}"]}
+        return load_catalogue(config(e=experiment | changes) | target, tmp_path)
 
     return resolved
 
@@ -100,16 +100,6 @@ def test_elsewhere_only_the_same_data_and_models_have_published_memory(load, own
     assert all("scale `study` has the published data and models, but" in note for note in marked)
 
 
-def test_the_run_to_keep_up_with_is_passed_on(load):
-    assert described(load()).reach is None
-    assert described(load(communication={"reach": {"method": "fens"}})).reach == {"method": "fens"}
-    assert described(load(communication={"reach": 70})).reach == 70
-    by_alpha = {"partition.alpha": {0.1: 70}}
-    assert described(load(communication={"reach": by_alpha})).reach == {
-        "partition.alpha": {"0.1": 70}
-    }
-
-
 PARAMETERS = {
     "paper": "fedet",
     "table": "table3",
@@ -117,16 +107,6 @@ PARAMETERS = {
     "where": {"target_accuracy": 70, "dataset": "cifar10"},
     "match": {"method": {"fens": None, "fedadam": {"method": "fedavg"}}},
 }
-
-
-def test_published_parameters_are_those_until_a_fixed_accuracy(load):
-    grid = {"method": METHODS[:2], "partition.alpha": [0.1]}
-    communication = {"reach": 70, "published": PARAMETERS}
-    found = described(load("paper", grid=grid, communication=communication), "paper")
-    assert [run.published_params for run in found.runs] == [None, 72e9]
-    assert [run.memory_mib for run in found.runs] == [None, None]
-    assert (found.params, found.memory) == ("Fed-ET, Table 3", None)
-    assert len(found.communication_notes) == 2
 
 
 @pytest.mark.parametrize(
@@ -153,42 +133,3 @@ def test_what_is_no_goal_is_told_in_one_line(load, communication, told):
         load(communication=communication)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("reach", "told"),
-    [
-        ({"method": "fedprox"}, "method = 'fedprox': no cell of e; use one of fens, fedadam"),
-        ({"seed": 0}, "seed: no axis of e; use one of method"),
-        ({"partition.alpha": {1.0: 70}}, "partition.alpha = '1': no cell of e"),
-    ],
-    ids=str,
-)
-def test_a_run_to_keep_up_with_that_is_not_there_is_told(load, reach, told):
-    with pytest.raises(FedstageError, match=f"^e: communication.reach: {told}"):
-        load(communication={"reach": reach})
-
-
-def test_only_runs_with_rounds_and_validation_samples_have_a_best_round(load):
-    paths = [path for run in described(load()).runs for path in run.validation or ()]
-    assert len(paths) == 2
-    assert all("-validation/" in path for path in paths)
-    without = load(base=BASE | {"validation": 0.0})
-    assert not any(run.validation for run in described(without).runs)
-
-
-def test_tables_of_all_rounds_are_read_where_communication_is_asked_for(load):
-    catalogue = load()
-    tables = [path for path in files_of_rounds(catalogue) if path.endswith("participants.parquet")]
-    assert len(tables) == 5 + 3
-    assert set(tables) < set(files_of(catalogue, "e", "default"))
-    assert list(files_of_rounds(load(results=["table"]))) == []
-
-
-def test_of_a_choice_all_candidates_are_read_and_one_is_named(load):
-    own = {"own": {"local": "fedavg", "choose": {"among": {"client.epochs": [1, 2]}}}}
-    catalogue = load(methods=own, grid={"method": ["own"]}, table={}, communication={})
-    (run,) = described(catalogue).runs
-    assert [one.values for one in run.candidates] == [{"client.epochs": 1}, {"client.epochs": 2}]
-    assert run.chosen in files_of(catalogue, "e", "default")
-    assert len(run.validation) == 2

@@ -3,12 +3,13 @@
 from collections import Counter
 
 import pytest
-from measured import SERVER, SETTINGS
+from tests.shared import settings
+from tests.shared.settings import SERVER
 
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone, local_recipe, quantised_recipe
-from fedstage.plan.training import aggregated_model, global_model, participants_table
+from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import (
     client_models,
     held_files,
@@ -20,7 +21,7 @@ from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-SHARED = SETTINGS | {"clients": 6}
+SHARED = settings.one_shot(clients=6)
 GROUPS = Recipe.model_validate(SHARED | {"participants": 5, "global_models": 2})
 
 
@@ -81,18 +82,6 @@ def test_what_travels_is_of_the_groups_that_clients_train():
     assert not any("group_0" in path for path in [*files, *models])
 
 
-def test_predicting_with_the_servers_model_holds_it_and_nothing_else():
-    assert held_files(SERVED, RunLength(rounds=2)) == [global_model(SERVED, 2, 0)]
-
-
-def test_the_first_rounds_of_a_temporal_ensemble_have_fewer_members():
-    assert held({"aggregated": {"checkpoints": 3}}, rounds=2).total() == 4
-
-
-def test_a_global_model_is_one_model():
-    assert held("global_model") == {global_model(GROUPS, 3, 0): 1}
-
-
 def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
     recipe, length = one_shot(forget=[2]), RunLength(rounds=1)
     models = unfederated.local_models(local_recipe(recipe))
@@ -107,11 +96,6 @@ def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     assert held_files(recipe, length) == [*models[:2], *models[3:], shot.aggregator(recipe)]
     trained = unfederated.local_models(local_recipe(recipe))
     assert client_models(recipe, length) == [*trained[:2], *trained[3:]]
-
-
-def test_a_student_is_held_alone():
-    recipe = one_shot(distillation="l1", server=SERVER)
-    assert held_files(recipe, RunLength(rounds=1)) == [shot.student_file(recipe)]
 
 
 def test_of_clients_alone_each_holds_its_own():

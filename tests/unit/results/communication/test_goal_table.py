@@ -43,18 +43,3 @@ def test_a_cell_is_the_mean_until_the_accuracy_and_says_where_it_is_not_reached(
             "Data = cifar100": "–",
         },
     ]
-
-
-def test_without_column_axes_there_is_one_column():
-    assert goal_rows(RUNS[:2], ["Method"], []) == [
-        {"Method": "FedAvg", "Parameters": "12.5 × 10³", "Published": "72.0 × 10⁹"}
-    ]
-    assert goal_rows(RUNS[2:3], ["Method"], []) == [
-        {"Method": "FedAvg", "Parameters": "not reached"}
-    ]
-
-
-def test_every_place_has_a_line_whatever_the_axes():
-    (first, second) = goal_rows(RUNS, ["Data"], ["Method"])
-    assert first["Method = Fed-ET"] == "10.0 × 10³ (1 of 2 seeds)"
-    assert second["Method = Fed-ET"] == "–"

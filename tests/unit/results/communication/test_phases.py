@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from measured import SERVER, SETTINGS
+from tests.shared.settings import SERVER, one_shot
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
-from fedstage.errors import FedstageError
-from fedstage.plan import discriminators, unfederated
-from fedstage.plan import one_shot as shot
-from fedstage.plan.one_shot_sharing import local_recipe
+from fedstage.plan import discriminators
 from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
@@ -20,7 +17,6 @@ from fedstage.results.communication.phases import (
     held_bytes,
     one_shot_bytes,
     phases_of,
-    tensor_bytes,
     total,
 )
 from fedstage.results.runs_file import Part
@@ -31,10 +27,10 @@ from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
 
-RECIPE = Recipe.model_validate(SETTINGS | {"participants": 2})
-ENSEMBLE = OneShotRecipe.model_validate(SETTINGS | {"forget": [3]})
+RECIPE = Recipe.model_validate(one_shot() | {"participants": 2})
+ENSEMBLE = OneShotRecipe.model_validate(one_shot() | {"forget": [3]})
 STUDENT = OneShotRecipe.model_validate(
-    SETTINGS | {"distillation": "l1", "server": SERVER, "forget": [3]}
+    one_shot() | {"distillation": "l1", "server": SERVER, "forget": [3]}
 )
 
 
@@ -59,7 +55,7 @@ def write_rounds(recipe, moved):
 
 def write_phases(recipe, rows):
     names = ROUNDS_SCHEMA.names
-    full = [(phase, round_, who, None, None, up, down) for phase, round_, who, up, down in rows]
+    full = [(phase, round_, who, None, up, down) for phase, round_, who, up, down in rows]
     columns = dict(zip(names, map(list, zip(*full, strict=True)), strict=True))
     save_table(traffic_files(recipe, 1)[0], columns, ROUNDS_SCHEMA)
 
@@ -91,7 +87,7 @@ def test_rounds_are_sums_over_participants_per_client():
 
 def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     taught = {"ensemble": "odds", "global": "basic", "data": {"digits": {"held_out": 20}}}
-    recipe = Recipe.model_validate(SETTINGS | {"participants": 2, "server": SERVER} | taught)
+    recipe = Recipe.model_validate(one_shot() | {"participants": 2, "server": SERVER} | taught)
     write_rounds(recipe, MOVED)
     save_tensors(Path(discriminators.public_generator(recipe)), {"a": torch.zeros(100)})
     save_tensors(Path(discriminators.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
@@ -105,15 +101,6 @@ def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     write_rounds(RECIPE, MOVED)
     goes_on = phases_of([part, federated(3)])
     assert bytes_until(goes_on, [part, federated(3)])[1] == Moved(142.0, 438.0, 2080 + 150 + 90)
-
-
-def test_in_a_round_to_which_nobody_comes_nothing_travels():
-    write_rounds(RECIPE, [MOVED[0], [], MOVED[2]])
-    assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
-        1: Moved(7.5, 15.0, 90),
-        2: Moved(7.5, 15.0, 90),
-        3: Moved(9.5, 17.0, 106),
-    }
 
 
 def test_phases_of_an_aggregator_count_who_takes_part():
@@ -144,22 +131,11 @@ def test_what_goes_on_from_something_adds_to_it():
     assert bytes_until(phases_of(before), before) == {1: Moved(114.5, 123.0, 750)}
 
 
-def test_sizes_are_those_of_the_files():
-    models = unfederated.local_models(local_recipe(ENSEMBLE))
-    for number, path in enumerate(models[:3]):
-        save_tensors(path, {"w": torch.zeros(5 + number), "n": torch.zeros(3, dtype=torch.int8)})
-    save_tensors(shot.aggregator(ENSEMBLE), {"weights": torch.zeros(2, 3)})
-    part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
-    assert [tensor_bytes(path) for path in models[:3]] == [23, 27, 31]
-    assert held_bytes(part) == 23 + 27 + 31 + 24
-    assert one_shot_bytes(part) == 2 * 31
-
-
 @pytest.mark.parametrize(("evaluate", "held"), [("clients", 3 * 20 + 1 * 28), ("each_client", 28)])
 def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
     """Absent participants have no model; and each client may predict with its own alone."""
     groups = {"participants": 4, "global_models": 3, "server_model": True}
-    recipe = Recipe.model_validate(SETTINGS | groups | {"client_groups": "drawn"})
+    recipe = Recipe.model_validate(one_shot() | groups | {"client_groups": "drawn"})
     for group, (clients, size) in {1: (3, 5), 2: (1, 7)}.items():
         columns = {name: [0] * clients for name in PARTICIPANTS_SCHEMA.names}
         columns |= {"round": [1] * clients, "dropped": [False] * clients}
@@ -169,12 +145,3 @@ def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
     part = Part(length=RunLength(rounds=1, evaluate=evaluate), federated=recipe)
     assert held_bytes(part) == held
     assert one_shot_bytes(part) == 2 * 28
-
-
-def test_a_file_without_a_header_is_told(tmp_path):
-    broken = tmp_path / "a.safetensors"
-    broken.write_bytes(b"12345678not json")
-    with pytest.raises(FedstageError, match=r"a\.safetensors: truncated or altered"):
-        tensor_bytes(str(broken))
-    with pytest.raises(FedstageError, match="No such file"):
-        tensor_bytes(str(tmp_path / "b.safetensors"))

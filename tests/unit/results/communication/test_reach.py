@@ -1,6 +1,5 @@
 """When runs are as accurate as another one, and what claims are judged by."""
 
-from dataclasses import replace
 from typing import get_args
 
 import pyarrow.parquet as pq
@@ -45,14 +44,6 @@ def test_each_run_has_its_own_seed_and_cell_to_reach():
     assert reached(runs) == [2, 3, 1, 1, None, None, None]
 
 
-def test_a_fixed_accuracy_is_that_of_all_runs():
-    runs = [run("fedadam", [40.0, 60.0, 50.0, 70.0]), run("fedavg", [10.0, 20.0]), one_shot(60.0)]
-    assert reached(runs, 60) == [2, None, 1]
-    assert reached(runs, {"method": {"fedadam": 70, "fedavg": 10, "fens": 61}}) == [4, 1, None]
-    low = run("fedavg", [30.0, 50.0], alpha=1.0)
-    assert reached([*runs[:2], low], {"alpha": {"0.1": 60, "1": 30}}) == [2, None, 1]
-
-
 def test_parameters_are_counted_until_then():
     runs = [run("fedadam", [40.0, 60.0, 70.0]), run("fedavg", [10.0, 20.0]), one_shot(60.0)]
     iterated, never, once = run_rows(with_goals(runs, 60))
@@ -61,11 +52,6 @@ def test_parameters_are_counted_until_then():
     assert (never["params"], never["params_to_reach"]) == (2 * ALL / 4, None)
     assert once["params_to_reach"] == 3 * ALL / 4
     assert run_rows(with_goals(runs, None))[0]["params_to_reach"] is None
-
-
-def test_a_run_without_a_reference_has_nothing_to_reach():
-    runs = with_goals([run("fedadam", [1.0, 2.0], seed=5), one_shot(1.0)], FENS)
-    assert [one.target for one in runs] == [None, None]
 
 
 def test_claims_are_judged_by_a_row_a_run(tmp_path):
@@ -84,9 +70,3 @@ def test_claims_are_judged_by_a_row_a_run(tmp_path):
     schema = schema_of(rows, RUN_COLUMNS)
     write_parquet(tmp_path / "runs.parquet", rows, schema)
     assert pq.read_table(tmp_path / "runs.parquet").to_pylist() == rows
-
-
-def test_what_travels_nowhere_is_no_round():
-    (row,) = run_rows([replace(run("local", [50.0]), phases=[])])
-    assert (row["bytes"], row["times_one_shot"]) == (0, 0)
-    assert row["bytes_up_a_round"] is None

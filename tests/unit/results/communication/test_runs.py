@@ -26,11 +26,6 @@ def test_the_first_of_equals_is_the_best(tmp_path):
     assert best_round(path, "top1_accuracy") == 10
 
 
-def test_the_tables_metric_decides(tmp_path):
-    path = write(tmp_path / "a.parquet", [40.0, 60.0], balanced_accuracy=[30.0, 20.0])
-    assert best_round(path, "balanced_accuracy") == 5
-
-
 @pytest.mark.parametrize("role", ["test", "test_own"])
 def test_test_samples_choose_no_round(tmp_path, role):
     path = write(tmp_path / "a.parquet", [40.0, 60.0], role)

@@ -1,15 +1,11 @@
 """Seconds of clients and of the server, from records as jobs write them."""
 
-import re
 from pathlib import PurePosixPath
 
-import pytest
-from measured import SERVER, SETTINGS
+from tests.shared.settings import SERVER, one_shot
 
-from fedstage.errors import FedstageError
-from fedstage.plan import discriminators, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.jobs import jobs_of
+from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.results.costs.seconds import Seconds, seconds_of
 from fedstage.results.runs_file import Part
@@ -18,9 +14,8 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.storage.files import save_json
 
-LOCAL = SETTINGS | {"data": {"digits": {"held_out": 100}}, "clients": 3}
+LOCAL = one_shot() | {"data": {"digits": {"held_out": 100}}, "clients": 3}
 BASE = LOCAL | {"server": SERVER}
-ROUNDS = BASE | {"participants": 2, "ensemble": "clients", "global": "basic"}
 TAUGHT = BASE | {"public": "held_out", "aggregator": "averaging", "distillation": "kl"}
 MLP = {"aggregator_fraction": 0.1, "aggregator": "mlp"}
 TRAINED = {
@@ -125,72 +120,3 @@ def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
     write(tmp_path, "aggregator", files, 99.0, read, made="2025")
     write(tmp_path, "aggregator", files, 3.0, read, made="2026")
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=3.0)
-
-
-def test_a_file_without_a_record_is_named(tmp_path):
-    recipe = OneShotRecipe.model_validate(BASE | {"aggregator": "averaging"})
-    of_aggregator(tmp_path, recipe, 1.0)
-    missing = unfederated.local_models(local_recipe(recipe))[-1]
-    with pytest.raises(
-        FedstageError, match=rf"^{re.escape(missing)}: no record below results/logs"
-    ):
-        seconds_of(tmp_path, [part(recipe)])
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [({}, Seconds(clients=7.0, server=0.0)), ({"pooled": True}, Seconds(clients=0.0, server=1.0))],
-)
-def test_pooled_data_is_the_servers(tmp_path, changes, expected):
-    recipe = LocalRecipe.model_validate(LOCAL | changes)
-    for client, model in enumerate(unfederated.local_models(recipe)):
-        write(tmp_path, "local_model", [model], 2.0**client)
-    assert seconds_of(tmp_path, [part(recipe)]) == expected
-
-
-# --- rounds ---------------------------------------------------------------------------------------
-
-
-def of_rounds(root, recipe, rounds):
-    """A second a training, 10 an aggregation, 100 the logits of a group, 1000 a student."""
-    taken = {"local_training": 1.0, "aggregation": 10.0, "logits": 100.0, "distillation": 1000.0}
-    for job in jobs_of(recipe, rounds):
-        write(root, job.stage, [job.file], taken[job.stage])
-
-
-def test_clients_train_and_the_server_does_the_rest_of_a_round(tmp_path):
-    recipe = Recipe.model_validate(ROUNDS)
-    of_rounds(tmp_path, recipe, 2)
-    assert seconds_of(tmp_path, [part(recipe, 2)]) == Seconds(clients=4.0, server=2220.0)
-
-
-def test_clients_compute_the_logits_that_they_send(tmp_path):
-    """As in DS-FL: they digest the mean of what they said in the round before."""
-    digesting = {"local": "digest", "global": "designated", "server_model": True}
-    said = {"public": "held_out", "distillation": {"entropy_reduction": {"temperature": 0.1}}}
-    groups = {"global_models": 2, "client_groups": "drawn"}
-    recipe = Recipe.model_validate(ROUNDS | digesting | said | groups)
-    of_rounds(tmp_path, recipe, 1)
-    assert seconds_of(tmp_path, [part(recipe, 1)]) == Seconds(clients=102.0, server=1010.0)
-
-
-def test_discriminators_are_trained_by_clients_against_the_servers_generator(tmp_path):
-    recipe = Recipe.model_validate(ROUNDS | {"ensemble": "odds"})
-    of_rounds(tmp_path, recipe, 1)
-    generator, (odds,) = discriminators.public_generator(recipe), discriminators.odds_files(recipe)
-    write(tmp_path, "public_generator", [generator], 5000.0)
-    for client in range(recipe.clients):
-        made = discriminators.client_discriminator(recipe, client)
-        read = flat(discriminators.client_discriminator.job(recipe, 0).inputs)
-        write(tmp_path, "client_discriminator", [made], 20.0 * 2.0**client, read)
-    write(tmp_path, "client_odds", [odds], 0.5, flat(discriminators.client_odds.job(recipe).inputs))
-    found = seconds_of(tmp_path, [part(recipe, 1)])
-    assert found == Seconds(clients=2.0 + 140.0, server=1110.0 + 5000.5)
-
-
-def test_a_run_that_continues_another_costs_both(tmp_path):
-    recipe, before = Recipe.model_validate(ROUNDS), Recipe.model_validate(ROUNDS | {"seed": 1})
-    of_rounds(tmp_path, recipe, 1)
-    of_rounds(tmp_path, before, 1)
-    both = seconds_of(tmp_path, [part(before, 1), part(recipe, 1)])
-    assert both == Seconds(clients=4.0, server=2220.0)

@@ -25,23 +25,12 @@ def shown(runs):
     return rows_of(shown_costs(runs, ["method"], ["partition.alpha"], "top1_accuracy"))
 
 
-def test_methods_of_a_column_stand_below_one_another(runs):
-    found = [(row["partition.alpha"], row["method"]) for row in shown([*runs, run("a", 1.0, 0, 1)])]
-    assert found == [("0.1", "a"), ("0.1", "b"), ("1", "b"), ("1", "a")]
-
-
 def test_each_is_compared_with_the_first_of_its_column_by_seed(runs):
     first, second, alone = shown(runs)
     assert first["Beside the first"] == alone["Beside the first"] == "–"
     # Differences 3, 2 and 4: mean 3, deviation 1, t of 2 degrees of freedom 4.303.
     assert second["Beside the first"] == "+3.00 [+0.52, +5.48]"
     assert second["Top-1 accuracy (%)"] == "63.00 ± 10.54"
-
-
-@pytest.mark.parametrize(("seeds", "text"), [([1], "+2.00"), ([7, 8], "–")])
-def test_only_seeds_that_both_have_are_compared(runs, seeds, text):
-    other = [run("c", 0.1, seed, 62.0) for seed in seeds]
-    assert shown([*runs, *other])[2]["Beside the first"] == text
 
 
 def test_costs_are_means_over_seeds():

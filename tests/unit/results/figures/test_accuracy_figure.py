@@ -4,12 +4,10 @@ import matplotlib.colors as mcolors
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot
 from matplotlib.collections import PolyCollection
 
 from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy
 from fedstage.results.figures.looks import LINE_WIDTH, MARKERS
-from fedstage.results.figures.placing import line_axis
 
 ROUNDS = 4
 
@@ -40,17 +38,6 @@ def runs(methods, seeds=(0, 1), once=(), alphas=(0.1,)):
 def legend_of(figure):
     (legend,) = figure.legends
     return legend
-
-
-def test_another_metric_may_be_drawn():
-    frame = runs(["fedavg"]).assign(balanced_accuracy=lambda frame: frame["top1_accuracy"] - 9.0)
-    figure = draw_accuracy(frame, ["method"], [], "balanced_accuracy")
-    (axes,) = figure.axes
-    assert axes.get_ylabel() == "Balanced accuracy (%)"
-    plain = draw_accuracy(frame, ["method"], []).axes[0]
-    np.testing.assert_allclose(
-        axes.lines[0].get_ydata(), np.asarray(plain.lines[0].get_ydata()) - 9.0
-    )
 
 
 def colour(line):
@@ -110,64 +97,6 @@ def test_what_is_evaluated_once_is_a_named_horizontal_line_with_its_bar():
     assert "Horizontal lines: methods" in describe_accuracy(frame, ["method"], [])
 
 
-def test_methods_of_the_same_course_are_all_seen(check_print):
-    methods = ["aaaa", "bbbb", "cccc", "dddd"]
-    figure = draw_accuracy(runs(methods, seeds=(0, 1, 2)), ["method"], [])
-    (axes,) = figure.axes
-    places = [x for x, _, _ in dots(axes) if x > ROUNDS]
-    assert len(places) == len(set(places)) == len(methods)
-    styles = {str(line._dash_pattern) for line in curves(axes)}
-    assert len(styles) == len(methods)
-    check_print(figure)
-
-
-def test_two_methods_of_the_same_course_have_markers_in_turn():
-    (axes,) = draw_accuracy(runs(["aaaa", "bbbb"], seeds=(0, 1, 2)), ["method"], []).axes
-    markers = [line for line in axes.lines if line.get_marker() in MARKERS]
-    spots = [spot for line in markers for spot in map(tuple, np.asarray(line.get_xydata()))]
-    assert len(spots) == len(set(spots))
-
-
-def test_the_legend_names_the_lines_in_the_order_of_the_runs_as_they_are_drawn():
-    frame = runs(["local", "scaffold", "fedavg"], once=["local"])
-    figure = draw_accuracy(frame, ["method"], [])
-    legend = legend_of(figure)
-    assert [text.get_text() for text in legend.get_texts()] == ["scaffold", "fedavg"]
-    assert legend.get_title().get_text() == ""  # methods say themselves what they are
-    lines = [line.get_linestyle() != "None" for line in legend.get_lines()]
-    assert lines == [True, True]
-    drawn = [one for x, _, one in dots(figure.axes[0]) if x > ROUNDS][1:]
-    assert [colour(line) for line in legend.get_lines()] == drawn
-
-
-def test_another_axis_of_lines_is_named():
-    frame = runs(["1", "2"]).rename(columns={"method": "K"})
-    assert legend_of(draw_accuracy(frame, ["K"], [])).get_title().get_text() == "K"
-
-
-def test_the_legend_does_not_cover_the_axes(check_print):
-    figure = draw_accuracy(runs(["fedavg", "a_method_of_a_long_name"]), ["method"], [])
-    check_print(figure)
-    assert legend_of(figure).get_window_extent().y1 < figure.axes[0].get_window_extent().y0
-
-
-def test_labels_say_what_is_measured_and_the_caption_on_what():
-    (axes,) = draw_accuracy(runs(["fedavg"]), ["method"], []).axes
-    assert axes.get_xlabel() == "Round"
-    assert axes.get_ylabel() == "Top-1 accuracy (%)"
-    caption = describe_accuracy(runs(["fedavg"]), ["method"], [])
-    assert caption.startswith("Over rounds on test samples.")
-    assert "2 seeds" in caption
-
-
-def test_rounds_are_whole_numbers_and_the_end_is_beside_them(check_print):
-    figure = draw_accuracy(runs(["fedavg"]), ["method"], [])
-    check_print(figure)
-    *rounds, end = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert rounds == ["1", "2", "3", "4"]
-    assert end == "end"
-
-
 def test_further_axes_are_facets_on_one_scale():
     frame = runs(["fedavg", "scaffold"], alphas=(1.0, 0.1))
     figure = draw_accuracy(frame, ["method"], ["alpha"])
@@ -177,12 +106,6 @@ def test_further_axes_are_facets_on_one_scale():
     for axes, alpha in zip(figure.axes, (1.0, 0.1), strict=True):
         expected = statistics.mean(accuracy("fedavg", seed, ROUNDS, alpha) for seed in (0, 1))
         assert curves(axes)[0].get_ydata()[-1] == pytest.approx(expected)
-
-
-def test_lowest_facet_of_each_column_has_the_round_axis():
-    frame = runs(["fedavg"], alphas=(0.1, 0.2, 0.3, 0.4, 0.5))
-    figure = draw_accuracy(frame, ["method"], ["alpha"])
-    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "Round", "Round", "Round"]
 
 
 def by_rate(methods, rates=(0.01, 0.03, 0.1), alphas=(0.1, 1.0), once=()):
@@ -210,26 +133,6 @@ def test_facets_of_two_axes_have_one_across_and_one_down(alphas, once, check_pri
     }
 
 
-def test_panels_of_one_facet_stand_side_by_side_rather_than_in_the_grid_of_facets():
-    methods = [f"method {i:02}" for i in range(14)]
-    figure = draw_accuracy(by_rate(methods), ["rate", "method"], ["alpha"])
-    titles = [axes.get_title() for axes in figure.axes]
-    assert len(titles) == 18
-    assert len(set(titles[:3])) == 1
-    assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 3
-
-
-def test_an_axis_of_one_value_makes_no_facet():
-    figure = draw_accuracy(runs(["fedavg"]), ["alpha", "method"], [])
-    assert [axes.get_title() for axes in figure.axes] == [""]
-
-
-def test_lines_are_methods_wherever_they_stand_among_the_rows():
-    assert line_axis(["model", "method"]) == "method"
-    assert line_axis(["Model", "Method"]) == "Method"
-    assert line_axis(["model", "data"]) == "model"
-
-
 def test_without_a_course_over_rounds_methods_are_rows(check_print):
     frame = runs(["local", "pooled"], once=["local", "pooled"], alphas=(0.1, 0.2))
     figure = draw_accuracy(frame, ["method"], ["alpha"])
@@ -243,16 +146,6 @@ def test_without_a_course_over_rounds_methods_are_rows(check_print):
     assert (first.get_xlabel(), figure.legends) == ("Top-1 accuracy (%)", [])
     assert describe_accuracy(frame, ["method"], ["alpha"]).startswith("Last evaluated round on")
     check_print(figure)
-
-
-def test_many_methods_of_many_facets_fit(check_print):
-    methods = [f"method {i:02} (as released)" for i in range(14)]
-    figure = draw_accuracy(runs(methods, alphas=(0.01, 0.1, 1.0)), ["method"], ["alpha"])
-    check_print(figure)
-    assert len(figure.axes) == 9  # five, five and four of them for each facet
-    assert [len(curves(axes)) for axes in figure.axes] == [5, 5, 4] * 3
-    coloured = [line for axes in figure.axes[:3] for line in curves(axes)]
-    assert len({(colour(line), str(line._dash_pattern)) for line in coloured}) == 14
 
 
 def test_more_than_five_curves_have_a_panel_each_before_the_others_in_grey(check_print):
@@ -271,40 +164,3 @@ def test_more_than_five_curves_have_a_panel_each_before_the_others_in_grey(check
         assert [text.get_text() for text in axes.texts] == ["pooled"]
     assert "In grey" in describe_accuracy(frame, ["method"], [])
     assert len(draw_accuracy(runs(methods[:5]), ["method"], []).axes) == 1
-
-
-def test_many_references_are_in_the_legend(check_print):
-    once = [f"reference {i}" for i in range(6)]
-    figure = draw_accuracy(runs(["fedavg", *once], once=once), ["method"], [])
-    check_print(figure)
-    assert [text.get_text() for text in legend_of(figure).get_texts()] == ["fedavg", *once]
-    assert not figure.axes[0].texts
-    named = draw_accuracy(runs(["fedavg", *once[:5]], once=once), ["method"], [])
-    assert [text.get_text() for text in named.axes[0].texts] == once[:5]
-
-
-def test_names_of_references_lie_within_the_axes_and_apart(check_print):
-    frame = runs(["fedavg", "local", "pooled"], once=["local", "pooled"])
-    levels = {"local": 30.0, "pooled": 30.5}
-    once = frame["method"].map(levels)
-    frame["top1_accuracy"] = once.fillna(frame["top1_accuracy"])
-    figure = draw_accuracy(frame, ["method"], [])
-    check_print(figure)
-    low, high = figure.axes[0].get_ylim()
-    assert all(low < text.get_position()[1] < high for text in figure.axes[0].texts)
-
-
-def test_roles_are_named_in_words(check_print):
-    frame = pd.concat([runs(["fedavg"]).assign(role=role) for role in ("test", "test_own")])
-    frame = frame.assign(Role=frame["role"], run=frame["run"].astype(str) + frame["role"])
-    figure = draw_accuracy(frame, ["method"], ["Role"])
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["test samples", "test samples as each client prepares them"]
-    check_print(figure)
-
-
-def test_drawing_leaves_no_figure_open_and_no_style_behind():
-    before = dict(pyplot.rcParams)
-    draw_accuracy(runs(["fedavg"]), ["method"], [])
-    assert pyplot.get_fignums() == []
-    assert dict(pyplot.rcParams) == before

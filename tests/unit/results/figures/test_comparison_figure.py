@@ -6,8 +6,7 @@ import pytest
 from matplotlib.colors import same_color
 
 from fedstage.errors import FedstageError
-from fedstage.results.figures.comparison import describe_comparison, draw_comparison
-from fedstage.results.figures.looks import looks_of
+from fedstage.results.figures.comparison import draw_comparison
 
 NAN = math.nan
 
@@ -54,21 +53,6 @@ def test_a_row_a_method_and_a_facet_a_point_of_the_other_axes(check_print):
     check_print(figure)
 
 
-def test_no_point_hides_another_where_all_agree():
-    same = table(top1_accuracy=[70.0] * 4, published=[70.0] * 4)
-    for axes in draw(same).axes:
-        heights = [y for hollow in (False, True) for _, y in points(axes, hollow)]
-        assert len(heights) == 4
-        assert np.diff(sorted(heights)).min() > 0.3
-
-
-def test_points_are_of_the_tables_metric():
-    areas = table().rename(columns={"top1_accuracy": "auc"}).assign(auc=[75.0, 65.0, 77.0, 70.0])
-    first, _ = draw(areas).axes
-    assert [x for x, _ in points(first)] == [75.0, 77.0]
-    assert first.get_xlabel() == "AUC (%)"
-
-
 def test_bars_are_the_deviations_of_both():
     spans = {
         tuple(np.round(segment[:, 0], 3))
@@ -77,34 +61,6 @@ def test_bars_are_the_deviations_of_both():
         for segment in bars.get_segments()
     }
     assert spans == {(69.0, 71.0), (88.2, 88.8), (88.9, 89.3), (58.0, 62.0)}
-
-
-def test_two_seeds_are_points_not_bars():
-    (axes, _) = draw(table(seeds=[2] * 4, published_std=[NAN] * 4)).axes
-    assert not axes.collections
-    assert "small points: single seeds" in describe_comparison(table(seeds=[2] * 4))
-
-
-def test_methods_look_as_in_the_other_figures_of_the_experiment():
-    given = table(published=[NAN, NAN, 89.1, 80.0])
-    colours = {line.get_color() for axes in draw(given).axes for line in axes.lines}
-    assert looks_of(["fedavg", "fedsdd"])["fedsdd"].colour in colours
-    assert looks_of(["fedavg", "fedsdd"])["fedavg"].colour not in colours
-    assert rows_of(draw(given).axes[0]) == {0: "fedsdd"}
-
-
-def test_an_axis_with_one_value_makes_no_facet(check_print):
-    figure = draw(table(alpha=[1.0] * 4))
-    check_print(figure)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["measured", "published"]
-
-
-def test_long_names_fit(check_print):
-    names = ["SCAFFOLD (as released)", "One-round averaging, all samples", "FENS (INT8)", "FedKD"]
-    given = table(method=names, alpha=[0.1] * 4, published=[80.0] * 4)
-    check_print(draw(given))
-    check_print(draw(pd.concat([given.assign(alpha=alpha) for alpha in (0.01, 0.05, 0.1)])))
 
 
 def test_without_any_published_number_there_is_no_figure():

@@ -36,12 +36,6 @@ def test_a_cell_without_an_image_is_grey():
     assert red == green == blue > 200
 
 
-def test_images_in_grey_become_colours():
-    image = torch.full((1, 1, SIDE, SIDE), 77, dtype=torch.uint8)
-    picture = tiled(image, torch.tensor([0]), torch.tensor([0]), [0], across=1)
-    assert cell(picture, 0, 0) == [77, 77, 77]
-
-
 def dark(picture, box):
     """Whether a box (left, upper, right, lower) has dark pixels: letters."""
     return np.asarray(picture.crop(box)).min() < 100
@@ -58,17 +52,6 @@ def test_names_stand_to_the_left_and_above():
     assert not dark(picture, (left, top, picture.width, picture.height))  # none over an image
 
 
-def test_a_name_that_is_too_wide_gives_way_to_its_number():
-    tiles = Image.new("RGB", (60, 30))
-    wide = named(tiles, [""], ["x", "y" * 40])
-    assert np.array_equal(np.asarray(wide), np.asarray(named(tiles, [""], ["x", "1"])))
-
-
-def test_without_names_there_is_no_room_for_them():
-    tiles = Image.new("RGB", (60, 30))
-    assert named(tiles, ["", ""], ["", "", ""]).size == (60 + 6, 30 + 6)
-
-
 @pytest.mark.parametrize(("row", "wider"), [("client", True), ("", False)])
 def test_rows_are_named_by_what_they_are(tmp_path, row, wider):
     labels = torch.tensor([0, 1])
@@ -76,11 +59,3 @@ def test_rows_are_named_by_what_they_are(tmp_path, row, wider):
     with Image.open(tmp_path / "a.png") as picture:
         assert (picture.width > 2 * (96 + 6) + 6) is wider
         assert picture.height > 2 * (96 + 6)
-
-
-@pytest.mark.parametrize(("columns", "side"), [(20, 96), (21, SIDE)])
-def test_small_images_are_enlarged_unless_there_are_many_columns(tmp_path, columns, side):
-    labels = torch.zeros(1, dtype=torch.int64)
-    save_grid(tmp_path / "a.png", flat([1, 1, 1]), labels, labels, [""] * columns)
-    with Image.open(tmp_path / "a.png") as picture:
-        assert picture.size == (columns * (side + 6) + 6, side + 6 + 6)

@@ -1,16 +1,13 @@
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from matplotlib.colors import to_rgb
 
 from fedstage.results.figures.looks import COLOURS, PALETTE, looks_of, looks_of_runs
 from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.settings.experiments import Style
 
-REPOSITORY = Path(__file__).parents[4]
 #: Machado, Oliveira and Fernandes 2009, for the full deficiency: what such a reader sees.
 SEEN = {
     "all": np.eye(3),
@@ -51,32 +48,6 @@ def test_colours_are_told_apart_by_all_readers(reader):
 
 def distance(one, other):
     return np.linalg.norm(lab(one, SEEN["all"]) - lab(other, SEEN["all"]))
-
-
-def test_methods_that_often_stand_in_one_figure_have_colours_far_apart():
-    methods = yaml.safe_load((REPOSITORY / "workflow/methods.yaml").read_text())
-    names = ["fedavg", "fedprox", "scaffold", "feddf", "fedsdd", "fedet", "centralised"]
-    colours = [PALETTE[methods[name]["colour"]] for name in names]
-    assert min(distance(*pair) for pair in itertools.combinations(colours, 2)) > 30
-
-
-def test_two_shades_of_a_colour_are_drawn_only_when_other_colours_are_used_up():
-    for start in range(40):
-        names = [f"method {number}" for number in range(start, start + 5)]
-        colours = [look.colour for look in looks_of(names).values()]
-        assert min(distance(*pair) for pair in itertools.combinations(colours, 2)) > 50
-    settings = [{"method": method, "seed": 0} for method in "abcd"]
-    runs = [ExperimentRun.model_construct(settings=one) for one in settings]
-    mine = {"a": Style(colour="sky")}
-    drawn = ExperimentRuns.model_construct(rows=["method"], styles=mine, labels={}, runs=runs)
-    assert PALETTE["blue"] not in {look.colour for look in looks_of_runs(drawn).values()}
-
-
-def test_lines_are_told_apart_without_colours():
-    looks = list(looks_of([str(i) for i in range(24)]).values())
-    assert len({(look.marker, look.dashes) for look in looks}) == len(looks)
-    assert len({look.marker for look in looks[:8]}) == len({look.colour for look in looks[:8]}) == 8
-    assert len({(look.colour, look.marker) for look in looks}) == len(looks)
 
 
 def test_a_method_looks_the_same_in_every_figure_unless_another_looks_like_it():

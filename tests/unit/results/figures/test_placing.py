@@ -6,12 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from fedstage.results.figures.placing import FACET, grid_columns, placed, scale_bytes
-
-
-def test_a_facet_names_what_varies_only():
-    frame = pd.DataFrame({"Method": ["a", "b"], "α": [0.1, 0.1], "K": [1, 2]})
-    assert list(placed(frame, "Method", list(frame))[FACET]) == ["K = 1", "K = 2"]
+from fedstage.results.figures.placing import grid_columns, scale_bytes
 
 
 def columns_of(places):
@@ -22,25 +17,6 @@ def columns_of(places):
 def test_facets_of_two_axes_form_a_grid():
     assert columns_of(product([0.01, 0.03, 0.1, 0.3], [0.1, 1.0])) == 2
     assert columns_of(product([0.01, 0.03], [0.1, 0.3, 1.0, "iid"])) == 4
-
-
-def test_the_axis_that_changes_fastest_is_across():
-    assert columns_of([(rate, alpha) for alpha in (0.1, 1.0) for rate in (1, 2, 3)]) == 3
-
-
-def test_the_last_place_of_a_grid_may_be_empty_but_no_other():
-    places = list(product([1, 2, 3, 4], [0.1, 1.0]))
-    assert columns_of(places[:-1]) == 2
-    assert columns_of([*places[:2], *places[3:]]) is None
-
-
-@pytest.mark.parametrize(
-    "places", [product([1, 2, 3], [0.1]), product([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]),
-               product(range(7), [0.1, 1.0])],
-    ids=["one axis", "too wide", "too high"],
-)  # fmt: skip
-def test_other_facets_form_no_grid(places):
-    assert columns_of(places) is None
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,6 @@ def test_places(values, places, broken):
     assert set(scale.places) == {str(value).lower() for value in values} or "none" in scale.places
 
 
-def test_numbers_of_nullable_columns_are_numbers():
-    scale = scale_of(pd.Series([10, 1, 100], dtype="Int64"))
-    assert scale.places == pytest.approx({"1": 0, "10": 1, "100": 2})
-    mixed = scale_of(pd.Series([0.1, None, 10.0], dtype="Float64"))
-    assert mixed.places == {"0.1": 0, "none": 1, "10": 2}
-
-
 def test_labels_are_turned_where_they_are_close_and_left_out_where_they_overlap():
     assert scale_of(pd.Series([0.01, 0.1, 1.0])).labels(3.0) == (["0.01", "0.1", "1"], False)
     assert scale_of(pd.Series([0.01, 0.02, 1.0])).labels(2.0) == (["0.01", "0.02", "1"], True)

@@ -11,7 +11,6 @@ from fedstage.results.figures.seeds import (
     draw_dot,
     explain_seeds,
     spread_of,
-    spread_of_cell,
 )
 from fedstage.results.intervals import confidence_interval
 
@@ -26,12 +25,6 @@ def runs(seeds):
         for t in POINTS
     ]
     return pd.DataFrame(rows)
-
-
-def curve(seeds, turn=(0, 1)):
-    axes = Figure().subplots()
-    draw_curve(axes, runs(seeds), "round", "score", LOOKS["a"], turn)
-    return axes
 
 
 def test_bands_are_the_interval_of_the_mean_a_deviation_or_nothing():
@@ -81,45 +74,6 @@ def test_bands_and_bars_end_at_what_a_percentage_may_be():
     assert axes.collections[0].get_paths()[0].vertices[:, 1].min() < 0
 
 
-def test_seeds_beside_a_mean_are_within_the_axes():
-    axes = Figure().subplots()
-    draw_dot(axes, 1, spread_of([40.0, 60.0]), LOOKS["a"])
-    draw_dot(axes, 2, spread_of([50.0, 51.0]), LOOKS["b"])
-    low, high = axes.get_ylim()
-    assert low < 40.0 < 60.0 < high
-    assert not any(line.get_clip_on() for line in axes.lines)
-
-
-@pytest.mark.parametrize(("points", "lines"), [(2, 5), (3, 5), (5, 5), (10, 5), (10, 3)])
-def test_each_of_several_curves_has_two_markers_or_more(points, lines):
-    some = runs(3)[lambda frame: frame["round"] <= points]
-    for turn in range(lines):
-        axes = Figure().subplots()
-        draw_curve(axes, some, "round", "score", LOOKS["a"], (turn, lines))
-        assert len(axes.lines[1].get_xdata()) >= 2
-
-
-def test_two_seeds_have_no_band_but_lines_of_their_own():
-    axes = curve(2)
-    assert not axes.collections
-    mean, _, *singles = axes.lines
-    assert [list(one.get_ydata())[-1] for one in singles] == [50.0, 51.0]
-    assert list(mean.get_ydata())[-1] == 50.5
-    assert all(one.get_linewidth() < mean.get_linewidth() for one in singles)
-
-
-def test_one_seed_is_one_line():
-    axes = curve(1)
-    assert not axes.collections
-    assert len(axes.lines) == 2
-
-
-def test_lines_of_the_same_course_do_not_cover_their_markers():
-    seen = [tuple(curve(3, (turn, 3)).lines[1].get_xdata()) for turn in range(3)]
-    assert all(seen)
-    assert len({x for one in seen for x in one}) == sum(map(len, seen))
-
-
 def test_a_dot_has_a_bar_from_three_seeds_on_and_else_its_seeds():
     axes = Figure().subplots()
     draw_dot(axes, 1, spread_of([1.0, 2.0, 6.0]), LOOKS["a"])
@@ -130,27 +84,3 @@ def test_a_dot_has_a_bar_from_three_seeds_on_and_else_its_seeds():
     assert not axes.collections
     assert [float(line.get_ydata()[0]) for line in axes.lines] == [2.0, 1.0, 3.0]
     assert len({str(line.get_transform()) for line in axes.lines}) == 2  # seeds beside the mean
-
-
-def test_cells_of_tables_tell_two_seeds_from_more():
-    assert spread_of_cell(2.0, math.sqrt(2), 2).singles == pytest.approx((1.0, 3.0))
-    assert spread_of_cell(2.0, 1.5, 3) == (2.0, 1.5, ())
-    assert spread_of_cell(2.0, 1.5, math.nan).half == 1.5  # as a paper reports it
-    assert math.isnan(spread_of_cell(2.0, math.nan, 1).half)
-
-
-@pytest.mark.parametrize(
-    ("counts", "told"),
-    [
-        ([1], "A single seed."),
-        ([2, 2], "Mean over 2 seeds; thin lines and small points: single seeds."),
-        ([3], "Mean over 3 seeds; bands and bars: ± 1 standard deviation (n − 1)."),
-        (
-            [2, 5],
-            "Mean over 2 to 5 seeds; bands and bars: ± 1 standard deviation (n − 1), from three "
-            "seeds on; thin lines and small points: single seeds, of two.",
-        ),
-    ],
-)
-def test_captions_say_what_bands_are(counts, told):
-    assert explain_seeds(counts, curves=True) == told

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from fedstage.results.figures.sweep import describe_sweep, draw_sweep
+from fedstage.results.figures.sweep import draw_sweep
 
 NAN = math.nan
 
@@ -37,12 +36,6 @@ def legend(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_texts_are_side_by_side_in_the_tables_order():
-    (axes,) = draw(table(clients=["many", "few", "a lot"] * 2)).axes
-    np.testing.assert_allclose(curves(axes)[0][:, 0], [0, 1, 2], atol=0.2)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["many", "few", "a lot"]
-
-
 def test_numbers_are_placed_by_size_with_a_tick_at_each():
     figure = draw()
     (axes,) = figure.axes
@@ -57,34 +50,6 @@ def test_numbers_are_placed_by_size_with_a_tick_at_each():
     assert legend(figure) == ["fens", "fedkd"]
 
 
-def bars(axes):
-    """The ends of each bar."""
-    found = (segment for one in axes.collections for segment in one.get_segments())
-    return {tuple(map(float, segment[:, 1])) for segment in found}
-
-
-def test_bars_are_deviations_from_three_seeds_on():
-    (axes,) = draw().axes
-    assert bars(axes) == {(75.0, 79.0), (75.0, 77.0), (67.0, 75.0), (61.0, 71.0), (56.0, 62.0)}
-    (axes,) = draw(table(seeds=[2] * 6)).axes
-    assert bars(axes) == set()
-    assert "small points: single seeds" in describe_sweep(table(seeds=[2] * 6))
-
-
-def test_lines_of_the_same_values_stand_side_by_side(check_print):
-    figure = draw(table(top1_accuracy=[70.0] * 6))
-    first, second = curves(figure.axes[0])
-    assert (np.abs(first[:, 0] - second[:, 0]) >= 0.05 - 1e-9).all()
-    check_print(figure)
-
-
-def test_long_values_are_turned(check_print):
-    figure = draw(
-        table(clients=["a tenth of all the data", "all of it", "twice as much of it"] * 2)
-    )
-    check_print(figure)
-
-
 def test_methods_are_lines_and_all_other_axes_facets(check_print):
     given = pd.concat(
         [table().assign(alpha=alpha, model=model) for alpha in (1.0, 0.1) for model in ("a", "b")]
@@ -95,13 +60,6 @@ def test_methods_are_lines_and_all_other_axes_facets(check_print):
     assert legend(figure) == ["fens", "fedkd"]
     assert all(len(curves(axes)) == 2 for axes in figure.axes)
     check_print(figure)
-
-
-def test_an_axis_of_the_rows_may_be_the_one():
-    figure = draw(rows=("clients", "method"), columns=())
-    (axes,) = figure.axes
-    assert len(curves(axes)) == 2
-    assert legend(figure) == ["fens", "fedkd"]
 
 
 def test_what_a_paper_reports_is_open_where_it_reports_anything():
@@ -116,20 +74,6 @@ def test_what_a_paper_reports_is_open_where_it_reports_anything():
     assert legend(without) == ["fens", "fedkd"]
 
 
-def test_a_value_that_a_line_has_not_leaves_its_place_empty():
-    (axes,) = draw(table().drop(index=[4])).axes
-    fens, fedkd = curves(axes)
-    np.testing.assert_allclose(fedkd[:, 0], [0, 2], atol=0.2)
-    assert len(fens) == 3
-
-
-def test_a_line_goes_through_the_values_by_size():
-    (axes,) = draw(table(clients=[50, 5, 10] * 2)).axes
-    fens, _ = curves(axes)
-    np.testing.assert_allclose(fens[:, 1], [76.0, 70.0, 77.0])
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "50"]
-
-
 def test_a_zero_is_beside_a_logarithmic_scale(check_print):
     figure = draw(table(clients=[0.0, 0.01, 0.1] * 2))
     (axes,) = figure.axes
@@ -137,10 +81,3 @@ def test_a_zero_is_beside_a_logarithmic_scale(check_print):
     rules = [line for line in axes.lines if list(line.get_xdata()) == [0.5, 0.5]]
     assert len(rules) == 1
     check_print(figure)
-
-
-@pytest.mark.parametrize("metric", ["auc", "balanced_accuracy"])
-def test_the_tables_metric_is_drawn(metric):
-    (axes,) = draw(table().rename(columns={"top1_accuracy": metric})).axes
-    np.testing.assert_allclose(curves(axes)[0][:, 1], [77.0, 76.0, 70.0])
-    assert "accuracy (%)" in axes.get_ylabel() or axes.get_ylabel() == "AUC (%)"

@@ -4,27 +4,23 @@ from pathlib import Path
 
 import pytest
 import yaml
-from measured import FEDERATED
+from tests.shared.settings import config, federated
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.descriptions import claims_on, describe_runs
+from fedstage.experiments.descriptions import describe_runs
 from fedstage.experiments.targets import results_of
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"
-BASE = {key: value for key, value in FEDERATED.items() if key != "seed"} | {
-    "data": "cifar10", "clients": 10, "partition": {"dirichlet": {"alpha": 0.1}}, "rounds": 8,
-}  # fmt: skip
+BASE = federated(
+    data="cifar10", clients=10, participants=4, partition={"dirichlet": {"alpha": 0.1}}, rounds=8
+)
 PUBLISHED = {
     "paper": "fedsdd",
     "table": "table2",
     "where": {"dataset": "cifar10", "model": "resnet20"},
     "match": {"method": {"scaffold": None}},
 }
-CLAIM = {
-    "id": "c", "text": "t", "place": "p", "experiment": "e",
-    "greater": {"method": "fedprox"}, "than": {"method": "fedavg"},
-}  # fmt: skip
 
 
 def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):
@@ -48,8 +44,7 @@ def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):
             **(scales or {}),
         },
     }
-    config = {"targets": ["e"], "experiments": {"e": experiment}, "claims": list(claims)}
-    return load_catalogue(config, folder)
+    return load_catalogue(config(e=experiment) | {"claims": list(claims)}, folder)
 
 
 def test_every_run_is_described_with_its_number(tmp_path):
@@ -74,14 +69,6 @@ def test_every_run_is_described_with_its_number(tmp_path):
     json.dumps(described)
 
 
-def test_each_scale_says_its_own(tmp_path):
-    described = describe_runs(catalogue(tmp_path), "e", "mini")
-    assert described["notes"][0].startswith(
-        "Measured at scale `mini`: cifar10, cnn_small, 2 rounds"
-    )
-    assert len(described["runs"]) == 6
-
-
 def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
     known = catalogue(tmp_path)
     described = describe_runs(known, "e", "smoke")
@@ -90,27 +77,6 @@ def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
     assert "results/figures/e/smoke_published.png" not in results_of(known, "e/smoke")
     formats = {f"results/figures/e/mini_published.{kind}" for kind in ("png", "svg", "pdf", "txt")}
     assert formats <= set(results_of(known, "e/mini"))
-
-
-def test_the_papers_scale_says_which_data_are_the_published_ones(tmp_path):
-    parquet = {"parquet": {"folder": "mine"}}
-    paper = {"base": {"data": parquet}}
-    known = catalogue(tmp_path, scales={"paper": paper, "study": {"base": {"data": parquet}}})
-    described = {scale: describe_runs(known, "e", scale) for scale in ("paper", "study", "mini")}
-    assert len(described["paper"]["notes"]) == 2
-    assert "**Another setting**" in described["study"]["notes"][2]
-    assert "notes" not in described["mini"]
-
-
-def test_without_a_counterpart_nothing_is_said_of_it(tmp_path):
-    described = describe_runs(catalogue(tmp_path, published=None), "e", "default")
-    assert described.keys() == {
-        "experiment", "scale", "title", "rows", "columns", "metric", "also", "bands", "labels",
-        "simulation", "styles", "runs",
-    }  # fmt: skip
-    assert described["runs"][0].keys() == {
-        "settings", "metrics", "partition", "info", "candidates",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -137,29 +103,15 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, changes, told):
     assert "\n" not in message
 
 
-def test_claims_of_an_experiment_are_ready_for_json(tmp_path):
-    loaded = catalogue(tmp_path, claims=[CLAIM, CLAIM | {"id": "d", "experiment": "later"}])
-    assert claims_on(loaded, "e") == [CLAIM]
-    assert claims_on(loaded, "f") == []
-
-
-def test_claims_are_checked_against_all_scales(tmp_path):
-    wrong = CLAIM | {"where": {"partition.alpha": 0.3}}
-    with pytest.raises(
-        FedstageError, match=r"^config\.yaml: claims: c: partition\.alpha = 0\.3: no"
-    ):
-        catalogue(tmp_path, claims=[wrong])
-
-
 def test_papers_that_are_not_described_are_told(tmp_path):
     (tmp_path / "papers/fedsdd").mkdir(parents=True)
     (tmp_path / "papers/fedsdd/paper.yaml").write_text(yaml.safe_dump({"label": "x"}))
     (tmp_path / "methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
     experiment = {
         "title": "E",
-        "base": BASE | {"seed": 0},
+        "base": BASE,
         "table": {"published": {"paper": "fedsdd", "table": "table2"}},
         "scales": {"default": None},
     }
     with pytest.raises(FedstageError, match=r"fedsdd/paper\.yaml: title: missing"):
-        load_catalogue({"targets": ["e"], "experiments": {"e": experiment}}, tmp_path)
+        load_catalogue(config(e=experiment), tmp_path)

@@ -37,13 +37,6 @@ def point(method="fedavg", alpha=1.0, seed=0, **more):
 OWN_DATA = {**MATCH, "data": {"digits": {"dataset": "cifar10"}}}
 IN_FULL = {"data": {"digits test 200": None, "digits": {"dataset": "cifar10"}}}
 ALPHAS = {"partition.alpha": {0.5: {"partition_alpha": 0.1}, 10: None}}
-EXCEPTIONS = [
-    {"at": {"method": "two", "partition.alpha": 1.0}, "row": {"R": 1}},
-    {"at": {"method": "fedavg", "partition.alpha": [1.0, 2.0]}, "row": None},
-    {"at": {"method": ["two", "fedavg"]}, "row": {"R": 2, "method": "fedsdd"}},
-    {"at": {"method": "own"}, "row": {"method": "fedavg"}},
-]
-OVER_ALPHA = [point("two"), point("two", 0.1), point("fedavg"), point("fedavg", 0.1), point("own")]
 #: What is found by a rule: points, settings of the counterpart, and the numbers of the points.
 FOUND = {
     "axes with columns of their own need no match": ([point(alpha=0.1), point()], {}, [1, 0]),
@@ -73,7 +66,6 @@ FOUND = {
     "numbers may be keys of a match": (
         [point(alpha=alpha) for alpha in (0.5, 10, 10.0)], {"match": ALPHAS}, [1, None, None],
     ),
-    "exceptions are laid over axes": (OVER_ALPHA, {"cells": EXCEPTIONS}, [2, 5, None, 5, 0]),
     "another metric": ([{"method": "fedavg", "seed": 0}], {"metric": "seconds"}, [7]),
 }  # fmt: skip
 
@@ -102,20 +94,10 @@ def test_a_cell_without_a_row_names_the_column_at_fault():
     assert refused([point()], where={"K": 4}).endswith("K must be one of nothing: no row has it")
 
 
-def test_values_that_do_not_go_together_are_told():
-    told = refused([point("fedavg")], where={"R": 2})
-    assert told.endswith("each value is there, but not together")
-
-
 def test_a_cell_with_two_rows_names_what_would_tell_them_apart():
     told = refused([point("fedsdd")])
     assert "2 rows of fedsdd, table2, have" in told
     assert told.endswith("name one by R")
-
-
-def test_a_value_that_a_match_does_not_have_is_told():
-    told = refused([point(rounds=30)], match={"rounds": {25: {"R": 1}, 100: None}})
-    assert told == "e/mini: table.published.match.rounds: '30': missing; there are 25, 100"
 
 
 def test_unknown_table_or_metric():

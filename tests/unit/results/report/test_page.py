@@ -69,27 +69,6 @@ def test_the_page_needs_no_other_file(page):
     assert parsed.open == []
 
 
-def test_marks_of_cells_stand_in_their_links():
-    column = TextColumn("c", ["2", "1", "3"], places=[0, 1, 2], marks=["star", "", "best"])
-    text = html.result_grid(Layout(["Method"], [("a",), ("b",), ("c",)], [column], []), "cell")
-    assert '<td><a href="#cell-0">2<sup>*</sup></a></td>' in text
-    assert '<td><a href="#cell-1">1</a></td>' in text
-    assert '<td><a href="#cell-2"><b>3</b></a></td>' in text
-
-
-def test_every_link_leads_to_a_place_on_the_page(page):
-    parsed = Parsed(page)
-    assert {link.removeprefix("#") for link in parsed.links} <= set(parsed.anchors)
-    assert parsed.links[:3] == ["#table", "#curves", "#runs"]
-
-
-def test_measured_cells_lead_to_their_runs(page):
-    assert '<td><a href="#cell-0">9.50 ± 1.00</a></td>' in page
-    assert "<td>–</td>" in page
-    assert "<td>37.5 kB</td>" in page
-    assert "Fed&lt;DF&gt;" in page
-
-
 def test_data_cannot_end_a_script(page):
     assert "</script><b>" not in page
     assert r"\u003c/script>\u003cb>" in page
@@ -141,18 +120,3 @@ def test_other_results_are_sections_with_their_figures(tmp_path):
     assert '<div class="wide lines"><p>Seconds.' in page  # cells do not break their text
     assert ".lines td { white-space: nowrap; }" in page
     assert Parsed(page).open == []
-
-
-def test_a_sweep_is_a_section_of_its_figure(tmp_path):
-    drawn, caption = tmp_path / "default_over.svg", tmp_path / "default_over.txt"
-    drawn.write_bytes(b"<svg/>")
-    caption.write_text("Three rates.\n")
-    (section,) = result_sections([drawn, caption])
-    assert (section.name, section.title) == ("sweep", "Sweep")
-    assert "Three rates." in render_page("Mine", [], [section])
-    document = tmp_path / "results/costs/mine/default.html"
-    document.parent.mkdir(parents=True)
-    document.write_text(html.page("Mine", []))
-    names = [section.name for section in result_sections([drawn, caption, document])]
-    assert names == ["sweep", "costs"]
-    assert result_sections([]) == []

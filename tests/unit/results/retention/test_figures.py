@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from fedstage.results.figures.looks import LINE_WIDTH
-from fedstage.results.retention.curves import describe_curves, draw_curves
+from fedstage.results.retention.curves import draw_curves
 from fedstage.results.retention.runs import RunRetention
-from fedstage.results.retention.venn import describe_venn, draw_venn, mean_counts
+from fedstage.results.retention.venn import draw_venn
 
 
 def run(method, alpha, seed, scores=(5.0, 10.0), lost=4):
@@ -64,20 +64,6 @@ def test_each_point_of_the_grid_has_three_axes_and_each_method_a_line():
     assert [text.get_text() for text in legend.get_texts()] == ["KD", "BKD"]
 
 
-def test_a_run_that_measures_nothing_twice_is_drawn():
-    (first, *_) = (one := run("KD", 0.1, 0)).rounds
-    single = RunRetention(one.settings, [first], one.learnt)
-    assert len(draw_curves([single], ["Method"], []).axes) == 3
-    assert len(draw_venn([single], ["Method"], []).axes) == 1
-
-
-def test_methods_to_be_compared_are_side_by_side():
-    figure = draw_venn(RUNS, ["Method"], ["α"])
-    assert titles(figure) == ["KD\nα = 0.1", "BKD\nα = 0.1", "KD\nα = 1", "BKD\nα = 1"]
-    tops = [round(axes.get_subplotspec().rowspan.start) for axes in figure.axes]
-    assert tops == [0, 0, 1, 1]
-
-
 def test_circles_have_the_means_of_the_counts_written_in_or_beside_them():
     first, second = draw_venn(RUNS, ["Method"], ["α"]).axes[:2]
     assert {text.get_text() for text in first.texts} == {
@@ -91,22 +77,3 @@ def test_circles_have_the_means_of_the_counts_written_in_or_beside_them():
     assert lost.get_horizontalalignment() == "center"
     (lost,) = (text for text in second.texts if text.get_text().startswith("lost"))
     assert lost.get_horizontalalignment() == "right"
-
-
-def test_counts_are_means_over_rounds_and_seeds():
-    runs = [run("KD", 0.1, 0, lost=4), run("KD", 0.1, 1, lost=7)]
-    assert mean_counts(runs) == {"lost": 5.5, "gained": 3.0, "retained": 8.0}
-
-
-def test_both_figures_fit_a_page_and_two_seeds_have_no_band(check_print):
-    figure = draw_curves(RUNS, ["Method"], ["α"])
-    check_print(figure)
-    assert not any(axes.collections for axes in figure.axes)
-    check_print(draw_venn(RUNS, ["Method"], ["α"]))
-    three = [run("KD", 0.1, seed) for seed in range(3)]
-    assert draw_curves(three, ["Method"], ["α"]).axes[0].collections
-
-
-def test_captions_say_what_is_drawn():
-    assert "single seeds" in describe_curves(RUNS)
-    assert "rounds and 2 seeds" in describe_venn(RUNS)

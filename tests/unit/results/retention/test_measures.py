@@ -4,10 +4,8 @@ import pytest
 import torch
 
 from fedstage.results.retention.measures import (
-    RETENTION_SCHEMA,
     Venn,
     forgetting,
-    percent_right,
     venn,
 )
 from fedstage.results.retention.overlaps import overlap
@@ -25,10 +23,6 @@ def test_what_is_lost_gained_and_retained():
     assert venn(right("1010"), right("1010")) == (0, 0, 2)
 
 
-def test_the_share_of_right_predictions_is_in_percent():
-    assert percent_right(right("1000")) == 25.0
-
-
 def test_the_overlap_is_the_share_of_the_union_that_both_have_learnt():
     assert overlap(right("1100"), right("0110")) == pytest.approx(100 / 3)
     assert overlap(right("1010"), right("1010")) == 100
@@ -43,18 +37,7 @@ def test_the_forget_score_is_the_accuracy_on_current_minus_that_on_previous_samp
     }  # fmt: skip
 
 
-def test_without_participants_before_only_the_current_accuracy_is_known():
-    columns = forgetting(now=right("10"), before=None, after=None)
-    assert (columns["samples"], columns["current"]) == (2, 50.0)
-    assert {columns[name] for name in columns if name not in ("samples", "current")} == {None}
-
-
 def test_without_participants_nothing_is_known():
     columns = forgetting(now=None, before=right("10"), after=right("10"))
     assert columns["samples"] == 0
     assert {columns[name] for name in columns if name != "samples"} == {None}
-
-
-def test_a_round_has_a_column_for_each_measure():
-    beside = {"round", "distance", "top1_accuracy"}
-    assert set(RETENTION_SCHEMA.names) == beside | forgetting(None, None, None).keys()

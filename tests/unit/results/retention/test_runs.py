@@ -4,11 +4,10 @@ import pytest
 import torch
 from measured import CANDIDATES, described, rows_of
 
-from fedstage.errors import FedstageError
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
 from fedstage.results.retention.runs import RunRetention, read_retention
-from fedstage.results.retention.table import COLUMNS, run_rows, shown_retention, table_rows
+from fedstage.results.retention.table import COLUMNS, shown_retention, table_rows
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.columns import schema_of
 from fedstage.storage.files import save_json
@@ -49,14 +48,6 @@ def test_means_are_over_the_rounds_that_have_a_forget_score():
     }
 
 
-def test_a_single_round_forgets_and_fluctuates_not():
-    numbers = run(numbers=(1,)).numbers
-    assert (numbers["final_accuracy"], numbers["distance"]) == (30.0, 0.25)
-    assert {numbers[name] for name in numbers if name not in ("final_accuracy", "distance")} == {
-        None
-    }
-
-
 def test_cells_are_means_over_seeds():
     runs = [run(seed=0), run(seed=1, numbers=(1, 2)), run("b")]
     first, second = table_rows(runs, ["method"])
@@ -72,11 +63,6 @@ def test_what_no_seed_has_is_shown_as_nothing():
     (row,) = rows_of(shown_retention([run(numbers=(1,))], ["method"]))
     assert row["Forget score"] == "–"
     assert (row["Final accuracy (%)"], row["Distance (%)"], row["Seeds"]) == ("30.00", "0.25", "1")
-
-
-def test_each_run_has_its_numbers_beside_all_its_settings():
-    (row,) = run_rows([run(alpha=0.1)])
-    assert (row["method"], row["seed"], row["alpha"], row["retained"]) == ("a", 0, 0.1, 6.0)
 
 
 # --- overlap of new knowledge ---------------------------------------------------------------------
@@ -97,21 +83,11 @@ def test_methods_are_compared_with_the_same_seed_and_cell():
     assert found[1, "a", "c"]["overlap"] == 0
 
 
-def test_pairs_without_new_knowledge_have_no_row():
-    assert overlap_rows([run("a", 0, "00"), run("b", 0, "00")], ["method"]) == []
-    assert overlap_rows([run("a", 0, "11")], ["method"]) == []
-
-
 def test_overlaps_are_shown_with_labels():
     rows = overlap_rows([run("a", 0, "110"), run("b", 0, "011")], ["method"])
     assert rows_of(shown_overlaps(rows, ["method"], {"a": "Method A"})) == [
         {"Method": "Method A", "Other method": "b", "Overlap (%)": "33.33", "Seeds": "1"}
     ]
-
-
-def test_methods_that_are_tested_on_other_samples_are_told():
-    with pytest.raises(FedstageError, match=r"seed = 0 and method = b, .* 2 and 3 test"):
-        overlap_rows([run("a", 0, "11"), run("b", 0, "111")], ["method"])
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -127,14 +103,6 @@ def write(name, numbers):
     save_tensors(f"{name}.safetensors", bits)
 
 
-def test_measures_are_read_in_the_order_of_rounds(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("one", (2, 1))
-    found = read_retention(run_of(retention=["one.parquet"]))
-    assert [row["round"] for row in found.rounds] == [1, 2]
-    assert found.learnt.tolist() == [False, True]
-
-
 def test_of_a_choice_the_chosen_candidate_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("one", (1,))
@@ -146,8 +114,3 @@ def test_of_a_choice_the_chosen_candidate_is_read(tmp_path, monkeypatch):
         candidates=[CANDIDATES[0] | {"values": {"rate": rate}} for rate in (1, 2)],
     )
     assert len(read_retention(run).rounds) == 2
-
-
-def test_a_run_without_measures_is_told():
-    with pytest.raises(FedstageError, match=r"method = a, seed = 0: retention = null: .* add"):
-        read_retention(run_of())

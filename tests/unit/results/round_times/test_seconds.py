@@ -2,20 +2,20 @@ import re
 from pathlib import Path
 
 import pytest
-from measured import FEDERATED, SERVER
+from tests.shared.settings import distilled
 
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.results.round_times.seconds import per_participant, per_round, read_times, spread
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import save_json
 
 PARTS = {"ensemble": {"aggregated": {"checkpoints": 2}}, "global": "designated"}
 RECIPE = Recipe.model_validate(
-    FEDERATED
-    | {"data": {"digits": {"held_out": 100}}, "clients": 10, "global_models": 2, "server": SERVER}
-    | PARTS
+    distilled(
+        data={"digits": {"held_out": 100}}, clients=10, participants=4, global_models=2, **PARTS
+    )
 )
 ROUNDS = 3
 MACHINE = {"processor": "P", "cores": 4, "gpu": None}
@@ -61,22 +61,6 @@ def test_every_job_has_the_seconds_of_its_record(root):
         assert timed.machine == ("P", 4, "cpu")
 
 
-def test_files_of_the_line_without_distillation_are_looked_for_there(root):
-    folders = {Path(job.file).parts[2] for job in jobs_of(RECIPE, ROUNDS)}
-    assert folders == {training_id(RECIPE), training_id(owners(RECIPE)[1])}
-
-
-def test_a_run_of_fewer_rounds_takes_its_rounds_only(root):
-    assert {job.round for job in read_times(root, RECIPE, 2)} == {1, 2}
-
-
-def test_the_last_record_of_a_file_counts(root):
-    job = next(iter(jobs_of(RECIPE, ROUNDS)))
-    write_record(root, job.file, job.stage, 50.0, made="2026-01-02T00:00:00+00:00")
-    write_record(root, job.file, job.stage, 70.0, made="2025-12-31T00:00:00+00:00")
-    assert read_times(root, RECIPE, ROUNDS)[job].seconds == 50.0
-
-
 def test_a_job_without_a_record_is_named(root):
     job = next(job for job in jobs_of(RECIPE, ROUNDS) if job.stage == "distillation")
     for path in root.glob("results/logs/distillation/**/*.record.json"):
@@ -119,20 +103,6 @@ def test_a_job_that_does_several_tells_the_seconds_of_each(root, stage):
     assert all(times[job] == before[job] for job in others)
 
 
-def test_seconds_of_several_participants_that_nobody_told_are_not_known(root):
-    trained = [job for job in jobs_of(RECIPE, ROUNDS) if job.stage == "local_training"]
-    job, *others = [job for job in trained if (job.round, job.group) == (1, 0)]
-    before = read_times(root, RECIPE, ROUNDS)
-    updates = {one.file: "0123456789abcdef" for one in (job, *others)}
-    assert len(updates) == 2
-    of_several(root, [], "local_training", [], outputs={"outputs": updates})
-    assert read_times(root, RECIPE, ROUNDS) == before
-    for path in root.glob("results/logs/local_training/**/round_0001/**/*.record.json"):
-        path.unlink()
-    with pytest.raises(FedstageError, match=rf"^{re.escape(job.file)}: .* of an earlier version;"):
-        read_times(root, RECIPE, ROUNDS)
-
-
 @pytest.mark.parametrize(
     ("device", "gpu", "shown"),
     [("auto", "H", "H"), ("cuda", "H", "H"), ("cpu", "H", "cpu"), ("auto", None, "cpu")],
@@ -149,17 +119,6 @@ def test_the_device_is_what_the_job_used(tmp_path, device, gpu, shown):
     assert {timed.machine for timed in read_times(tmp_path, recipe, 1).values()} == {
         ("P", 4, shown)
     }
-
-
-def test_records_of_versions_without_machines_are_read(tmp_path):
-    recipe = owners(RECIPE)[1]
-    for job in jobs_of(recipe, 1):
-        path = write_record(tmp_path, job.file, job.stage, 1.0)
-        record = load_json(path)
-        del record["machine"]
-        save_json(path, record)
-    machines = {timed.machine for timed in read_times(tmp_path, recipe, 1).values()}
-    assert machines == {("unknown", 0, "cpu")}
 
 
 # --- a round --------------------------------------------------------------------------------------

@@ -36,22 +36,6 @@ def test_keys_are_on_the_left_and_numbers_on_the_right(tmp_path):
     assert "| Method   |     Seconds |" in padded
 
 
-#: Names as a method's label, a class or a client may have, and their cells.
-HOSTILE = [
-    ("=1+1", "=1+1"), ("a\nb", "a b"), ("a\r\nb\u2028c", "a b c"), ("$a$", "\\$a\\$"),
-    ("<script>1 < 2</script>", "&lt;script>1 < 2&lt;/script>"), ("&lt;b>", "&amp;lt;b>"),
-    ("`<!-- `", "`&lt;!-- `"), ("AT&T; R & D", "AT&amp;T; R & D"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "in_markdown"), HOSTILE)
-def test_no_name_breaks_a_table_of_markdown(tmp_path, name, in_markdown):
-    markdown, _ = write(tmp_path, name, f"is {name}.", [([name], {"seconds": []})])
-    *_, head, _, row, _, note, end = markdown.split("\n")
-    assert (head, row) == (f"| Method | {in_markdown} |", f"| {in_markdown} | – |")
-    assert (note.startswith("- "), end) == (True, "")
-
-
 @pytest.mark.parametrize("writer", [markdown, html])
 def test_no_part_of_a_document_lets_a_tag_pass(writer):
     text = "the <script>alert(1)</script> of `<b>`"

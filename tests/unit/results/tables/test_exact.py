@@ -33,18 +33,6 @@ def test_no_cell_of_csv_is_a_formula_and_numbers_stay(tmp_path, name, in_csv):
         assert lines == [[in_csv, "name"], ["-1.5", in_csv]]
 
 
-def test_frames_as_csv_have_exact_numbers():
-    frame = pd.DataFrame(
-        {"a": pd.Series([0.1], dtype="float32"), "b": [None], "c": [True], "d": [0.1 + 0.2]}
-    )
-    assert frame_as_csv(frame) == frame.to_csv(index=False)
-
-
-def test_csv_without_rows_has_its_columns(tmp_path):
-    write_csv(tmp_path / "t.csv", [], ["method", "x"])
-    assert (tmp_path / "t.csv").read_bytes() == b"method,x\n"
-
-
 def test_parquet_has_axes_of_mixed_types_as_texts_and_nulls(tmp_path):
     schema = pa.schema([("alpha", pa.string()), ("x", pa.float64())])
     rows = [

@@ -5,7 +5,7 @@ from statistics import fmean
 import pytest
 from scipy.stats import ttest_rel
 
-from fedstage.results.tables.latex import escape, inline, render_latex
+from fedstage.results.tables.latex import inline, render_latex
 from fedstage.results.tables.layout import Layout, Mean, TextColumn
 from fedstage.results.tables.marks import marked
 
@@ -40,14 +40,6 @@ def one_axis(means):
 # --- the best -------------------------------------------------------------------------------------
 
 
-def test_a_break_in_a_name_breaks_no_line():
-    plain = drawn(layout([("a b",)], [column([0.5])]))
-    for mark in ("\n", "\r\n", "\r", "\u2028"):
-        text = drawn(layout([(f"a{mark}b$c",)], [column([0.5])]), title=f"T{mark}t")
-        assert len(text.splitlines()) == len(plain.splitlines())
-        assert "b\\$c" in text
-
-
 def test_the_best_is_bold_and_cells_that_are_equal_share_their_mark():
     assert one_axis([60.0, 62.0, 61.0]) == ["m0 & 60.0", r"m1 & \textbf{62.0}", r"m2 & 61.0"]
     found = one_axis([62.0, 61.0, 62.0, 61.0, 60.0])
@@ -70,11 +62,6 @@ def test_methods_are_paired_over_seeds_as_fedstage_compare_does():
     ]  # fmt: skip
 
 
-def test_only_seeds_that_both_have_are_compared():
-    other = Mean(69.0, {0: 59.0, 1: 69.1, 2: 79.0, 7: 95.0})
-    assert one_axis([seeds(*BEST), other])[1] == "m1 & 69.0"
-
-
 def test_stars_are_corrected_for_all_comparisons_of_a_column():
     """One method with p = 0.03 has no star by itself, but two have one, also in two blocks."""
     less = seeds(59.0, 68.8, 79.4)
@@ -87,35 +74,6 @@ def test_stars_are_corrected_for_all_comparisons_of_a_column():
     assert [line.count("$^{*}$") for line in body(text)] == [0, 1, 0, 0, 1]
 
 
-def test_a_bound_is_not_ranked():
-    keys = [("centralised",), ("a",), ("b",)]
-    given = layout(keys, [column([Mean(), 60.0, 61.0], texts=["90.0", "60.0", "61.0"])])
-    assert body(drawn(given)) == ["centralised & 90.0", "a & 60.0", r"b & \textbf{61.0}"]
-
-
-def test_the_note_says_whether_there_is_a_test():
-    one, several = (
-        drawn(layout([("a",), ("b",)], [column(means)]))
-        for means in ([1.0, 2.0], [seeds(1.0, 1.1), seeds(2.0, 2.2)])
-    )
-    assert "With a single seed no test" in one
-    assert "paired t-test over seeds" in several
-    assert "Holm's correction over the comparisons in the column" in several
-    assert "Welch" not in several
-
-
-def test_exact_numbers_are_ranked_and_not_their_texts():
-    means = [61.001, 61.004, 60.0]
-    given = layout([("a",), ("b",), ("c",)], [column(means, texts=["61.00", "61.00", "60.00"])])
-    assert body(drawn(given))[:2] == [r"a & 61.00", r"b & \textbf{61.00}"]
-
-
-@pytest.mark.parametrize("means", [[61.0], [61.0, 61.0], [61.0, NAN]])
-def test_where_there_is_nothing_to_choose_nothing_is_marked(means):
-    assert "bf" not in "".join(one_axis(means))
-    assert "*" not in "".join(one_axis(means))
-
-
 def test_columns_are_ranked_for_themselves_and_some_not_at_all():
     columns = [
         column([1.0, 2.0], "measured", "g"),
@@ -126,36 +84,6 @@ def test_columns_are_ranked_for_themselves_and_some_not_at_all():
         r"a & 1.0 & \textbf{4.0} & +9.0",
         r"b & \textbf{2.0} & 3.0 & +8.0",
     ]
-
-
-def test_blocks_are_ranked_for_themselves_with_a_rule_between_unless_all_have_one_line():
-    keys = [("small", "a"), ("large", "a"), ("small", "b"), ("large", "b")]
-    given = layout(keys, [column([1.0, 4.0, 2.0, 3.0])], rows=("model", "method"))
-    assert body(drawn(given)) == [
-        r"small & a & 1.0", r"& b & \textbf{2.0}", r"\midrule", r"large & a & \textbf{4.0}",
-        r"& b & 3.0",
-    ]  # fmt: skip
-    single = layout(keys[:2], [column([1.0, 2.0])], rows=("model", "method"))
-    assert r"\midrule" not in "".join(body(drawn(single)))
-
-
-# --- heads ----------------------------------------------------------------------------------------
-
-
-def test_groups_have_a_head_and_a_rule_over_their_columns():
-    columns = [
-        column([1.0], head, group) for group in ("alpha = 1", "alpha = 0.1") for head in "abc"
-    ]
-    text = drawn(layout([("s", "m")], columns, rows=("model", "method")))
-    assert r"& & \multicolumn{3}{c}{alpha = 1} & \multicolumn{3}{c}{alpha = 0.1} \\" in text
-    assert r"\cmidrule(lr){3-5} \cmidrule(lr){6-8}" in text
-    assert r"\begin{tabular}{llrrrrrr}" in text
-
-
-def test_without_groups_there_is_one_line_of_heads():
-    text = drawn(layout([("m",)], [column([1.0], "alpha = 1")]))
-    assert "multicolumn" not in text
-    assert "method & alpha = 1 \\\\\n    \\midrule" in text
 
 
 # --- well-formed ----------------------------------------------------------------------------------
@@ -200,24 +128,6 @@ def test_nothing_of_a_text_means_anything_to_latex():
     assert "$" not in outside_maths
 
 
-def test_every_line_has_as_many_cells():
-    lines = [
-        line for line in full().splitlines() if line.endswith(r"\\") and "multicolumn" not in line
-    ]
-    assert len(lines) == 3
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {3}
-
-
-def test_a_line_that_begins_with_a_bracket_is_no_argument_of_the_line_before():
-    text = drawn(layout([("a",), ("[b]",)], [column([1.0, 2.0])]))
-    assert r"{[}b{]} & \textbf{2.0} \\" in text
-
-
-def test_characters_of_our_own_texts_are_latex():
-    assert escape("61.20 ± 0.50, −1.00 – n−1") == r"61.20 $\pm$ 0.50, $-$1.00 -- n$-$1"
-    assert escape("α = 0.1, τ = 4") == r"$\alpha$ = 0.1, $\tau$ = 4"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -229,9 +139,3 @@ def test_characters_of_our_own_texts_are_latex():
 )
 def test_marks_of_markdown(text, expected):
     assert inline(text) == expected
-
-
-def test_the_label_has_only_what_labels_may_have():
-    given = layout([("m",)], [column([1.0])])
-    assert r"\label{tab:e_1-mini}" in drawn(given, label="e_1-mini")
-    assert r"\label{tab:e-1-}" in drawn(given, label="e 1%")

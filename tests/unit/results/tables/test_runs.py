@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 from measured import described, runs_file, write_metrics
@@ -64,18 +63,6 @@ def test_last_rounds_keeps_runs_apart_that_share_their_metrics_file(tmp_path):
     assert list(last["round"]) == [2, 2]
 
 
-def test_rounds_are_put_in_order_whatever_their_order_in_the_file(tmp_path):
-    path = write_metrics(tmp_path / "m.parquet", [30.0, 10.0, 20.0], round=[3, 1, 2])
-    assert list(read_metrics(path)["top1_accuracy"]) == [10.0, 20.0, 30.0]
-
-
-def test_a_setting_called_like_the_measured_participants_is_kept(tmp_path):
-    path = write_runs(tmp_path, [point(participants=7)], rows=["participants"])
-    _, frame = read_runs(path)
-    assert list(frame["participants"]) == [7, 7]
-    assert frame.columns.is_unique
-
-
 def test_metrics_without_rows_are_refused_by_name(tmp_path):
     path = write_metrics(tmp_path / "empty.parquet", [])
     with pytest.raises(FedstageError, match=r"empty\.parquet: has no rows"):
@@ -87,16 +74,6 @@ def test_an_accuracy_that_is_not_a_number_is_refused_with_file_and_round(tmp_pat
     path = write_metrics(tmp_path / "bad.parquet", [50.0, accuracy, 60.0])
     with pytest.raises(FedstageError, match=r"bad\.parquet: top1_accuracy = .* in round 2"):
         read_metrics(path)
-
-
-@pytest.mark.parametrize("area", [None, np.nan])
-def test_an_area_is_needed_where_the_table_is_of_areas(tmp_path, area):
-    path = write_metrics(tmp_path / "bad.parquet", [50.0, 55.0, 60.0], auc=[70.0, area, 70.0])
-    assert len(read_metrics(path)) == 3
-    with pytest.raises(
-        FedstageError, match=r"bad\.parquet: auc = nan in round 2: must be a finite"
-    ):
-        read_metrics(path, "auc")
 
 
 def test_a_round_that_is_there_twice_is_refused(tmp_path):
@@ -115,47 +92,11 @@ def test_two_runs_of_the_same_place_and_seed_are_refused_with_the_axis_that_tell
         read_runs(path)
 
 
-def test_two_runs_alike_in_everything_are_refused(tmp_path):
-    with pytest.raises(FedstageError, match=r"two runs .*; remove one"):
-        read_runs(write_runs(tmp_path, [point(), point()]))
-
-
-def test_an_axis_that_a_run_lacks_is_refused(tmp_path):
-    path = write_runs(tmp_path, [point(alpha=1.0), point(seed=1)], columns=["alpha"])
-    with pytest.raises(FedstageError, match=r"run1\.parquet: alpha: missing"):
-        read_runs(path)
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns"), [(["seed"], []), (["method"], ["method"]), (["method", "method"], [])]
-)
-def test_axes_are_distinct_and_not_the_seed(tmp_path, rows, columns):
-    with pytest.raises(FedstageError, match="each axis once, and never seed"):
-        read_runs(write_runs(tmp_path, [point()], rows=rows, columns=columns))
-
-
-TAKEN = ["top1_accuracy", "std", "run", "round", "published", "published_seeds", "difference"]
-
-
-@pytest.mark.parametrize("name", TAKEN)
-def test_settings_called_like_a_column_of_the_table_are_refused(tmp_path, name):
-    with pytest.raises(FedstageError, match=f"{name}: is a column of the table; rename it"):
-        read_runs(write_runs(tmp_path, [point(**{name: 1})]))
-
-
 def test_test_and_validation_accuracies_are_not_mixed(tmp_path):
     path = write_runs(tmp_path, [point(), point("scaffold")])
     write_metrics(tmp_path / "run1.parquet", [50.0, 60.0], role=["validation"] * 2)
     with pytest.raises(FedstageError, match=r"test in .*run0.*validation in .*run1"):
         read_runs(path)
-
-
-def test_roles_may_differ_where_they_are_an_axis(tmp_path):
-    points = [point(role="test"), point(role="validation")]
-    path = write_runs(tmp_path, points, columns=["role"])
-    write_metrics(tmp_path / "run1.parquet", [50.0, 60.0], role=["validation"] * 2)
-    _, frame = read_runs(path)
-    assert list(np.unique(frame["role"])) == ["test", "validation"]
 
 
 @pytest.mark.parametrize(
@@ -196,11 +137,6 @@ def test_each_run_carries_its_published_number(tmp_path):
     assert (experiment.published, experiment.notes) == ("FedSDD, Table 2", ["a note"])
 
 
-def test_without_a_counterpart_the_frame_has_no_published_columns(tmp_path):
-    _, frame = read_runs(write_runs(tmp_path, [point()]))
-    assert not [name for name in frame.columns if name.startswith("published")]
-
-
 def test_the_maximum_stands_beside_the_rounds_where_it_is_asked_for(tmp_path):
     points = [{"method": "fedavg", "seed": seed} for seed in (0, 1)]
     settings = {"accuracies": (50.0, 70.0, 60.0), "also": ["maximum"]}
@@ -223,9 +159,3 @@ def test_the_maximum_of_an_aggregator_is_over_its_training_and_its_end(tmp_path)
     _, frame = read_runs(path)
     assert list(frame["as_released"]) == [60.0, 70.0]
     assert list(frame["top1_accuracy"]) == [60.0, 60.0]
-
-
-def test_what_is_evaluated_once_has_no_maximum(tmp_path):
-    settings = {"accuracies": (60.0,), "also": ["maximum"]}
-    _, frame = read_runs(write_runs(tmp_path, [point()], **settings))
-    assert frame["as_released"].isna().all()

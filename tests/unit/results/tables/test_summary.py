@@ -2,12 +2,11 @@ import math
 import statistics
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from scipy.stats import ttest_ind_from_stats
 
 from fedstage.errors import FedstageError
-from fedstage.results.tables.summary import VALUES, metric_of, summarise, table_schema
+from fedstage.results.tables.summary import metric_of, summarise, table_schema
 
 
 def runs(*points):
@@ -54,38 +53,6 @@ def test_mean_and_deviation_over_seeds_of_the_last_round():
     assert row["rounds"] == 2
 
 
-def test_client_deviations_are_means_over_seeds():
-    points = [
-        point("local", 0, 30.0, client_std=4.0, own_std=1.0),
-        point("local", 1, 32.0, client_std=5.0, own_std=4.0),
-    ]
-    row = summarise(runs(*points), ["method"]).iloc[0]
-    assert (row["client_std"], row["own_std"]) == (4.5, 2.5)
-
-
-def test_a_single_seed_has_no_deviation():
-    table = summarise(runs(point("fedavg", 0, 60.0)), ["method"])
-    assert table["std"].isna().all()
-    assert list(table["seeds"]) == [1]
-    assert list(table["top1_accuracy"]) == [60.0]
-
-
-def test_rows_are_in_the_order_of_first_appearance():
-    methods = ["scaffold", "fedavg", "zeta", "alpha"]
-    points = [point(method, seed, 60.0) for seed in (0, 1) for method in methods]
-    assert list(summarise(runs(*points), ["method"])["method"]) == methods
-
-
-def test_rows_with_the_same_first_axis_stay_together():
-    points = [
-        point(method, seed, 60.0, alpha=alpha)
-        for method in ("b", "a") for alpha in (1.0, 0.1) for seed in (0, 1)
-    ]  # fmt: skip
-    table = summarise(with_alpha(*points), ["alpha", "method"])
-    rows = list(zip(table["alpha"], table["method"], strict=True))
-    assert rows == [(1.0, "b"), (1.0, "a"), (0.1, "b"), (0.1, "a")]
-
-
 def test_column_axes_make_a_row_each_and_seeds_stay_within_it():
     points = [
         point(method, seed, accuracy + seed, alpha)
@@ -97,37 +64,6 @@ def test_column_axes_make_a_row_each_and_seeds_stay_within_it():
     assert list(table["method"]) == ["scaffold", "scaffold", "fedavg", "fedavg"]
     assert list(table["alpha"]) == [1.0, 0.1, 1.0, 0.1]
     assert list(table["top1_accuracy"]) == [50.5, 50.5, 60.5, 60.5]
-
-
-def test_columns_are_the_axes_and_then_the_values():
-    table = summarise(with_alpha(point("fedavg", 0, 60.0)), ["alpha", "method"])
-    expected = "alpha method top1_accuracy std seeds client_std own_test_mean own_test_std own_mean"
-    further = "own_std bytes_up bytes_down rounds"
-    assert list(table.columns) == [*expected.split(), *further.split()]
-
-
-def test_an_axis_called_rounds_takes_the_place_of_that_column():
-    frame = runs(point("fedavg", 0, 60.0)).assign(rounds=pd.Series([2, 2], dtype="Int64"))
-    table = summarise(frame, ["method", "rounds"])
-    assert list(table.columns).count("rounds") == 1
-    assert table["rounds"].iloc[0] == 2
-
-
-def test_an_axis_without_a_value_is_a_row_too():
-    points = [point("fedavg", 0, 60.0, None), point("fedavg", 0, 70.0, 0.1)]
-    table = summarise(with_alpha(*points), ["method", "alpha"])
-    assert list(table["top1_accuracy"]) == [60.0, 70.0]
-    assert list(table["alpha"].isna()) == [True, False]
-
-
-def test_bytes_are_whole_means_over_seeds():
-    points = [
-        point("fedavg", 0, 60.0, bytes_up=100, bytes_down=7),
-        point("fedavg", 1, 60.0, bytes_up=201, bytes_down=7),
-        point("fedavg", 2, 60.0, bytes_up=201, bytes_down=7),
-    ]
-    row = summarise(runs(*points), ["method"]).iloc[0]
-    assert (row["bytes_up"], row["bytes_down"]) == (167, 7)
 
 
 def test_methods_may_end_in_different_rounds_and_say_so():
@@ -142,15 +78,6 @@ def test_seeds_of_one_row_that_end_in_different_rounds_are_refused():
     message = r"method = fedavg: the seeds end in round 2 \(seed 0.*round 1 \(seed 1"
     with pytest.raises(FedstageError, match=message):
         summarise(frame, ["method"])
-
-
-def test_schema_types_the_axes_and_leaves_the_values_alone():
-    frame = with_alpha(point("fedavg", 0, 60.0))
-    schema = table_schema(frame, ["method", "alpha"])
-    assert schema.field("method").type == pa.string()
-    assert schema.field("alpha").type == pa.float64()
-    assert schema.names[2] == "top1_accuracy"
-    assert list(schema)[3:] == list(VALUES)
 
 
 def test_a_table_is_of_the_metric_that_is_asked_for():
@@ -195,14 +122,6 @@ def test_a_row_has_its_published_number_and_the_difference_of_means():
     assert second[["difference_low", "difference_high"]].isna().all()
     assert table["difference"].dtype == "float64"
     assert table["published_seeds"].dtype == "Int64"
-
-
-def test_columns_of_the_comparison_are_there_only_with_published_numbers():
-    names = table_schema(compared(), ["method"]).names
-    plain = table_schema(runs(point("fedavg", 0, 60.0)), ["method"]).names
-    published = ["published", "published_std", "published_seeds"]
-    assert names == [*plain, *published, "difference", "difference_low", "difference_high"]
-    assert list(summarise(compared(), ["method"]).columns) == names
 
 
 def test_maxima_are_averaged_beside_the_last_round_and_change_nothing_else():

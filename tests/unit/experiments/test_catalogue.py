@@ -1,6 +1,5 @@
 import json
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,21 +7,19 @@ from pathlib import Path
 import pytest
 import yaml
 from pydantic import TypeAdapter
+from tests.shared import settings
 from tests.shared.experiments import OF_ALL_STAGES, experiments
 
 from fedstage.errors import FedstageError
-from fedstage.experiments import library
 from fedstage.experiments.catalogue import (
-    find,
     load_catalogue,
     metrics_of,
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.experiments.listing import listing
 from fedstage.experiments.stage_rules import state_rounds
 from fedstage.plan import data_files
-from fedstage.plan.graph import behind, name_of
+from fedstage.plan.graph import name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
 from fedstage.plan.training_folder import training_id
@@ -30,7 +27,6 @@ from fedstage.plan.unfederated import local_folder
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.yaml_files import load_yaml
 
 
 def partition_id(recipe):
@@ -43,27 +39,20 @@ def participation_id(recipe):
 
 REPOSITORY = Path(__file__).parents[3]
 WORKFLOW = REPOSITORY / "workflow"
-BASE = {
-    "data": "digits",
-    "clients": 10,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 8,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-}
+BASE = settings.federated(
+    clients=10,
+    partition={"dirichlet": {"alpha": 0.1}},
+    participants=4,
+    rounds=8,
+    server={"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+)
 METHODS = ["local_only", "fedavg", "fedprox", "scaffold", "feddf", "fed_ensemble", "fedsdd"]
 
 
 def experiment(**changes):
-    return {
-        "title": "A table",
-        "base": BASE,
-        "grid": {"method": [*METHODS, "centralised"], "seed": [0, 1]},
-        "scales": {"default": None, "mini": {"base": {"rounds": 3}, "grid": {"seed": [0]}}},
-        **changes,
-    }
+    grid = {"method": [*METHODS, "centralised"], "seed": [0, 1]}
+    scales = {"default": None, "mini": {"base": {"rounds": 3}, "grid": {"seed": [0]}}}
+    return settings.experiment(base=BASE, grid=grid, scales=scales) | changes
 
 
 def load(tmp_path, files=None, **changes):
@@ -73,7 +62,7 @@ def load(tmp_path, files=None, **changes):
     (folder / "methods.yaml").write_text((REPOSITORY / "workflow/methods.yaml").read_text())
     for name, content in (files or {}).items():
         (folder / "experiments" / f"{name}.yaml").write_text(yaml.safe_dump(content))
-    config = {"targets": ["a"], "experiments": {"a": experiment()}, **changes}
+    config = settings.config(a=experiment()) | changes
     return load_catalogue(config, folder)
 
 
@@ -107,25 +96,6 @@ def test_runs_of_every_experiment_and_scale_in_the_order_of_the_grid(catalogue):
 
 
 # A job may see one target only, and must find the settings behind the name of each folder.
-
-
-def test_settings_of_all_folders_are_known(catalogue):
-    for run in every_run(catalogue):
-        for job in behind([metrics_of(run)]):
-            assert catalogue.folders[job.folder] == job.config
-            assert job.stage.job(job.config, *job.place) is job
-
-
-def test_public_data_sets_are_known_and_unread_ones_are_not(catalogue):
-    assert {data.name for data in named(catalogue, "data").values()} == {
-        "cifar10", "digits", "svhn",
-    }  # fmt: skip
-
-
-def test_data_that_no_recipe_reads_is_not_there(tmp_path):
-    unread = experiment(base={**BASE, "public": "svhn"}, grid={"method": ["fedavg"], "seed": [0]})
-    catalogue = load(tmp_path, experiments={"a": unread})
-    assert [data.name for data in named(catalogue, "data").values()] == ["digits"]
 
 
 def test_methods_share_what_they_can(tmp_path):
@@ -166,44 +136,9 @@ def test_target_names_an_experiment_and_a_scale(target, expected):
     assert split_target(target) == expected
 
 
-def test_unknown_target_lists_the_known_ones(tmp_path):
-    with pytest.raises(FedstageError) as caught:
-        load(tmp_path, targets=["a", "a/maxi"])
-    assert str(caught.value) == (
-        "config.yaml: targets = 'a/maxi': unknown; use one of a, a/mini; did you mean 'a/mini'?"
-    )
-
-
-def test_many_targets_are_not_listed():
-    with pytest.raises(FedstageError) as caught:
-        load_catalogue({"targets": ["fedsdd_tabel5"]}, WORKFLOW, "")
-    assert str(caught.value) == (
-        "config.yaml: targets = 'fedsdd_tabel5': unknown; see `fedstage list experiments`; "
-        "did you mean 'fedsdd_table5'?"
-    )
-
-
-def test_of_a_known_experiment_the_scales_are_listed():
-    told = r"'fedsdd_table5/tiny': unknown; use one of (fedsdd_table5/\w+(, )?){3}"
-    with pytest.raises(FedstageError, match=told):
-        load_catalogue({"targets": ["fedsdd_table5/tiny"]}, WORKFLOW, "")
-
-
-def test_an_unknown_target_is_found_before_experiments_are_resolved(tmp_path):
-    with pytest.raises(FedstageError, match="targets = 'nonsuch': unknown"):
-        loaded(tmp_path, "", ["broken", "nonsuch"])
-
-
 def test_targets_may_be_files_of_the_folder(tmp_path):
     catalogue = load(tmp_path, {"b": experiment()}, targets=["b/mini", "a"])
     assert catalogue.config.targets == ["b/mini", "a"]
-
-
-def test_unknown_folder_says_what_it_is(catalogue):
-    folder = next(iter(catalogue.folders))
-    assert find(catalogue.folders, folder, "folder") is catalogue.folders[folder]
-    with pytest.raises(FedstageError, match="folder digits-x: no experiment of this configuration"):
-        find(catalogue.folders, "digits-x", "folder")
 
 
 # --- runs and rounds ------------------------------------------------------------------------------
@@ -230,17 +165,6 @@ def test_metrics_of_runs(catalogue):
     )
 
 
-def test_names_of_metrics_fit_the_workflow(catalogue):
-    # The constraints of the wildcards in workflow/rules/evaluation.smk.
-    federated = r"results/training/[^/]+/metrics/\w+-(test|validation)/rounds_\d{4}_every_\d+"
-    local = (
-        r"results/local_models/[^/]+/metrics/fp32/(each_client|pooled)-(test|validation)"
-        r"-rounds_\d{4}"
-    )
-    for run in every_run(catalogue):
-        assert re.fullmatch(rf"(?:{federated}|{local})\.parquet", metrics_of(run))
-
-
 @pytest.mark.parametrize(
     ("evaluate", "name"),
     [
@@ -259,13 +183,6 @@ def test_what_is_evaluated_is_in_the_name_of_the_metrics(tmp_path, evaluate, nam
     if name != "global_model":
         assert parse_evaluated(name) == run.length.evaluate
         assert evaluated_name(parse_evaluated(name)) == name
-
-
-def test_role_of_unfederated_models_is_in_the_name_of_their_metrics(tmp_path):
-    base = {**BASE, "role": "validation", "validation": 0.1}
-    content = experiment(base=base, grid={"method": ["centralised"], "seed": [0]})
-    (run,) = load(tmp_path, experiments={"a": content}).runs["a", "mini"]
-    assert metrics_of(run).endswith("/metrics/fp32/pooled-validation-rounds_0003.parquet")
 
 
 def test_description_of_runs_is_json_and_complete(tmp_path):
@@ -304,22 +221,6 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
         assert (part.recipe, part.length) == (run.recipe, run.length)
 
 
-@pytest.mark.parametrize(
-    ("seeds", "given", "bands"),
-    [
-        (4, None, "deviation"),
-        (5, None, "interval"),
-        (4, "interval", "interval"),
-        (5, "none", "none"),
-    ],
-)
-def test_bands_are_intervals_from_five_seeds_on_unless_given(tmp_path, seeds, given, bands):
-    grid = {"method": ["fedavg", "local_only"], "seed": list(range(seeds))}
-    content = experiment(grid=grid, figures={"bands": given} if given else {})
-    described = describe_runs(load(tmp_path, experiments={"a": content}), "a", "default")
-    assert described["bands"] == bands
-
-
 def kept_rounds(catalogue):
     """Return the rounds whose state is kept, by the seeds of runs of SCAFFOLD."""
     runs = [run for run in every_run(catalogue) if run.axes["method"] == "scaffold"]
@@ -329,24 +230,6 @@ def kept_rounds(catalogue):
 
 def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
     assert kept_rounds(load(tmp_path, state_every=4)) == {0: [3, 4, 8], 1: [4, 8]}
-
-
-def test_state_is_kept_in_last_rounds_only_where_runs_are_short(tmp_path):
-    assert kept_rounds(load(tmp_path)) == {0: [3, 8], 1: [8]}
-
-
-def test_state_that_is_kept_does_not_depend_on_other_runs(tmp_path):
-    other = experiment(base={**BASE, "rounds": 5}, grid={"method": ["scaffold"], "seed": [5]})
-    together = load(tmp_path, {"b": other}, targets=["a", "b"])
-    assert kept_rounds(together) == {0: [3, 8], 1: [8], 5: [5]}
-
-
-def test_catalogue_can_be_loaded_twice_with_the_same_result(tmp_path):
-    folder = tmp_path / "workflow"
-    one = load(tmp_path)
-    other = load_catalogue({"targets": ["a"], "experiments": {"a": experiment()}}, folder)
-    assert one == other
-    assert one.folders != {}
 
 
 # --- the workflow ---------------------------------------------------------------------------------
@@ -360,10 +243,6 @@ def loaded_by(code):
         [sys.executable, "-c", report], capture_output=True, text=True, cwd=REPOSITORY, check=True
     )
     return done.stdout.strip()
-
-
-def test_catalogue_imports_no_heavy_package():
-    assert loaded_by("import fedstage.experiments.catalogue") == "[]"
 
 
 @pytest.mark.slow
@@ -394,12 +273,6 @@ def test_targets_can_be_patterns(targets, found):
     assert sorted(name for name in listed if not name.startswith(others)) == sorted(found)
 
 
-def test_a_pattern_names_something():
-    told = r"targets = 'fedsdd_t\*/nonsuch': unknown; see `fedstage list experiments`"
-    with pytest.raises(FedstageError, match=told):
-        load_catalogue({"targets": ["fedsdd_t*/nonsuch"]}, WORKFLOW, "")
-
-
 # --- what is read ---------------------------------------------------------------------------------
 
 
@@ -414,7 +287,7 @@ def loaded(tmp_path, arguments, targets=("a",)):
         files = {"b": experiment(), "like_b": like}
         for name, content in (files | {"broken": {"title": 1}}).items():
             (folder / "experiments" / f"{name}.yaml").write_text(yaml.safe_dump(content))
-    config = {"targets": [*targets], "experiments": {"a": experiment()}}
+    config = settings.config(a=experiment()) | {"targets": [*targets]}
     return load_catalogue(config, folder, arguments)
 
 
@@ -434,12 +307,6 @@ def test_an_experiment_is_read_when_it_is_named(tmp_path, arguments, names):
     assert list(loaded(tmp_path, arguments).experiments) == names
 
 
-def test_targets_name_experiments_by_patterns(tmp_path):
-    found = loaded(tmp_path, "", ["*b/mini"])
-    assert list(found.experiments) == ["b", "like_b"]
-    assert found.config.targets == ["b/mini", "like_b/mini"]
-
-
 def test_a_broken_experiment_blocks_only_what_needs_it(tmp_path, capsys):
     found = loaded(tmp_path, "results/training/nonsuch/round_0001/group_0/aggregated.safetensors")
     assert list(found.experiments) == ["a", "b", "like_b"]
@@ -448,56 +315,6 @@ def test_a_broken_experiment_blocks_only_what_needs_it(tmp_path, capsys):
     assert "broken.yaml: title = 1: " in line
     with pytest.raises(FedstageError, match="unknown; use one of a"):
         loaded(tmp_path, "", ["nonsuch"])
-
-
-def test_experiments_are_listed_without_broken_ones(tmp_path, capsys):
-    loaded(tmp_path, "")
-    (tmp_path / "config.yaml").write_text("targets: [b]")
-    _, rows = listing("experiments", None, tmp_path / "config.yaml", tmp_path / "workflow")
-    assert [row[0] for row in rows] == ["b", "like_b"]
-    assert "broken.yaml: title = 1: " in capsys.readouterr().err
-
-
-def test_a_broken_experiment_does_not_block_cells_and_bases_of_others(tmp_path):
-    loaded(tmp_path, "")
-    cells = [{"at": {"method": "fedavg"}, "settings": {"rounds": 3}}]
-    with_cells = experiment(scales={"default": None, "mini": {"cells": cells}})
-    path = tmp_path / "workflow/experiments/b.yaml"
-    path.write_text(yaml.safe_dump(with_cells))
-    assert list(loaded(tmp_path, "b").experiments) == ["a", "b"]
-    lost = experiment(base={**BASE, "local": "fedavg"}, grid={"method": ["fedprox"], "seed": [0]})
-    path.write_text(yaml.safe_dump(lost))
-    assert list(loaded(tmp_path, "b").experiments) == ["a", "b"]
-
-
-@pytest.mark.parametrize("arguments", ["results/tables/broken/default.md", "broken", None])
-def test_an_experiment_that_is_read_must_be_valid(tmp_path, arguments):
-    with pytest.raises(FedstageError, match=r"broken.yaml: title = 1: "):
-        loaded(tmp_path, arguments)
-
-
-def test_a_folder_of_an_unnamed_experiment_makes_all_be_read(tmp_path):
-    (tmp_path / "workflow/experiments").mkdir(parents=True)
-    (tmp_path / "workflow/methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
-    other = experiment(base={**BASE, "clients": 12})
-    (tmp_path / "workflow/experiments/b.yaml").write_text(yaml.safe_dump(other))
-    config = {"targets": ["a"], "experiments": {"a": experiment()}}
-    every = load_catalogue(config, tmp_path / "workflow")
-    own = load_catalogue(config, tmp_path / "workflow", "")
-    recipes = named(own, "training")
-    foreign = next(name for name in named(every, "training") if name not in recipes)
-    for name, names in {next(iter(recipes)): ["a"], foreign: ["a", "b"]}.items():
-        argument = f"results/training/{name}/round_0001/group_0/aggregated.safetensors"
-        assert list(load_catalogue(config, tmp_path / "workflow", argument).experiments) == names
-
-
-def test_one_more_table_costs_a_call_that_does_not_name_it_nothing(tmp_path, monkeypatch):
-    read = []
-    monkeypatch.setattr(library, "load_yaml", lambda path: read.append(path) or load_yaml(path))
-    loaded(tmp_path, "results/tables/a/mini.md")
-    assert read == []
-    loaded(tmp_path, "results/tables/like_b/mini.md")
-    assert [path.stem for path in read] == ["like_b", "b"]
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -530,30 +347,6 @@ def test_a_file_of_a_name_that_may_not_stand_in_a_command_is_refused(tmp_path, n
     assert list(loaded(tmp_path, "--cores 2").experiments) == ["a"]
     with pytest.raises(FedstageError, match=r"name = .*: must consist of letters, digits, _ and -"):
         loaded(tmp_path, "", [name])
-
-
-@pytest.mark.parametrize("name", ["parts.v2", "My Exp"])
-def test_a_bad_name_blocks_only_what_needs_it(tmp_path, capsys, name):
-    loaded(tmp_path, "")
-    path = tmp_path / "workflow/experiments" / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(experiment()))
-    foreign = "results/training/nonsuch/round_0001/group_0/aggregated.safetensors"
-    assert list(loaded(tmp_path, foreign).experiments) == ["a", "b", "like_b"]
-    told = f"name = '{name}': must consist of letters, digits, _ and -"
-    assert told in capsys.readouterr().err
-    for argument in (name, f"{name}/mini"):
-        with pytest.raises(FedstageError, match=re.escape(told)):
-            loaded(tmp_path, shlex.join([argument]))
-
-
-def test_two_files_of_one_name_block_only_what_needs_them(tmp_path):
-    loaded(tmp_path, "")
-    other = tmp_path / "workflow/papers/x/experiments"
-    other.mkdir(parents=True)
-    (other / "b.yaml").write_text(yaml.safe_dump(experiment()))
-    assert list(loaded(tmp_path, "").experiments) == ["a"]
-    with pytest.raises(FedstageError, match=r"experiments\.b: is also .*; rename one of them"):
-        loaded(tmp_path, "b")
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;b", "`x`", "a\nb"])

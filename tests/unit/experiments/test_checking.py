@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.shared.settings import experiment, federated
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
@@ -10,15 +11,7 @@ from fedstage.experiments.catalogue import check
 REPOSITORY = Path(__file__).parents[3]
 METHODS = (REPOSITORY / "workflow/methods.yaml").read_text()
 GRID = {"method": ["fedavg"], "seed": [0, 1]}
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "partition": "iid",
-    "participants": 2,
-    "model": "cnn_small",
-    "rounds": 2,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-}
+BASE = federated(rounds=2)
 
 
 @pytest.fixture
@@ -27,7 +20,7 @@ def project(tmp_path):
         (tmp_path / "workflow/experiments").mkdir(parents=True)
         (tmp_path / "workflow/methods.yaml").write_text(METHODS)
         for name, changes in experiments.items():
-            content = {"title": name, "base": BASE, "grid": GRID, "scales": {"mini": None}}
+            content = experiment(title=name, base=BASE, grid=GRID, scales={"mini": None})
             text = yaml.safe_dump(content | changes)
             (tmp_path / f"workflow/experiments/{name}.yaml").write_text(text)
         (tmp_path / "config.yaml").write_text("targets: [one/mini]\n")
@@ -43,11 +36,6 @@ def test_shipped_experiments_are_valid(capsys, monkeypatch):
     assert capsys.readouterr().out.endswith(" runs: valid\n")
 
 
-def test_runs_are_counted(project, capsys):
-    assert check(*project(one={}, two={})) == "2 experiments, 4 runs: valid"
-    assert capsys.readouterr().err.startswith("resolving 2 experiments")
-
-
 def test_every_fault_is_told(project):
     broken = {"two": {"base": {**BASE, "clients": 0}}, "three": {"like": "nonsuch"}}
     with pytest.raises(FedstageError) as caught:
@@ -58,8 +46,3 @@ def test_every_fault_is_told(project):
         in three
     )
     assert two.startswith("two/mini, method fedavg: clients = 0: ")
-
-
-def test_an_unknown_target_is_a_fault(project):
-    with pytest.raises(FedstageError, match=r"targets = 'one/mini': unknown; use one of two/mini"):
-        check(*project(two={}))

@@ -1,14 +1,11 @@
 """Links to runs by method and seed."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.links import folder_of, link_runs, linked, links_of
-from fedstage.results.at_hand.names import run_name
+from fedstage.experiments.links import folder_of, link_runs, links_of
 from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -44,20 +41,6 @@ def test_each_run_has_one_name_that_says_all_axes(known):
     assert len(set(names.values())) == 12
 
 
-def test_without_further_axes_names_are_method_and_seed(known):
-    runs = [replace(run, axes={"method": run.axes["method"], "seed": 0}) for run in known.runs[KEY]]
-    assert set(links_of(runs)) == {"fedavg/seed_0", "fedsdd/seed_0", "local_only/seed_0"}
-
-
-def test_values_with_slashes_and_spaces_stay_apart(known):
-    run = known.runs[KEY][0]
-    values = ["a b", "a+b", "a/b", "a,b"]
-    runs = [replace(run, axes=run.axes | {"data": value}) for value in values]
-    names = links_of(runs)
-    assert len(names) == len(values)
-    assert {name.count("/") for name in names} == {2}
-
-
 def test_links_are_relative_and_lead_to_the_runs(known, tmp_path):
     make(known, tmp_path)
     found = links(tmp_path)
@@ -85,26 +68,3 @@ def test_links_that_are_wrong_or_stale_are_replaced(known, tmp_path):
     assert not stale.parent.exists()
     assert own.read_text() == "mine"
     assert set(links(tmp_path)) == set(before)
-
-
-def test_a_run_of_which_nothing_is_made_has_no_link(known, tmp_path):
-    link_runs(known, [KEY], tmp_path)
-    assert links(tmp_path) == {}
-
-
-def test_a_file_in_the_way_is_told_in_one_line(known, tmp_path):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results/by_method").write_text("")
-    with pytest.raises(FedstageError, match=r"seed_0: cannot be linked to .*\(Not a directory\)$"):
-        make(known, tmp_path)
-
-
-def test_tables_name_experiments_and_scales():
-    tables = ["results/tables/a/default.md", "results/claims/a/default.md", "results/tables/b/c.md"]
-    assert linked(tables) == [("a", "default"), ("b", "c")]
-
-
-@pytest.mark.parametrize("method", [".", "..", "...", "a/../b"])
-def test_no_name_of_a_method_leads_out_of_its_folder(method):
-    name = run_name({"method": method, "seed": 0})
-    assert Path("results", name).resolve() == Path("results").resolve() / name

@@ -1,32 +1,27 @@
 """The library of methods: each is a valid run, and is what its paper says."""
 
-from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.shared.settings import federated
 
 from fedstage.experiments.resolution import resolve
-from fedstage.plan.training_folder import owners, training_id
-from fedstage.settings.equivalences import simplest
 from fedstage.settings.exchange import students
 from fedstage.settings.experiments import Experiment
-from fedstage.settings.groups import client_groups, group_participants
 from fedstage.storage.yaml_files import load_yaml
 
 LIBRARY = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
-BASE = {
-    "data": {"digits": {"server_validation": 100}},
-    "clients": 20,
-    "validation": 0.1,
-    "aggregator_fraction": 0.1,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 8,
-    "model": "cnn_small",
-    "rounds": 100,
-    "client": {"epochs": 40, "batch_size": 64, "learning_rate": 0.8},
-    "server": {"steps": 5000, "batch_size": 256, "learning_rate": 0.1},
-    "seed": 0,
-}
+BASE = federated(
+    data={"digits": {"server_validation": 100}},
+    clients=20,
+    validation=0.1,
+    aggregator_fraction=0.1,
+    partition={"dirichlet": {"alpha": 0.1}},
+    participants=8,
+    rounds=100,
+    client={"epochs": 40, "batch_size": 64, "learning_rate": 0.8},
+    server={"steps": 5000, "batch_size": 256, "learning_rate": 0.1},
+)
 
 
 def runs(**grid):
@@ -99,11 +94,6 @@ def served(method, **changes):
     return run(method, **SEVERAL | changes)
 
 
-def test_methods_of_several_architectures_draw_the_groups_of_clients():
-    for method in HETEROGENEOUS:
-        assert served(method).recipe.client_groups == "drawn", method
-
-
 def test_fedet_is_that_of_its_paper_and_each_ablation_changes_one_thing():
     """Cho et al. 2022: confident clients count more, and the plain mean of each architecture."""
     fedet = served("fedet").recipe
@@ -124,47 +114,6 @@ def test_fedet_is_that_of_its_paper_and_each_ablation_changes_one_thing():
     assert uniform.ensemble.average == "probabilities"
 
 
-def test_heterogeneous_feddf_has_a_student_of_each_group_and_by_choice_the_servers():
-    without, with_server = served("feddf_heterogeneous").recipe, served("feddf_server").recipe
-    assert students(without) == students(with_server) == (0, 1, 2)
-    assert (without.server_model, with_server.server_model) == (False, True)
-    assert [len(group_participants(with_server, group)) for group in range(3)] == [0, 8, 8]
-
-
-def test_scarlet_is_dsfl_with_kept_labels_and_a_power_of_mean_probabilities():
-    scarlet, dsfl = served("scarlet").recipe, served("dsfl").recipe
-    changed = {name for name, value in scarlet if value != getattr(dsfl, name)}
-    assert changed == {"local", "distillation", "server"}
-    assert (scarlet.local.cache.duration, scarlet.ensemble.average) == (50, "probabilities")
-    power = scarlet.distillation.name, scarlet.server.temperature, scarlet.server.sharpening
-    assert power == ("kl", 1.0, 2.0)
-
-
-def test_in_fedgems_the_servers_model_is_a_student_and_clients_hear_it():
-    recipe = served("fedgems", **CORE).recipe
-    assert (recipe.local.teacher, recipe.distillation.epsilon) == ("server", 0.75)
-    assert (recipe.public.name, students(recipe)) == ("core", (0,))
-    assert client_groups(recipe) == range(1, 3)
-
-
-@pytest.mark.parametrize("local", ["fedprox", "scaffold", "moon", "fednova"])
-def test_fedftg_goes_with_any_local_trainer_and_its_code_has_another_generator(local):
-    needed = {"local": local}
-    published, released = (run(f"fedftg{name}", **needed).recipe for name in ("", "_as_released"))
-    assert (published.generator.name, published.public.name) == ("fedftg", "generated")
-    assert students(published) == (0,)
-    same = released.model_copy(update={"generator": published.generator})
-    assert same == published
-    plain = simplest(run("fedavg", **needed).recipe)
-    assert owners(released)[1] == owners(published)[1] == plain
-
-
-def test_fedgo_is_feddf_whose_votes_weigh_by_odds():
-    fedgo, feddf = run("fedgo").recipe, run("feddf").recipe
-    assert (fedgo.ensemble.name, fedgo.ensemble.average) == ("odds", "probabilities")
-    assert fedgo.model_copy(update={"ensemble": feddf.ensemble}) == feddf
-
-
 def test_dsfl_has_a_student_on_the_server_and_fedmd_none():
     dsfl, fedmd = served("dsfl"), served("fedmd")
     assert (dsfl.length.evaluate.name, fedmd.length.evaluate.name) == (
@@ -178,51 +127,6 @@ def test_dsfl_has_a_student_on_the_server_and_fedmd_none():
         "logits",
     )
     assert (dsfl.recipe.distillation.temperature, fedmd.recipe.distillation.name) == (0.1, "l1")
-
-
-GLOBAL_MODELS, CHECKPOINTS = (2, 3, 4, 7, 8), (1, 2, 4)
-
-
-@pytest.mark.parametrize("method", ["fedsdd", "fedsdd_fedprox", "fedsdd_scaffold", "fedeed"])
-def test_k_and_r_are_axes(method):
-    grid = {"method": [method], "global_models": list(GLOBAL_MODELS)}
-    found = runs(**grid, **{"ensemble.checkpoints": list(CHECKPOINTS)})
-    shapes = [(one.recipe.global_models, one.recipe.ensemble.checkpoints) for one in found]
-    assert shapes == list(product(GLOBAL_MODELS, CHECKPOINTS))
-    assert all(students(one.recipe) == (0,) for one in found)
-    assert len({training_id(one.recipe) for one in found}) == len(shapes)
-
-
-@pytest.mark.parametrize(
-    ("participants", "groups", "shares"), [(14, 7, [2] * 7), (20, 10, [2] * 10)]
-)
-def test_more_participants_allow_more_global_models(participants, groups, shares):
-    one = recipe("fedsdd", participants=participants, global_models=groups)
-    assert [len(group_participants(one, group)) for group in range(groups)] == shares
-
-
-def test_the_local_trainer_is_an_axis():
-    found = runs(method=["fedsdd"], local=["fedavg", {"fedprox": {"mu": 0.001}}, "scaffold"])
-    assert [one.recipe.local.name for one in found] == ["fedavg", "fedprox", "scaffold"]
-    assert found[1].recipe == recipe("fedsdd_fedprox")
-
-
-def test_warm_up_is_an_axis():
-    found = runs(method=["basic_distillation"], **{"global.warm_up": [0, 20, 40]})
-    assert [one.recipe.global_trainer.warm_up for one in found] == [0, 20, 40]
-    assert found[1].recipe == recipe("basic_distillation_warm_up")
-    assert students(found[0].recipe) == (0, 1, 2, 3)
-
-
-def test_samples_and_distribution_of_fedbe_are_axes():
-    found = runs(method=["fedbe_gaussian"], **{"ensemble.samples": [5, 10]})
-    assert [one.recipe.ensemble.samples for one in found] == [5, 10]
-    dirichlet = recipe("fedbe_gaussian", **{"ensemble.distribution": "dirichlet"})
-    assert dirichlet == recipe("fedbe_dirichlet")
-
-
-def test_names_for_the_same_method_are_the_same_recipe():
-    assert recipe("fedeed") == recipe("fedsdd")
 
 
 def test_steps_from_feddf_to_fedsdd():
@@ -241,16 +145,6 @@ def test_steps_from_feddf_to_fedsdd():
     assert recipe("feddf_original").model_copy(update={"server": second}) == recipe("feddf")
 
 
-def test_fedbe_averages_probabilities_and_weights():
-    for name in ("fedbe_gaussian", "fedbe_dirichlet", "fedbe_as_released"):
-        one = recipe(name)
-        assert one.ensemble.average == "probabilities"
-        assert one.ensemble.samples == 10
-        assert one.server.swa is not None
-    assert recipe("fedbe_as_released").ensemble.variant == "as_released"
-    assert recipe("fedbe_as_released").server.sharpening == 2.0
-
-
 def test_variants_of_server_optimizers_are_those_of_their_sources():
     """FENS's code weights by samples and starts v at 0; FLamby's differs from it by two values."""
     for name in ("adam", "yogi"):
@@ -265,23 +159,3 @@ def test_variants_of_server_optimizers_are_those_of_their_sources():
         theirs = {"beta2": 0.999, "epsilon": 1e-8}
         optimiser = released.server_optimizer.model_copy(update=theirs)
         assert flamby == released.model_copy(update={"server_optimizer": optimiser})
-
-
-def test_fednova_has_momentum_on_both_sides():
-    one = recipe("fednova")
-    optimiser = one.aggregation.server_optimizer
-    assert (one.client.momentum, optimiser.beta, optimiser.learning_rate) == (0.9, 0.9, 1.0)
-
-
-def test_fedavg_stc_is_fens_s_half_in_16_bits():
-    how = recipe("fedavg_stc").compression
-    assert (how.sparsity, how.bits, how.residuals, how.downstream) == (0.5, 16, True, True)
-
-
-def test_fedgkt_scores_clients_extractors_with_the_servers_model():
-    """He et al. 2020: T = 3, and both losses count alike."""
-    fedgkt = run("fedgkt", **SPLIT)
-    assert (fedgkt.recipe.local.alpha, fedgkt.recipe.local.temperature) == (1.0, 3.0)
-    assert fedgkt.length.evaluate.name == "split_model"
-    assert fedgkt.recipe.local.exchanges == "features"
-    assert students(fedgkt.recipe) == ()

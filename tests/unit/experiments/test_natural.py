@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedstage.data.folder import VARIABLE
-from fedstage.errors import FedstageError, UncountedClients
+from fedstage.errors import FedstageError
 from fedstage.experiments.natural import with_clients
 from fedstage.plan.data_files import data_file
 from fedstage.settings.data import DataOption
@@ -32,34 +32,11 @@ def test_clients_are_counted_where_none_are_given(folder):
     assert with_clients("here", settings(TABLE), folder)["clients"] == 2
 
 
-def test_clients_that_are_given_stay_and_nothing_is_read(tmp_path):
-    given = settings(TABLE, clients=5)
-    assert with_clients("here", given, tmp_path) == given
-
-
-@pytest.mark.parametrize("partition", ["iid", {"name": "iid"}, None])
-def test_other_partitions_are_left_as_they_are(folder, partition):
-    other = settings(TABLE, partition=partition)
-    assert with_clients("here", other, folder) == other
-
-
-def test_the_folder_of_the_environment_is_the_default(folder, monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(folder))
-    assert with_clients("here", settings(TABLE), None)["clients"] == 2
-
-
 def test_a_file_that_has_changed_is_counted_again(folder):
     assert with_clients("here", settings(TABLE), folder)["clients"] == 2
     with (folder / "mine/train.csv").open("a") as file:
         file.write("4,b,p\n")
     assert with_clients("here", settings(TABLE), folder)["clients"] == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "centres"), [("heart_disease", 4), ("isic2019", 6), ("camelyon16", 2)]
-)
-def test_centres_are_known_without_a_file(name, centres):
-    assert with_clients("here", settings({"name": name}), None)["clients"] == centres
 
 
 def test_clients_of_images_are_counted_in_their_training_files(tmp_path):
@@ -106,25 +83,3 @@ def made(tmp_path, monkeypatch):
 def test_without_files_the_clients_of_the_data_set_that_was_made_count(made):
     assert with_clients("here", settings(TABLE), None)["clients"] == 3
     assert with_clients("here", settings(TABLE), Path("elsewhere"))["clients"] == 3
-
-
-def test_files_that_are_there_come_first(made, folder):
-    assert with_clients("here", settings(TABLE), folder)["clients"] == 2
-
-
-@pytest.mark.parametrize("content", [{}, {"client_names": []}, None])
-def test_a_data_set_without_clients_does_not_count(made, content):
-    made.unlink() if content is None else save_json(made, content)
-    with pytest.raises(UncountedClients, match="no data folder"):
-        with_clients("here", settings(TABLE), None)
-
-
-def test_clients_of_another_data_set_do_not_count(made):
-    with pytest.raises(UncountedClients):
-        with_clients("here", settings(TABLE | {"client_column": "who"}), None)
-
-
-def test_clients_without_a_data_folder(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
-    with pytest.raises(FedstageError, match="no data folder to count them in; set data_folder"):
-        with_clients("here", settings(TABLE), None)

@@ -1,34 +1,28 @@
-import re
 from itertools import product
 
 import pytest
 import yaml
+from tests.shared.settings import federated
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.plan import one_shot as shot
-from fedstage.plan import unfederated
 from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_id
 from fedstage.settings.config_file import Config
-from fedstage.settings.experiments import Experiment, Table
+from fedstage.settings.experiments import Experiment
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
-from fedstage.settings.runs import RunLength
 from fedstage.settings.validation import validate
 
-BASE = {
-    "data": "digits",
-    "clients": 10,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 4,
-    "model": "cnn_small",
-    "rounds": 8,
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-    "seed": 0,
-}
+BASE = federated(
+    clients=10,
+    partition={"dirichlet": {"alpha": 0.1}},
+    participants=4,
+    rounds=8,
+    server={"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+)
 LIBRARY = {
     "fedavg": {"local": "fedavg"},
     "fedprox": {"local": {"fedprox": {"mu": 0.001}}},
@@ -63,19 +57,6 @@ def runs(scale="default", library=LIBRARY, **changes):
 # --- grids ----------------------------------------------------------------------------------------
 
 
-def test_without_a_grid_there_is_one_run_of_fedavg():
-    (run,) = runs()
-    assert run.axes == {"method": "fedavg", "seed": 0}
-    assert run.recipe.local.name == "fedavg"
-    assert run.length.rounds == 8
-
-
-def test_method_and_seed_can_stand_in_the_base():
-    (run,) = runs(base={"method": "fedprox", "seed": 3})
-    assert run.axes == {"method": "fedprox", "seed": 3}
-    assert run.recipe.local.name == "fedprox"
-
-
 def test_grid_is_every_combination_in_order():
     grid = {"method": ["fedavg", "feddf"], "partition.alpha": [1.0, 0.1], "seed": [1, 0]}
     found = [tuple(run.axes[axis] for axis in grid) for run in runs(grid=grid)]
@@ -108,18 +89,6 @@ def test_settings_are_laid_over_one_another_base_scale_method_grid_point():
     assert mu(base=base, scales=scales, grid={"local.mu": [0.4]}) == 0.4
 
 
-def test_a_method_replaces_a_choice_of_the_base():
-    (run,) = runs(base={"local": {"fedprox": {"mu": 0.1}}}, grid={"method": ["fedavg"]})
-    assert run.recipe.local.name == "fedavg"
-
-
-def test_a_choice_as_axis():
-    grid = {"partition": ["iid", {"dirichlet": {"alpha": 1.0}}]}
-    found = runs(grid=grid)
-    assert [run.recipe.partition.name for run in found] == ["iid", "dirichlet"]
-    assert [run.axes["partition"] for run in found] == ["iid", "dirichlet alpha 1.0"]
-
-
 @pytest.mark.parametrize(
     "axis",
     [
@@ -136,15 +105,6 @@ def test_values_of_axes_are_plain_so_that_tables_can_take_them(axis):
     labels = [run.axes[name] for run in runs(grid=axis)]
     assert all(label is None or isinstance(label, str | int | float) for label in labels)
     assert len(set(labels)) == len(labels)
-
-
-def test_values_of_a_list_axis_are_plain_too():
-    base = {"client": {**BASE["client"], "schedule": {"step": {"milestones": [0.5]}}}}
-    found = runs(base=base, grid={"client.schedule.milestones": [[0.5], [0.3, 0.6]]})
-    assert [run.recipe.client.schedule.milestones for run in found] == [(0.5,), (0.3, 0.6)]
-    labels = [run.axes["client.schedule.milestones"] for run in found]
-    assert all(isinstance(label, str) for label in labels)
-    assert len(set(labels)) == 2
 
 
 def test_values_of_axes_may_have_names():
@@ -174,13 +134,6 @@ def test_values_of_axes_may_have_names():
     assert named.recipe == unnamed[0].recipe
 
 
-def test_number_with_an_exponent_is_a_number_in_settings_and_axes():
-    raw = yaml.safe_load("{client.learning_rate: [1e-3, 0.01]}")
-    found = runs(grid=raw)
-    assert [run.recipe.client.learning_rate for run in found] == [0.001, 0.01]
-    assert [run.axes["client.learning_rate"] for run in found] == [0.001, 0.01]
-
-
 # --- scales ---------------------------------------------------------------------------------------
 
 
@@ -199,11 +152,6 @@ def test_scale_changes_the_base_and_replaces_axes():
     assert {run.recipe.client.batch_size for run in mini} == {16}
 
 
-def test_empty_scale_changes_nothing():
-    definition = experiment(scales={"a": None, "b": {}})
-    assert resolve("x", definition, "a", LIBRARY) == resolve("x", definition, "b", LIBRARY)
-
-
 # --- methods --------------------------------------------------------------------------------------
 
 
@@ -213,25 +161,6 @@ def test_an_experiment_changes_a_method_of_the_library_for_itself():
     assert run.recipe.global_trainer.warm_up == 3
     assert run.recipe.ensemble.name == "clients"
     assert LIBRARY["feddf"]["global"] == "basic"
-
-
-def test_an_experiment_adds_a_method():
-    methods = {"own": {"local": {"fedprox": {"mu": 0.5}}, "aggregation": {"weights": "uniform"}}}
-    (run,) = runs(grid={"method": ["own"]}, methods=methods)
-    assert run.recipe.local.mu == 0.5
-    assert run.recipe.aggregation.weights == "uniform"
-
-
-@pytest.mark.parametrize("name", ["local", "global", "data", "ensemble"])
-def test_a_method_may_be_named_like_a_setting(name):
-    methods = {name: {"client": {"epochs": 5}}}
-    (run,) = runs(grid={"method": [name]}, methods=methods)
-    assert run.recipe.client.epochs == 5
-
-
-def test_every_run_is_checked_not_only_the_first():
-    with pytest.raises(FedstageError, match="a/default, method fedprox: participants = 11"):
-        runs(grid={"participants": [4, 11], "method": ["fedprox"]})
 
 
 # --- experiments like another one -----------------------------------------------------------------
@@ -251,19 +180,6 @@ def test_runs_of_other_seeds_are_those_of_the_seed_alone():
     ]
     assert together == alone
     assert [run.recipe.seed for run in together] == NINE["seed"] * 3
-
-
-def test_what_a_seed_implies_is_in_the_runs_of_this_seed():
-    implied = runs(base=FRACTION, grid=NINE, implies={"seed": {2: {"clients": 12}}})
-    assert [run.recipe.clients for run in implied] == [10, 10, 12] * 3
-    cells = [{"at": {"seed": [1]}, "settings": {"clients": 14}}]
-    changed = runs(base=FRACTION, grid=NINE, scales={"default": {"cells": cells}})
-    assert [run.recipe.clients for run in changed] == [10, 14, 10] * 3
-
-
-def test_each_seed_is_checked():
-    with pytest.raises(FedstageError, match="seed"):
-        runs(base=FRACTION, grid={"method": ["fedavg", "fens"], "seed": [0, 1.5]})
 
 
 def family(tmp_path, **children):
@@ -293,14 +209,6 @@ def test_experiment_starts_from_base_and_methods_of_the_one_that_it_is_like(tmp_
     assert {run.recipe.clients for run in (prox, own)} == {10}
 
 
-def test_experiment_like_another_shares_its_recipes_and_not_its_grid(tmp_path):
-    found = family(tmp_path, b={"like": "a", "base": {"rounds": 3}})
-    (one,), (other,) = (resolve(name, found[name], "default", LIBRARY) for name in "ab")
-    assert training_id(one.recipe) == training_id(other.recipe)
-    assert found["b"].grid == {}
-    assert found["b"].title == "b"
-
-
 # --- federated or not -----------------------------------------------------------------------------
 
 
@@ -311,74 +219,6 @@ def test_unfederated_methods_become_local_recipes_of_the_whole_length(method, po
     assert run.recipe.pooled == pooled
     assert run.recipe.client.epochs == 8
     assert run.length.rounds == 8
-
-
-def test_length_and_evaluation_are_not_in_the_recipe():
-    base = {"validation": 0.1}
-    changes = {
-        "rounds": 100,
-        "evaluate_every": 5,
-        "evaluate": {"aggregated": {"checkpoints": 2}},
-        "role": "validation",
-    }
-    (plain,), (other,) = runs(base=base), runs(base=base | changes)
-    assert other.length != plain.length
-    assert other.recipe == plain.recipe
-    assert training_id(other.recipe) == training_id(plain.recipe)
-    assert not set(RunLength.model_fields) & set(Recipe.model_fields)
-
-
-PATIENTS = {
-    "data": "heart_disease",
-    "clients": 4,
-    "model": "logistic_regression",
-    "partition": "natural",
-}
-
-
-@pytest.mark.parametrize(
-    ("named", "expected"), [({}, "top1_accuracy"), ({"metric": "auc"}, "auc")], ids=str
-)
-def test_published_numbers_are_of_the_tables_metric(named, expected):
-    published = {"paper": "fens", "table": "table12"}
-    assert Table.model_validate({**named, "published": published}).published.metric == expected
-    other = {**published, "metric": "accuracy"}
-    assert Table.model_validate({**named, "published": other}).published.metric == "accuracy"
-
-
-def test_how_test_samples_are_prepared_is_not_in_the_recipe():
-    pooled, own = runs(base=PATIENTS, grid={"role": ["test", "test_own"]}, table={"rows": ["role"]})
-    assert (pooled.length.role, own.length.role) == ("test", "test_own")
-    assert training_id(pooled.recipe) == training_id(own.recipe)
-
-
-def test_by_default_the_global_model_is_evaluated_on_test_data_in_every_round():
-    (run,) = runs()
-    assert run.length == RunLength(rounds=8)
-    assert (run.length.evaluate_every, run.length.role) == (1, "test")
-    assert run.length.evaluate.name == "global_model"
-
-
-# --- results --------------------------------------------------------------------------------------
-
-
-def test_by_default_an_experiment_makes_a_table_and_figures():
-    assert experiment().results == ["table", "figures"]
-
-
-@pytest.mark.parametrize("result", ["properties", "simulation", "round_times", "retention"])
-@pytest.mark.parametrize(
-    ("method", "training"), [("local_only", "alone"), ("centralised", "pooled")]
-)
-def test_results_about_rounds_refuse_methods_without_rounds(result, method, training):
-    grid = {"method": ["fedavg", method]}
-    with pytest.raises(FedstageError) as caught:
-        runs(grid=grid, results=["table", result])
-    assert str(caught.value) == (
-        f"a/default: results = {result!r}: method {method} has training = {training!r}: "
-        "must be 'federated' for this result"
-    )
-    assert len(runs(grid={"method": ["fedavg"]}, results=["table", result])) == 1
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -439,21 +279,6 @@ def test_a_value_of_an_axis_can_imply_settings():
     assert found == ["held_out", "svhn", "cifar10"]
 
 
-def test_the_value_itself_is_above_what_it_implies():
-    grid = {"participants": [4, 6], "global_models": [3]}
-    implies = {"participants": {6: {"global_models": 2, "rounds": 5}}}
-    found = runs(grid=grid, implies=implies)
-    assert [(run.recipe.global_models, run.length.rounds) for run in found] == [(3, 8), (3, 5)]
-
-
-def test_what_an_axis_implies_is_inherited_where_there_is_this_axis(tmp_path):
-    grid = {"data": ["digits"]}
-    parent = {"grid": grid, "implies": {"data": {"digits": {}}}}
-    children = {"b": {"like": "parent"}, "c": {"like": "parent", "grid": grid}}
-    found = family(tmp_path, parent=parent, **children)
-    assert [found[name].implies for name in "bc"] == [{}, {"data": {"digits": {}}}]
-
-
 def at_cells(*cells):
     found = [{"at": at, "settings": {"client": {"learning_rate": rate}}} for at, rate in cells]
     return {"default": {"cells": found}}
@@ -464,13 +289,6 @@ def rates(**changes):
 
 
 METHODS_AND_ALPHAS = {"method": ["fedavg", "fedprox"], "partition.alpha": [1.0, 0.1]}
-
-
-def test_settings_can_depend_on_several_axes():
-    cells = at_cells(
-        ({"method": "fedavg", "partition.alpha": 0.1}, 0.4), ({"method": ["fedprox"]}, 0.3)
-    )
-    assert rates(grid=METHODS_AND_ALPHAS, scales=cells) == [0.05, 0.4, 0.3, 0.3]
 
 
 def test_later_cells_are_above_earlier_ones_and_all_above_methods_and_what_axes_imply():
@@ -526,20 +344,6 @@ def test_a_base_may_hold_settings_of_one_shot_and_federated_runs():
     assert (alone.recipe.aggregator_fraction, alone.recipe.initialisation) == (0.1, "own")
 
 
-def test_a_rule_and_who_is_forgotten_are_axes():
-    grid = {
-        "method": ["fens"],
-        "aggregator": ["averaging", {"mlp": {"hidden": 8}}],
-        "forget": [[], [2, 5]],
-    }
-    found = runs(base={"aggregator_fraction": 0.1}, grid=grid)
-    assert [(one.recipe.aggregator.name, one.recipe.forget) for one in found] == [
-        ("averaging", ()), ("averaging", (2, 5)), ("mlp", ()), ("mlp", (2, 5)),
-    ]  # fmt: skip
-    assert [one.axes["forget"] for one in found] == ["", "2 5", "", "2 5"]
-    assert found[2].axes["aggregator"] == "mlp hidden 8"
-
-
 # --- choices --------------------------------------------------------------------------------------
 
 
@@ -586,37 +390,6 @@ def test_candidates_may_be_compared_with_other_settings_than_they_are_taken_with
     assert len({training_id(one.recipe) for one in run.trained()}) == 4
 
 
-def test_without_them_each_candidate_is_trained_once():
-    run = chosen({"client.epochs": [1, 4]})
-    assert [one.recipe for one in run.compared] == [one.recipe for one in run.candidates]
-    assert len({training_id(one.recipe) for one in run.trained()}) == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"participants": 3}, "validation = 0: choose needs more than 0"),
-        ({"validation": 1.5}, "compare_with, choose: validation = 1.5"),
-        ({"klient": {}}, "compare_with, choose: klient"),
-    ],
-)
-def test_what_candidates_cannot_be_compared_with(settings, told):
-    with pytest.raises(FedstageError, match=re.escape(told)):
-        compared(**settings)
-
-
-def test_one_shot_runs_choose_too():
-    rates = "aggregator_training.federated.learning_rate"
-    run = chosen(
-        {"aggregator_training.learning_rate": [0.1, 1.0]},
-        **LIBRARY["fens"],
-        aggregator_fraction=0.1,
-    )
-    assert [one.recipe.aggregator_training.learning_rate for one in run.candidates] == [0.1, 1.0]
-    with pytest.raises(FedstageError, match=r"aggregator_training\.federated = .*unknown key"):
-        chosen({rates: [1]}, **LIBRARY["fens"], aggregator_fraction=0.1)
-
-
 # --- runs that go on from others ------------------------------------------------------------------
 
 KD = {"training": "one_shot", "rounds": 1, "aggregator": "weighted", "distillation": "l1"}
@@ -645,16 +418,6 @@ def test_settings_of_one_part_do_not_reach_the_next():
     for part in (first.before, last):
         assert part.recipe.client == following("kd")[0].recipe.client
     assert first.before.recipe == following("kd")[0].recipe
-
-
-def test_a_part_in_rounds_after_one_shot_must_be_like_a_method():
-    for name, raw in {"kd_first": {"local": "fedavg", "rounds": 3, "start": "kd"}}.items():
-        with pytest.raises(
-            FedstageError, match=f"method {name}: like: missing; a run with training"
-        ):
-            runs(library=FOLLOWING | {name: raw}, grid={"method": [name]})
-    again = {"again": {"local": "fedavg", "rounds": 2, "start": "fedavg"}}
-    assert runs(library=FOLLOWING | again, grid={"method": ["again"]})
 
 
 # --- methods that are like others -----------------------------------------------------------------
@@ -692,33 +455,6 @@ def test_settings_of_the_experiment_reach_methods_that_are_like_another():
     assert two.recipe.client.learning_rate == 0.4 != fedavg.recipe.client.learning_rate
 
 
-@pytest.mark.parametrize(
-    ("likes", "told"),
-    [
-        ({"one": "one"}, "method one: like = 'one': is like itself"),
-        ({"one": "two", "two": "one"}, "method two: like = 'one': is like itself"),
-        ({"one": "nonsuch"}, "like: method = 'nonsuch': unknown; see `fedstage list"),
-        ({"one": 3}, "methods.one: like = 3: must be a method"),
-    ],
-)
-def test_what_a_method_cannot_be_like(likes, told):
-    library = LIBRARY | {name: {"like": like} for name, like in likes.items()}
-    with pytest.raises(FedstageError, match=re.escape(told)):
-        runs(library=library, grid={"method": ["one"]})
-
-
-def test_methods_have_colours_and_markers_of_figures():
-    style = {"colour": "blue", "marker": "plus"}
-    library = LIBRARY | {"one": {"like": "fedavg", **style}, "two": {"like": "one"}}
-    one, two = runs(library=library, grid={"method": ["one", "two"]})
-    assert (one.style.colour, one.style.marker) == ("blue", "plus")
-    assert (two.style.colour, two.recipe) == (None, one.recipe)
-    for key, value in {"colour": "red", "marker": "star", "label": 3}.items():
-        library["one"] = {"like": "fedavg", key: value}
-        with pytest.raises(FedstageError, match=rf"methods\.one: {key} = {value!r}"):
-            runs(library=library, grid={"method": ["one"]})
-
-
 # --- parts of a chain -----------------------------------------------------------------------------
 
 
@@ -728,47 +464,6 @@ def test_a_run_that_starts_from_a_student_shares_all_of_it():
     assert after.recipe.start == shot.student_file(alone.recipe)
     assert global_model(after.recipe, 0, 0) == after.recipe.start
     assert [one.length.rounds for one in after.chain()] == [1, 3]
-
-
-def test_a_run_that_starts_from_federated_rounds_shares_those_of_the_method():
-    federated, after = following("fedavg", "kd_last")
-    assert after.before.recipe == federated.recipe
-    assert after.before.length.rounds == 3
-    assert after.recipe.start == global_model(federated.recipe, 3, 0)
-
-
-def test_runs_may_follow_one_another():
-    (run,) = following("twice")
-    assert [one.length.rounds for one in run.chain()] == [3, 1, 2]
-    assert run.evaluated() == [run]
-    assert run.trained() == run.chain()
-
-
-def test_a_start_is_at_the_same_point_of_the_grid():
-    rates = {"client.learning_rate": [0.1, 0.2]}
-    for run in following("kd_first", **rates):
-        assert run.before.recipe.client.learning_rate == run.axes["client.learning_rate"]
-
-
-def test_a_start_may_be_an_axis():
-    starts = {"start": [None, "kd"], "method": ["fedavg"]}
-    without, after = runs(library=FOLLOWING, grid=starts)
-    assert without.recipe.start is None
-    assert after.recipe.start == shot.student_file(following("kd")[0].recipe)
-
-
-def test_candidates_start_from_the_same():
-    chosen = {"choose": {"among": {"rounds": [1, 2]}}}
-    tried = FOLLOWING | {"kd_first": FOLLOWING["kd_first"] | chosen}
-    (run,) = runs(library=tried, base={"validation": 0.1}, grid={"method": ["kd_first"]})
-    assert len({one.recipe.start for one in run.candidates}) == 1
-    assert len(run.trained()) == 2 * len(run.evaluated()) == 8
-
-
-def test_clients_may_train_alone_from_a_federated_model():
-    tuned = {"training": "alone", "rounds": 1, "start": {"method": "fedavg", "rounds": 3}}
-    (run,) = runs(library=LIBRARY | {"tuned": tuned}, grid={"method": ["tuned"]})
-    assert unfederated.local_start(run.recipe, 2) == global_model(run.before.recipe, 3, 0)
 
 
 # --- models that nobody trains --------------------------------------------------------------------
@@ -808,25 +503,6 @@ def scored(settings, evaluate):
 )
 def test_models_that_somebody_trains_are_scored(settings, evaluate):
     assert scored(settings, evaluate) == evaluate
-
-
-def test_a_servers_model_that_nobody_trains_is_not_scored():
-    with pytest.raises(FedstageError) as caught:
-        scored(SERVED, "global_model")
-    assert str(caught.value) == (
-        "a/default, method fedavg: evaluate = 'global_model': nobody trains it with server_model = "
-        "true, global = null and head_sharing = false; use each_client or clients"
-    )
-
-
-@pytest.mark.parametrize("evaluate", ["global_model", "aggregated", "bayesian"])
-def test_models_of_groups_that_exchange_logits_are_not_scored(evaluate):
-    with pytest.raises(FedstageError) as caught:
-        scored(DIGEST, evaluate)
-    assert str(caught.value) == (
-        f"a/default, method fedavg: evaluate = {evaluate!r}: nobody trains it with local = digest, "
-        "where no weights travel, so nothing is averaged; use each_client or clients"
-    )
 
 
 @pytest.mark.parametrize(

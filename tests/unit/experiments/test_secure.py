@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.shared.settings import federated
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.resolution import resolve
@@ -13,19 +14,16 @@ from fedstage.storage.yaml_files import load_yaml
 METHODS = load_yaml(Path(__file__).parents[3] / "workflow/methods.yaml")
 METHODS["fedet_by_index"] = {"like": "fedet", "client_groups": "by_index"}
 SECURE = {"threshold": 5, "clip": 0.5, "most_samples": 500}
-BASE = {
-    "data": {"digits": {"held_out": 100, "server_validation": 20}},
-    "clients": 20,
-    "validation": 0.1,
-    "partition": {"dirichlet": {"alpha": 0.1}},
-    "participants": 8,
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-    "server": {"steps": 50, "batch_size": 16, "learning_rate": 0.01},
-    "aggregation": {"secure": SECURE},
-    "rounds": 3,
-    "seed": 0,
-}
+BASE = federated(
+    data={"digits": {"held_out": 100, "server_validation": 20}},
+    clients=20,
+    validation=0.1,
+    partition={"dirichlet": {"alpha": 0.1}},
+    participants=8,
+    server={"steps": 50, "batch_size": 16, "learning_rate": 0.01},
+    aggregation={"secure": SECURE},
+    rounds=3,
+)
 
 
 def resolved(method, secure=SECURE, **changes):
@@ -42,22 +40,6 @@ def refused(method, **changes):
     message = str(caught.value)
     assert "\n" not in message
     return message
-
-
-GROUPS = {"participants": 12, "secure": SECURE | {"threshold": 2}}  # of 3 in each of 4 groups
-
-
-@pytest.mark.parametrize(
-    "method",
-    ["fedavg", "fedprox", "fedadam", "fedyogi", "fedgkd", "fedntd", "scaffold", "moon"],
-)
-def test_methods_that_average_may_use_it(method):
-    assert resolved(method).aggregation.secure.threshold == 5
-
-
-def test_students_of_averaged_models_may_use_it():
-    assert resolved("fedsdd", **GROUPS).aggregation.secure
-    assert resolved("fedeed", **GROUPS, local="fedavg").aggregation.secure
 
 
 @pytest.mark.parametrize(
@@ -77,11 +59,6 @@ def test_the_stage_and_the_file_of_single_clients_are_named(method, stage, file)
     )
 
 
-def test_one_shot_methods_read_the_models_of_single_clients():
-    message = refused("fens", rounds=1, aggregator_fraction=0.1)
-    assert "aggregation.secure: stage aggregator reads results/local_models/" in message
-
-
 def test_the_training_of_an_aggregator_may_use_it_although_models_are_exchanged():
     training = {"federated": {"secure": SECURE | {"threshold": 11}}}
     fens = {"rounds": 1, "aggregator_fraction": 0.1, "secure": None}
@@ -95,16 +72,6 @@ def test_the_training_of_an_aggregator_may_use_it_although_models_are_exchanged(
     assert "early_stopping: must be null with secure" in refused(
         "fens", **fens, aggregator_training=stopped
     )
-
-
-def test_heads_and_label_counts_are_of_single_clients_too():
-    assert "stage head_sharing reads" in refused("fedet_by_index", global_models=2)
-    assert "stage participation reads" in refused("fedavg", participation="by_samples")
-
-
-def test_an_ensemble_of_clients_is_not_evaluated():
-    assert "stage logits reads" in refused("fedavg", evaluate="clients")
-    assert "stage logits reads" in refused("fedavg", evaluate="each_client")
 
 
 SUM = "aggregation.secure: needs updates of which the server needs the sum alone, not "
@@ -128,12 +95,6 @@ def test_what_else_leaves_clients_is_named(method, changes, reason):
     assert SUM + reason in refused(method, **changes)
 
 
-def test_running_statistics_are_not_sent():
-    model = {"cnn_small": {"norm": "batch"}}
-    assert "aggregation.batch_norm = average: must be re_estimate" in refused("fedavg", model=model)
-    assert resolved("fedavg", model=model, aggregation={"batch_norm": "re_estimate"})
-
-
 @pytest.mark.parametrize(
     ("secure", "message"),
     [
@@ -147,7 +108,3 @@ def test_running_statistics_are_not_sent():
 )  # fmt: skip
 def test_settings_by_which_sums_could_wrap_or_be_split_are_refused(secure, message):
     assert message in refused("fedavg", secure=SECURE | secure)
-
-
-def test_the_largest_number_of_bits_is_allowed():
-    assert resolved("fedavg", secure=SECURE | {"bits": 29, "most_samples": 2**29 - 1})

@@ -10,11 +10,9 @@ from tests.shared.experiments import OF_ALL_STAGES
 from fedstage.experiments.catalogue import load_catalogue, metrics_of
 from fedstage.experiments.stage_rules import stage_rules, state_rounds
 from fedstage.plan.graph import behind
-from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.rules import WILDCARDS, command
 from fedstage.plan.stages import GRAPH, RESULTS, STAGES
-from fedstage.plan.training import aggregation, local_training, logits
-from fedstage.settings.config_file import Config
+from fedstage.plan.training import aggregation
 from fedstage.stages import options_of
 from fedstage.storage.yaml_files import load_yaml
 
@@ -100,34 +98,6 @@ def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogu
     assert stateful
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("keep", "expected"), [("all", set()), ("models", {"outputs"})])
-def test_updates_are_temporary_where_they_are_not_kept(load, keep, expected):
-    rules = stage_rules(load(keep=keep), "")
-    assert {o for rule in rules if rule.stage is local_training for o in rule.temporary} == expected
-
-
-@pytest.mark.slow
-def test_participants_train_together_where_they_are_to(load):
-    catalogue = load(execution={"clients_per_job": 2})
-    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is local_training]
-    of_one_group = {(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)}
-    of_two_groups = {(0, 1), (2, 3), (4,), (5, 6), (7, 8), (9,)}  # FedSDD
-    assert {rule.participants for rule in rules} == of_one_group | of_two_groups
-    for rule in rules:
-        assert len(rule.outputs["outputs"]) == len(rule.participants)
-        assert f"--participants {' '.join(map(str, rule.participants))} --outputs" in rule.shell
-        wildcards = SimpleNamespace(items={"recipe": "a", "round": "0003", "group": "1"}.items)
-        assert rule.place(wildcards) == (3, 1, rule.participants[0])
-
-
-def test_segments_make_what_rounds_consist_of(load):
-    rules = list(stage_rules(load(execution={"granularity": "segment"}), ""))
-    assert {rule.stage for rule in rules} & set(OF_ROUNDS) == {logits}
-    (rule,) = (rule for rule in rules if rule.stage is logits)
-    assert rule.constraints["images"] == "test|test_own|validation"
-
-
 @pytest.mark.parametrize("name", STAGES)
 def test_commands_have_the_options_of_the_function(name):
     """All that it needs, and nothing that it does not have; values of segments come with them."""
@@ -138,7 +108,3 @@ def test_commands_have_the_options_of_the_function(name):
     if name in {stage.name for stage in (*GRAPH, *RESULTS)}:
         needed = {option for option, one in options.items() if one.required}
         assert needed <= given
-
-
-def test_config_validates():
-    assert Config.model_validate(load_yaml(REPOSITORY / "config.yaml"))

@@ -1,12 +1,11 @@
 """What a run starts from, and which recipes may follow one another."""
 
 import pytest
-from tests.shared.measured import FEDERATED, SETTINGS
+from tests.shared import settings
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.starts import check_start, ended_in, named_start
 from fedstage.plan import one_shot as shot
-from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.training import global_model
 from fedstage.settings.one_shot import OneShotRecipe
@@ -16,11 +15,11 @@ TAUGHT = {"distillation": "l1", "server": {"steps": 3, "batch_size": 8, "learnin
 
 
 def federated(**changes):
-    return Recipe.model_validate(FEDERATED | changes)
+    return Recipe.model_validate(settings.federated(**changes))
 
 
 def one_shot(**changes):
-    return OneShotRecipe.model_validate(SETTINGS | TAUGHT | changes)
+    return OneShotRecipe.model_validate(settings.one_shot(**TAUGHT | changes))
 
 
 def test_a_start_is_a_method_or_one_with_changes():
@@ -36,23 +35,6 @@ def test_federated_recipes_end_in_their_main_model_and_one_shot_recipes_in_a_stu
     assert ended_in("e", one_shot(), 1) == shot.student_file(one_shot())
 
 
-def test_a_model_of_the_core_is_one_to_start_from():
-    core = alone(federated(core={}), 3, on_core=True)
-    assert ended_in("e", core, 1) == unfederated.local_models(core)[0]
-    assert unfederated.local_models(core)[0].endswith("/core.safetensors")
-    check_start("e", federated(core={}), core)
-    with pytest.raises(FedstageError, match="start: core = "):
-        check_start("e", federated(), core)
-
-
-def test_only_the_servers_model_must_have_the_architecture_of_its_start():
-    before, other = federated(), {"logistic_regression": {}}
-    groups = {"global_models": 2, "server_model": True, "architectures": ["cnn_small", other]}
-    check_start("e", federated(**groups, start_of="server"), before)
-    with pytest.raises(FedstageError, match="ends in model = 'cnn_small'"):
-        check_start("e", federated(**groups), before)
-
-
 @pytest.mark.parametrize(
     "recipe",
     [one_shot(distillation=None), alone(federated(), 3, pooled=True)],
@@ -61,12 +43,6 @@ def test_only_the_servers_model_must_have_the_architecture_of_its_start():
 def test_what_ends_in_several_models_or_was_not_federated_is_no_start(recipe):
     with pytest.raises(FedstageError, match="must be federated, core, or one_shot with"):
         ended_in("e", recipe, 1)
-
-
-def test_the_settings_of_training_may_differ():
-    check_start("e", federated(client=SETTINGS["client"] | {"epochs": 9}), one_shot())
-    check_start("e", one_shot(), federated(participants=2))
-    check_start("e", alone(federated(), 3, pooled=True), federated())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from fedstage.models.build import build
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnSmall, LogisticRegression, Perceptron, ResNet, WideResNet
+from fedstage.settings.models import CnnSmall, Perceptron, ResNet, WideResNet
 
 SHAPE = (3, 12, 10)
 
@@ -124,13 +124,6 @@ def test_wide_resnet_is_what_the_paper_describes(kind):
 def test_small_network_is_what_its_settings_describe(kind):
     compare(
         CnnSmall(name="cnn_small", norm=kind), lambda state, x: cnn_small_by_hand(state, x, kind)
-    )
-
-
-def test_logistic_regression_is_linear_in_the_pixels():
-    compare(
-        LogisticRegression(name="logistic_regression"),
-        lambda state, x: linear(state, "linear", x.flatten(1)),
     )
 
 

@@ -6,8 +6,7 @@ from fedstage.models.build import build
 from fedstage.models.heads import body_of, represent
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnSmall, Head, ResNet, head_of
-from fedstage.settings.numerics import Numerics
+from fedstage.settings.models import CnnSmall, Head, ResNet
 
 SHAPE, CLASSES = (3, 8, 8), 5
 HEADS = [Head(), Head(hidden=6, width=4, relu=False)]
@@ -51,17 +50,3 @@ def test_heads_of_different_bodies_are_of_one_shape(head):
         for one in MODELS
     ]
     assert shapes[0] == shapes[1]
-
-
-def test_the_precision_is_that_of_a_forward_pass():
-    model = headed(MODELS[0], HEADS[0])
-    seen, logits = represent(model, pixels(), Numerics(precision="bf16"))
-    assert seen.dtype == logits.dtype == torch.float32
-    assert not torch.equal(logits, represent(model, pixels())[1])
-    assert torch.allclose(logits, represent(model, pixels())[1], atol=0.05)
-
-
-def test_without_a_head_the_body_is_the_model():
-    model = build(MODELS[0], SHAPE, CLASSES)
-    assert body_of(model) is model
-    assert head_of(MODELS[0]) is None

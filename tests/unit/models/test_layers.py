@@ -1,10 +1,9 @@
 import pytest
 import torch
-from torch import nn
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
-from fedstage.models.layers import convolution, groups, normalise
+from fedstage.models.layers import groups, normalise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 
@@ -40,18 +39,6 @@ def test_groups_divide_the_channels(channels, expected):
     normalise("group", channels)(torch.ones(2, channels, 3, 3))
 
 
-@pytest.mark.parametrize(
-    ("norm", "kind"), [("batch", nn.BatchNorm2d), ("group", nn.GroupNorm), ("none", nn.Identity)]
-)
-def test_a_norm_is_the_layer_of_its_name(norm, kind):
-    assert type(normalise(norm, 16)) is kind
-
-
-@pytest.mark.parametrize(("norm", "bias"), [("batch", False), ("group", False), ("none", True)])
-def test_convolutions_have_biases_where_there_are_no_norms(norm, bias):
-    assert (convolution(3, 8, norm).bias is not None) is bias
-
-
 def test_batch_norm_uses_and_tracks_the_batch_when_training():
     model = resnet8("batch").train()
     before = statistics(model)
@@ -60,27 +47,3 @@ def test_batch_norm_uses_and_tracks_the_batch_when_training():
     assert before.keys() == after.keys()
     assert not any(torch.equal(before[name], after[name]) for name in before)
     assert after["norm.num_batches_tracked"].item() == 2
-
-
-def test_running_mean_moves_by_a_tenth_of_the_batch_mean():
-    model = resnet8("batch").train()
-    batch = images(16)
-    with torch.no_grad():
-        expected = 0.1 * model.conv(batch).mean((0, 2, 3))
-        model(batch)
-    torch.testing.assert_close(model.norm.running_mean, expected)
-
-
-def test_batch_norm_uses_its_running_statistics_when_evaluating():
-    model = resnet8("batch").eval()
-    before = statistics(model)
-    assert not depends_on_the_batch(model)
-    after = statistics(model)
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
-@pytest.mark.parametrize("norm", ["group", "none"])
-def test_without_batch_norm_nothing_depends_on_the_batch_or_is_tracked(norm):
-    model = resnet8(norm).train()
-    assert not depends_on_the_batch(model)
-    assert statistics(model) == {}

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch import nn
 
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
@@ -47,42 +46,6 @@ def test_logits_are_of_the_last_state_of_each_text():
                 inputs[place] = h
         expected = state["linear.weight"] @ inputs[-1] + state["linear.bias"]
         torch.testing.assert_close(logits, expected)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("text", range(3))
-def test_padding_changes_nothing(text):
-    model, tokens = initialised(), texts()
-    length = int((tokens[text] > 0).sum())
-    alone = model(tokens[text : text + 1, :length])
-    torch.testing.assert_close(alone, model(tokens)[text : text + 1])
-    longer = torch.cat([tokens, torch.zeros(3, 30, dtype=torch.int32)], 1)
-    assert torch.equal(model(longer), model(tokens))
-
-
-def test_the_vector_of_padding_learns_nothing():
-    model = initialised()
-    nn.functional.cross_entropy(model(texts()), torch.tensor([0, 1, 2])).backward()
-    assert model.embedding.weight.grad[0].eq(0).all()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad.ne(0).any(), name
-
-
-def test_the_same_inputs_give_the_same_bytes_and_nothing_is_drawn():
-    before = torch.random.get_rng_state()
-    grads = []
-    for _ in range(2):
-        model = initialised().train()
-        nn.functional.cross_entropy(model(texts()), torch.tensor([0, 1, 2])).backward()
-        grads.append([parameter.grad for parameter in model.parameters()])
-    assert all(torch.equal(one, other) for one, other in zip(*grads, strict=True))
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-def test_the_generator_determines_every_value():
-    one, same, other = (initialised(seed=seed).state_dict() for seed in (0, 0, 1))
-    assert all(torch.equal(one[name], same[name]) for name in one)
-    assert not any(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_layers_are_uniform_by_their_states():

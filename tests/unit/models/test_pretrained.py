@@ -56,28 +56,12 @@ def test_a_file_may_be_of_a_layer_and_have_layers_of_its_own(tmp_path):
         take_weights(model, settings(path), tmp_path, Layout(("1.",), "network."))
 
 
-@pytest.mark.parametrize("digits", [8, 64])
-def test_the_checksum_may_be_given_by_its_beginning(file, digits):
-    take_weights(network(2, 7.0), settings(file, digits), file.parent, LAYOUT)
-
-
 def test_another_file_is_refused(file):
     wanted = Pretrained(file=file.name, sha256="0" * 12)
     with pytest.raises(
         FedstageError, match=r"model\.weights\.sha256 = '000000000000': the file's is"
     ):
         take_weights(network(2, 7.0), wanted, file.parent, LAYOUT)
-
-
-def test_a_missing_file_is_named_and_nothing_downloaded(tmp_path):
-    wanted = Pretrained(file="none.pth", sha256="0" * 8)
-    with pytest.raises(FedstageError, match=r"none\.pth: .*no such file; it is never downloaded"):
-        take_weights(network(2, 7.0), wanted, tmp_path, LAYOUT)
-
-
-def test_the_data_folder_must_be_set(file):
-    with pytest.raises(FedstageError, match=r"weights\.file = .*the data folder is not set"):
-        take_weights(network(2, 7.0), settings(file), None, LAYOUT)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -64,8 +63,3 @@ def test_parts_put_together_are_a_residual_network():
     server.load_state_dict(rest)
     images = torch.randn(2, 3, 9, 12)
     torch.testing.assert_close(server(model.body(images)), whole(images))
-
-
-def test_images_must_not_be_too_small():
-    with pytest.raises(FedstageError, match=r"resnet_lower: images of 7x12.*at least 8x8"):
-        build(lower(), (3, 7, 12), 7)

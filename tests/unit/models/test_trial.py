@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import torch
 from tests.shared.plugins import loaded
 from tests.shared.stages import initial_model
 
@@ -97,19 +96,3 @@ def test_samples_of_each_kind_are_tried(draw, samples, shape, layers):
     with pytest.raises(FedstageError, match=r"tinynet: output \[n, 4\], must be \[n, 3\]"):
         draw(layers.replace("classes", "classes + 1"), info, kind, samples)
     assert draw(layers, info, kind, samples)
-
-
-def test_a_head_and_further_outputs_are_outputs_of_the_model(draw):
-    assert draw("nn.Flatten(), nn.Linear(64, classes)", IMAGES, head={"hidden": 6, "width": 4})
-    assert draw("nn.Flatten(), nn.Linear(64, classes)", IMAGES, more_outputs=2)
-    with pytest.raises(FedstageError, match=r"must be \[n, 12\]"):
-        draw("nn.Flatten(), nn.Linear(64, 10)", IMAGES, more_outputs=2)
-
-
-def test_the_trial_changes_neither_the_model_nor_a_generator(draw):
-    layers = "nn.BatchNorm2d(1), Drawing(), nn.Flatten(), nn.Linear(64, classes)"
-    before = torch.random.get_rng_state()
-    weights = draw(layers, IMAGES)
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert weights["0.running_mean"].item() == 0
-    assert weights["0.num_batches_tracked"].item() == 0

@@ -66,33 +66,8 @@ def test_statistics_are_those_of_the_images_by_hand(number, batches):
     assert all(torch.equal(value, before[name]) for name, value in model.named_parameters())
 
 
-def test_old_statistics_do_not_count():
-    one, other = network(), network()
-    other.norm1.running_mean.fill_(-100.0)
-    for model in (one, other):
-        re_estimate(model, images(20), INFO)
-    for name, value in one.state_dict().items():
-        assert torch.equal(value, other.state_dict()[name])
-
-
-def test_later_training_moves_statistics_as_before():
-    model = network()
-    momentum = model.norm1.momentum
-    re_estimate(model, images(20), INFO)
-    assert (model.norm1.momentum, model.norm2.momentum) == (momentum, momentum)
-
-
 def test_a_model_without_batch_norm_is_left_as_it_is():
     model = network("group")
     before = {name: value.clone() for name, value in model.state_dict().items()}
     re_estimate(model, images(20), INFO)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-
-
-def test_a_model_without_them_is_not_even_called():
-    def refuse(*inputs):
-        raise AssertionError("called")
-
-    model = network("none")
-    model.register_forward_pre_hook(refuse)
-    re_estimate(model, images(3), INFO)

@@ -36,19 +36,6 @@ def test_last_batch_rules(rule):
         assert set(seen) <= set(range(samples))
 
 
-@pytest.mark.parametrize("rule", ["keep", "drop", "drop_single", "merge_single"])
-def test_the_only_batch_is_kept_and_full_batches_of_one_are(rule):
-    for samples in (1, 3, 4):
-        (batch,) = drawn(samples, last_batch=rule)
-        assert sorted(batch.tolist()) == list(range(samples))
-    assert sizes(drawn(5, batch_size=1, last_batch=rule)) == [1] * 5
-
-
-def test_merged_sample_is_the_last_of_the_permutation():
-    kept, merged = drawn(9, last_batch="keep"), drawn(9, last_batch="merge_single")
-    assert torch.equal(merged[1], torch.cat([kept[1], kept[2]]))
-
-
 def test_epochs_are_the_generators_permutations():
     generator = torch_generator(0, "batches")
     expected = torch.cat([torch.randperm(10, generator=generator) for _ in range(2)])
@@ -64,22 +51,6 @@ def test_steps_go_on_beyond_one_epoch(steps, expected):
     by_epochs = drawn(10, epochs=3)
     assert sizes(by_steps) == expected
     assert all(torch.equal(a, b) for a, b in zip(by_steps, by_epochs, strict=False))
-
-
-def test_last_batch_rule_applies_to_every_epoch_of_counted_steps():
-    assert sizes(drawn(9, epochs=None, steps=5)) == [4, 5, 4, 5, 4]
-    assert sizes(drawn(9, epochs=None, steps=5, last_batch="drop")) == [4] * 5
-
-
-def test_same_key_same_batches_whatever_the_global_generator():
-    torch.manual_seed(1)
-    first = drawn(10, epochs=2)
-    torch.manual_seed(2)
-    state = torch.get_rng_state()
-    second = drawn(10, epochs=2)
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    assert torch.equal(torch.get_rng_state(), state), "the global generator is left alone"
-    assert not torch.equal(torch.cat(first), torch.cat(drawn(10, seed=1, epochs=2)))
 
 
 @pytest.mark.parametrize(
@@ -102,13 +73,6 @@ def test_public_batches_are_full_and_an_epoch_repeats_nothing():
         epoch = torch.cat(batches[start : start + 2]).tolist()
         assert len(set(epoch)) == 8
     assert not torch.equal(torch.cat(batches[:2]), torch.cat(batches[2:4]))
-
-
-@pytest.mark.parametrize("batch_size", [3, 4, 256])
-def test_public_batches_of_few_samples_are_all_of_them(batch_size):
-    batches = public(3, batch_size, 4)
-    assert len(batches) == 4
-    assert all(sorted(batch.tolist()) == [0, 1, 2] for batch in batches)
 
 
 def test_steps_go_on_where_other_rounds_have_stopped():

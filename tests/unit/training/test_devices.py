@@ -9,7 +9,6 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
-from fedstage.training import devices
 from fedstage.training.devices import prepare
 from fedstage.training.loop import train
 
@@ -36,19 +35,6 @@ def found(monkeypatch, gpus):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
 
 
-def test_cpu_is_cpu_even_beside_a_gpu(monkeypatch):
-    found(monkeypatch, gpus=1)
-    assert prepare(Numerics(device="cpu")) == torch.device("cpu")
-    assert not torch.are_deterministic_algorithms_enabled()
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_are_set(threads):
-    prepare(Numerics(device="cpu", threads=threads))
-    assert torch.get_num_threads() == threads
-    assert torch.get_num_interop_threads() == 1
-
-
 def test_auto_takes_the_gpu_if_there_is_one(monkeypatch):
     found(monkeypatch, gpus=0)
     assert prepare(Numerics()).type == "cpu"
@@ -66,14 +52,6 @@ def test_absent_gpu_is_named(monkeypatch, device, gpus):
         prepare(Numerics(device=device))
 
 
-def test_gpus_that_cannot_be_used_do_not_count(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    assert prepare(Numerics()).type == "cpu"
-    with pytest.raises(FedstageError, match="has 0 usable GPUs"):
-        prepare(Numerics(device="cuda"))
-
-
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_gpu_is_made_deterministic(monkeypatch, device):
     found(monkeypatch, gpus=2)
@@ -83,13 +61,6 @@ def test_gpu_is_made_deterministic(monkeypatch, device):
     assert not torch.backends.cudnn.benchmark
     assert not torch.utils.deterministic.fill_uninitialized_memory
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
-
-
-def test_workspace_that_the_user_chose_is_kept(monkeypatch):
-    found(monkeypatch, gpus=1)
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
-    prepare(Numerics(device="cuda"))
-    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
 
 
 @pytest.mark.parametrize(("precision", "taken"), [("fp32", False), ("bf16", False), ("tf32", True)])
@@ -117,12 +88,6 @@ def test_bf16_needs_a_cpu_that_has_it(monkeypatch, amx, avx512, able):
     assert str(refused.value) == (
         "numerics.precision = 'bf16': this CPU has neither AMX nor AVX512-BF16; use fp32"
     )
-
-
-def test_bf16_of_a_gpu_asks_nothing_of_the_cpu(monkeypatch):
-    monkeypatch.setattr(devices, "computes_bf16", lambda: False)
-    found(monkeypatch, gpus=1)
-    assert prepare(Numerics(precision="bf16")).type == "cuda"
 
 
 def test_compiling_needs_a_compiler(monkeypatch, tmp_path):

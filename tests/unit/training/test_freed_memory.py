@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from fedstage.execution import pool
-
 needs_glibc = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc, the only one with mallopt"
 )
@@ -62,11 +60,3 @@ def test_memory_that_a_step_has_freed_serves_the_next():
 def test_a_job_ends_without_what_its_steps_have_freed():
     kept = told("keep")
     assert kept["kept"] - kept["left"] > 90
-
-
-@needs_glibc
-def test_the_pool_keeps_memory_for_its_workers(monkeypatch):
-    kept = []
-    monkeypatch.setattr(pool, "keep_freed", lambda: kept.append(True))
-    pool.as_a_worker()
-    assert kept == [True]

@@ -8,7 +8,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.optimisation import Client, CrossEntropy, Focal, Optimiser
+from fedstage.settings.optimisation import Client, CrossEntropy, Optimiser
 from fedstage.training.batches import client_batches
 from fedstage.training.devices import prepare
 from fedstage.training.loop import training
@@ -80,13 +80,6 @@ def assert_same(first, second):
 def test_a_graph_gives_the_bytes_of_its_step(change, numerics):
     plain = states(change, 1, **numerics)
     assert_same(plain, states(change, 1, cuda_graphs=True, **numerics))
-
-
-@pytest.mark.parametrize("at_a_time", [1, 3])
-def test_graphs_of_the_focal_loss_read_the_same_class_weights(at_a_time):
-    loss = Focal(name="focal", class_weights=(0.5, 1.0, 4.0))
-    plain = states(SGD, 1, loss)
-    assert_same(plain, states(SGD, at_a_time, loss, cuda_graphs=True))
 
 
 @pytest.mark.parametrize("graphs", [False, True], ids=["steps", "graphs"])

@@ -20,7 +20,7 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Focal, Optimiser
 from fedstage.settings.server import Server
 from fedstage.training import graphs
-from fedstage.training.loop import AHEAD, train
+from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
 from fedstage.training.passes import arrange
 
@@ -187,13 +187,6 @@ def focal_loss():
     return client_loss(settings, CLASSES, torch.device("cpu"))
 
 
-def test_the_focal_loss_is_part_of_a_recorded_step(player):
-    by_graph = trained(network(), settings(), WITH_GRAPHS, loss=focal_loss())
-    assert player.taken
-    assert same(by_graph, trained(network(), settings(), Numerics(), loss=focal_loss()))
-    assert not same(by_graph, trained(network(), settings(), Numerics()))
-
-
 @pytest.mark.parametrize("name", ["fedprox", "scaffold"])
 def test_the_terms_of_local_trainers_are_part_of_a_recorded_step(player, name):
     model, other = network(), network()
@@ -231,13 +224,6 @@ def test_what_watches_the_steps_sees_the_weights_of_each(player):
         assert step == other
         assert torch.equal(weight, others)
     assert len(told) == 9
-
-
-def test_each_size_of_batches_has_a_graph_of_its_own(player):
-    longer = batches(epochs=5)
-    by_graph = trained(network(), settings(momentum=0.9), WITH_GRAPHS, longer)
-    assert (player.recorded, player.taken) == (2, 20 + 5 - 2 * graphs.WARM_UP)
-    assert same(by_graph, trained(network(), settings(momentum=0.9), Numerics(), longer))
 
 
 def test_a_size_that_hardly_comes_up_is_not_recorded(player):
@@ -284,16 +270,3 @@ def test_the_host_asks_for_no_number_within_the_steps(change, loss):
         while watching:
             watching.pop().__exit__(None, None, None)
     assert outcome.steps == len(indices)
-
-
-def test_a_question_of_the_host_would_be_seen():
-    with pytest.raises(AssertionError, match="waits for _local_scalar_dense"), Asked():
-        torch.zeros(()).item()
-
-
-def test_draws_are_the_same_however_many_batches_go_at_a_time(monkeypatch):
-    chosen = settings(augmentation="crop_flip")
-    assert len(batches()) < AHEAD
-    together = trained(network(), chosen, Numerics())
-    monkeypatch.setattr("fedstage.training.loop.AHEAD", 2)
-    assert same(together, trained(network(), chosen, Numerics()))

@@ -27,19 +27,6 @@ def test_normalise_by_hand():
     assert images.flatten().tolist() == [0, 255, 51, 102]
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.int64])
-def test_samples_that_are_no_images_stay_as_they_are(kind):
-    samples = torch.tensor([[0, 255], [51, -2]], dtype=kind)
-    assert normalise(samples, {"mean": [], "std": []}) is samples
-
-
-def test_none_changes_and_draws_nothing():
-    images, generator = pixels(3), torch_generator(0, "augmentation")
-    state = generator.get_state()
-    assert torch.equal(augment(images, draw("none", 3, generator)), images)
-    assert torch.equal(generator.get_state(), state)
-
-
 def test_flips_are_drawn_before_crops_and_batch_by_batch():
     """Results of earlier versions stand for this order."""
     generator, other = torch_generator(0, "augmentation"), torch_generator(0, "augmentation")
@@ -86,13 +73,6 @@ def test_crop_flip_is_a_crop_of_the_padded_image_flipped_or_not():
     images = pixels(12)
     for image, result in zip(images, augmented(images, "crop_flip"), strict=True):
         assert len(crops_of(image, result)) == 1
-
-
-def test_a_crop_by_itself_mirrors_nothing():
-    """Digits of SVHN have a left and a right side."""
-    images = pixels(12)
-    for image, result in zip(images, augmented(images, "crop"), strict=True):
-        assert [flipped for flipped, *_ in crops_of(image, result)] == [False]
 
 
 def test_crop_offsets_cover_0_to_8_evenly_and_independently():

@@ -1,6 +1,3 @@
-import math
-
-import pytest
 import torch
 from torch import nn
 
@@ -8,7 +5,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.training.inference import BATCH, class_accuracies, compute_logits, cross_entropy
+from fedstage.training.inference import BATCH, class_accuracies, compute_logits
 
 INFO = {"mean": [0.4], "std": [0.3]}
 
@@ -40,14 +37,6 @@ def test_logits_are_those_of_each_image_alone():
     assert torch.allclose(together.double(), alone, atol=1e-5)
 
 
-def test_no_gradient_and_no_change_of_the_statistics():
-    network = model().train()
-    before = {name: value.clone() for name, value in network.state_dict().items()}
-    logits = compute_logits(network, images(5), INFO)
-    assert not logits.requires_grad
-    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
-
-
 def test_more_images_than_a_batch_keep_their_order():
     class Mean(nn.Module):
         def forward(self, pixels):
@@ -60,13 +49,6 @@ def test_more_images_than_a_batch_keep_their_order():
     logits = compute_logits(Mean(), pictures, {"mean": [0.0], "std": [1 / 255]})
     assert logits.shape == (n, 1)
     assert torch.allclose(logits[:, 0], (torch.arange(n) % 251).float(), atol=1e-3)
-
-
-def test_cross_entropy_by_hand():
-    logits = torch.tensor([[0.0, math.log(3.0)], [math.log(4.0), 0.0]])
-    # Probabilities (1/4, 3/4) and (4/5, 1/5).
-    expected = -(math.log(3 / 4) + math.log(1 / 5)) / 2
-    assert cross_entropy(logits, torch.tensor([1, 1])) == pytest.approx(expected, rel=1e-6)
 
 
 def test_right_answers_by_class_by_hand():

@@ -81,26 +81,3 @@ def test_adam_is_that_of_torch(decay):
     expected = moved_by_torch(lambda weights: torch.optim.Adam(weights, lr=0.1, weight_decay=decay))
     ours = moved(settings(optimiser="adam", weight_decay=decay))
     assert relative_difference(ours, expected) < 1e-6
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize(
-    "change",
-    [{}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}, {"optimiser": "adam"}],
-    ids=str,
-)
-def test_gradients_are_read_only(change, decay):
-    weight = nn.Parameter(torch.ones(3))
-    weight.grad = torch.tensor([1.0, 2.0, 3.0])
-    chosen = settings(weight_decay=decay, **change)
-    step = optimiser_step([weight], chosen)
-    for sizes in step_sizes(chosen, [0.1, 0.1], weight):
-        step(sizes)
-    assert weight.grad.tolist() == [1, 2, 3]
-
-
-def test_parameter_without_a_gradient_is_a_bug_that_shows():
-    weights = parameters()
-    weights[0].grad = torch.zeros(SHAPES[0])
-    with pytest.raises(AssertionError, match="takes part in the loss"):
-        optimiser_step(weights, settings())(torch.tensor([0.1, 1.0]))

@@ -36,15 +36,6 @@ def test_each_image_has_a_draw_of_its_own(kind):
     assert not torch.equal(changed, images)
 
 
-def test_only_the_split_seed_decides():
-    images = pixels(20)
-    before = images.clone()
-
-    assert torch.equal(change_once(images, "crop", 1), change_once(images, "crop", 1))
-    assert not torch.equal(change_once(images, "crop", 1), change_once(images, "crop", 2))
-    assert torch.equal(images, before)
-
-
 def test_many_images_are_changed_as_one_batch_would_be(monkeypatch):
     monkeypatch.setattr("fedstage.training.public_images._AT_ONCE", 7)
     images = pixels(20)

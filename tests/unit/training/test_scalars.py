@@ -5,9 +5,7 @@ import torch
 from tests.shared.plugins import loaded
 
 from fedstage.errors import FedstageError
-from fedstage.settings.optimisation import CrossEntropy
 from fedstage.training.losses import client_loss
-from fedstage.training.scalars import scalar
 
 LOSS = """
 from functools import partial
@@ -48,12 +46,3 @@ def test_a_loss_is_one_number(tmp_path, monkeypatch, made, told):
         value(made)
     must = "must be a tensor of one number, the mean"
     assert str(caught.value) == f"mine/smoothed.py: smoothed: the loss of a batch is {told}, {must}"
-
-
-def test_a_mean_is_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert value("cross_entropy").item() == pytest.approx(1.0986123)
-
-
-def test_a_built_in_loss_is_as_it_is():
-    assert scalar(torch.sum, CrossEntropy(name="cross_entropy"), "client.loss") is torch.sum

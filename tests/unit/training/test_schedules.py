@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.settings.optimisation import Constant, Cosine, Cyclical, Step
+from fedstage.settings.optimisation import Cosine, Cyclical, Step
 from fedstage.training.schedules import factor
 
 
@@ -8,26 +8,9 @@ def factors(schedule, steps):
     return [factor(schedule, step, steps) for step in range(steps)]
 
 
-def test_constant_is_one():
-    assert factors(Constant(name="constant"), 5) == [1.0] * 5
-
-
 def test_step_multiplies_after_each_milestone():
     schedule = Step(name="step", milestones=(0.5, 0.8), factor=0.1)
     assert factors(schedule, 10) == pytest.approx([1] * 5 + [0.1] * 3 + [0.01] * 2)
-
-
-def test_step_between_two_steps_takes_the_later_one():
-    schedule = Step(name="step", milestones=(0.5,), factor=0.5)
-    assert factors(schedule, 5) == [1, 1, 1, 0.5, 0.5]
-
-
-def test_milestone_zero_holds_from_the_start():
-    assert factors(Step(name="step", milestones=(0.0,), factor=0.25), 3) == [0.25] * 3
-
-
-def test_default_factor_of_step_is_a_tenth():
-    assert factors(Step(name="step", milestones=(0.5,)), 2) == [1, 0.1]
 
 
 @pytest.mark.parametrize(("percent", "steps"), [(28, 25), (55, 100), (7, 100), (29, 100), (60, 5)])
@@ -59,8 +42,3 @@ def test_cosine_never_reaches_its_final_value_and_a_single_step_is_whole():
 def test_cyclical_against_hand_values():
     schedule = Cyclical(name="cyclical", cycle=4, final=0.2)
     assert factors(schedule, 10) == pytest.approx([0.8, 0.6, 0.4, 0.2] * 2 + [0.8, 0.6])
-
-
-def test_cyclical_is_lowest_where_a_cycle_ends_however_long_the_training():
-    schedule = Cyclical(name="cyclical", cycle=3)
-    assert [factor(schedule, step, steps) for step in (2, 5) for steps in (6, 60)] == [0.0] * 4

@@ -44,31 +44,10 @@ def turns(lengths, at_a_time, current=()):
     return told
 
 
-def test_one_at_a_time_is_one_after_the_other():
-    assert turns({"a": 2, "b": 1}, 1) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
-
-
 def test_two_take_turns_and_the_next_starts_where_one_has_ended():
     assert turns({"a": 1, "b": 3, "c": 1}, 2) == [
         ("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0), ("b", 2), ("c", 1), ("b", 3),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("lengths", [{}, {"a": 0}, {"a": 0, "b": 5, "c": 2, "d": 1}], ids=str)
-def test_all_come_to_their_ends(lengths):
-    for at_a_time in (1, 2, 4, 9):
-        told = turns(lengths, at_a_time)
-        for name, steps in lengths.items():
-            assert [step for whose, step, *_ in told if whose == name] == list(range(steps + 1))
-
-
-@pytest.mark.parametrize("at_a_time", [1, 2, 3])
-def test_a_training_stays_on_its_stream(current, at_a_time):
-    told = turns({"a": 2, "b": 5, "c": 1, "d": 3}, at_a_time, current)
-    streams_of = {name: {stream for whose, _, stream in told if whose == name} for name in "abcd"}
-    assert all(len(used) == 1 for used in streams_of.values())
-    assert set().union(*streams_of.values()) == set(range(at_a_time))
-    assert current == []
 
 
 def test_two_that_train_at_the_same_time_share_no_stream(current):
@@ -81,17 +60,6 @@ def test_two_that_train_at_the_same_time_share_no_stream(current):
         for b, (other_begin, other_end, other) in spans.items():
             if a < b and stream == other:
                 assert end < other_begin or other_end < begin
-
-
-def test_the_result_of_one_training_is_returned(current):
-    told = []
-
-    def counted():
-        yield from work("a", 2, told, current)
-        return "done"
-
-    assert finish(counted(), CPU) == "done"
-    assert told == [("a", 0, 0), ("a", 1, 0), ("a", 2, 0)]
 
 
 def test_errors_come_through():

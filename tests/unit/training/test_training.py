@@ -125,13 +125,6 @@ def test_training_may_end_after_a_step():
     assert outcome.rate_sum == pytest.approx(2 * 0.5)
 
 
-def test_rate_scales_the_learning_rate_of_the_round():
-    model, outcome = trained(settings(), rate=0.25)
-    halved, _ = trained(settings(learning_rate=0.125))
-    assert torch.equal(model.weight, halved.weight)
-    assert outcome.rate_sum == pytest.approx(3 * 0.125)
-
-
 @pytest.mark.parametrize(
     ("schedule", "total"),
     [
@@ -146,17 +139,6 @@ def test_rate_sum_is_that_of_the_schedule(schedule, total):
     assert outcome.rate_sum == pytest.approx(total, rel=1e-8)
     _, decayed = trained(settings(schedule=schedule), batches(size=3), rate=0.9)
     assert decayed.rate_sum == pytest.approx(0.9 * total, rel=1e-8)
-
-
-def test_schedule_sets_the_rate_of_each_step():
-    def unit(parameters):
-        for parameter in parameters:
-            parameter.grad.fill_(1.0)
-
-    schedule = {"step": {"milestones": [0.5], "factor": 0.1}}
-    model, outcome = trained(settings(schedule=schedule), batches(size=3), gradient_term=unit)
-    moved = Linear().weight - model.weight
-    assert moved.flatten().tolist() == pytest.approx([outcome.rate_sum] * 12, rel=1e-5)
 
 
 def breaking_at(step, factor):
@@ -180,52 +162,10 @@ def test_divergence_names_the_first_step_without_a_finite_loss():
         assert outcome.steps == 6
 
 
-def test_weights_that_break_in_the_last_step_are_a_divergence_there():
-    def breaking(parameters):
-        parameters[0].grad[0, 0] = math.inf
-
-    _, outcome = trained(settings(), batches()[:1], gradient_term=breaking)
-    assert outcome.diverged_at == 1
-    assert math.isnan(outcome.loss)
-
-
 def cnn(norm="batch"):
     model = build(CnnSmall(name="cnn_small", width=4, hidden=8, norm=norm), (1, 8, 8), CLASSES)
     initialise(model, torch_generator(0, "weights"))
     return model
-
-
-def cnn_bytes(**changes):
-    images, labels = data(n=24, size=8)
-    model = cnn()
-    chosen = settings(**({"learning_rate": 0.1, "augmentation": "crop_flip"} | changes))
-    indices, generator = batches(24, 6) * 2, torch_generator(0, "augmentation")
-    loss = nn.functional.cross_entropy
-    outcome = train(model, images, labels, indices, chosen, loss, INFO, generator)
-    state = {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
-    return state, outcome
-
-
-@pytest.mark.parametrize("change", [{}, {"momentum": 0.9}, {"optimiser": "adam"}], ids=str)
-def test_two_runs_give_identical_bytes_whatever_the_global_generator(change):
-    torch.manual_seed(1)
-    first = cnn_bytes(**change)
-    assert first[0] != cnn_bytes(**change, augmentation="none")[0]
-    torch.manual_seed(2)
-    state = torch.get_rng_state()
-    assert cnn_bytes(**change) == first
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_batch_norm_trains_its_statistics_even_after_an_evaluation():
-    images, labels = data(n=24, size=8)
-    model = cnn().eval()
-    indices, generator = batches(24, 6), torch_generator(0, "augmentation")
-    loss = nn.functional.cross_entropy
-    train(model, images, labels, indices, settings(), loss, INFO, generator)
-    buffers = dict(model.named_buffers())
-    assert int(buffers["norm1.num_batches_tracked"]) == 4
-    assert buffers["norm1.running_mean"].abs().max() > 0
 
 
 def test_targets_may_be_logits():

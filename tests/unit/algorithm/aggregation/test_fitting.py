@@ -58,22 +58,3 @@ def test_tensors_of_other_names_shapes_or_types_are_refused(tmp_path, monkeypatc
         with pytest.raises(FedstageError) as caught:
             server_step(kinds["moved"](name="moved"), LIKE, LIKE, {})
         assert str(caught.value) == f"mine/trimmed.py: moved: step returns {fault}"
-
-
-def test_a_step_without_a_state_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with (
-        loaded(
-            "mine.py", PLUGIN.replace("CHANGED, {}", "model").replace("CHANGED", "model")
-        ) as kinds,
-        pytest.raises(FedstageError, match=r"^mine\.py: moved: step: must return the next weights"),
-    ):
-        server_step(kinds["moved"](name="moved"), LIKE, LIKE, {})
-
-
-def test_what_fits_is_returned(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with loaded("mine.py", PLUGIN.replace("CHANGED", "model")) as kinds:
-        rule = kinds["trimmed"](name="trimmed")
-        assert combined(rule, [LIKE] * 3, [1 / 3] * 3, LIKE) == LIKE
-        assert server_step(kinds["moved"](name="moved"), LIKE, LIKE, {}) == (LIKE, {})

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.shared.settings import federated
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.aggregation.private_mean import clip_factor, private_mean
@@ -9,16 +10,9 @@ from fedstage.errors import FedstageError
 from fedstage.settings.privacy import ClientPrivacy
 from fedstage.settings.recipes import Recipe
 
-RECIPE = {
-    "data": "digits",
-    "clients": 20,
-    "partition": "iid",
-    "participants": 5,
-    "model": "logistic_regression",
-    "aggregation": {"weights": "uniform"},
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "seed": 0,
-}
+RECIPE = federated(
+    clients=20, participants=5, model="logistic_regression", aggregation={"weights": "uniform"}
+)
 
 
 def how(clip=None, noise=0.0):
@@ -113,14 +107,6 @@ def test_absent_participants_count_as_no_change():
     still = {"client": {"clip": 0.5, "noise": 0.0, "delta": 0.01}}
     found, _ = next_model(group_round(still, [update(0)]))
     assert length(found, drawn(0)) == pytest.approx(0.5 / 5, rel=1e-5)
-
-
-def test_the_servers_optimiser_moves_by_the_noisy_mean():
-    step = {"aggregation": {"weights": "uniform", "learning_rate": 0.5}}
-    start = drawn(0)
-    whole, _ = next_model(group_round(NOISY, [update(0)]))
-    half, _ = next_model(group_round(NOISY, [update(0)], **step))
-    assert 2 * length(half, start) == pytest.approx(length(whole, start), rel=1e-5)
 
 
 def test_what_is_not_clipped_is_not_taken():

@@ -2,24 +2,19 @@
 
 import pytest
 import torch
+from tests.shared.settings import distilled
 
 from fedstage.algorithm.aggregation.server import GroupRound, next_client_state, next_model, traffic
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.recipes import Recipe
 
 RECIPE = Recipe.model_validate(
-    {
-        "data": "digits",
-        "clients": 4,
-        "partition": "iid",
-        "participants": 3,
-        "model": "logistic_regression",
-        "local": "digest",
-        "ensemble": "clients",
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-        "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1},
-        "seed": 0,
-    }
+    distilled(
+        participants=3,
+        model="logistic_regression",
+        local="digest",
+        ensemble="clients",
+    )
 )
 START = {"w": torch.zeros(2)}
 
@@ -36,12 +31,6 @@ def group_round(round_, *received, state=None):
     return GroupRound(RECIPE, 0, list(received), START, START, state or {}, logits=7)
 
 
-@pytest.mark.parametrize(("round_", "down"), [(1, 0), (2, 28), (9, 28)])
-def test_who_diverged_sent_nothing_and_in_the_first_round_nobody_heard_anything(round_, down):
-    found = traffic(group_round(round_, update(0, round_, 1.0), update(1, round_)))
-    assert found == {"bytes_up": [28, 0], "bytes_down": [down, down]}
-
-
 def test_no_weights_are_averaged_but_each_client_keeps_its_own():
     one = group_round(2, update(0, 2, 1.0), update(3, 2), state={"client/3/w": torch.ones(2)})
     model, memory = next_model(one)
@@ -49,13 +38,6 @@ def test_no_weights_are_averaged_but_each_client_keeps_its_own():
     assert memory == {}
     state = {name: value.tolist() for name, value in next_client_state(one).items()}
     assert state == {"client/0/w": [1.0, 1.0], "client/3/w": [1.0, 1.0]}
-
-
-def test_a_group_of_nobody_stays_as_it_was():
-    averaged = RECIPE.model_copy(update={"local": Recipe.model_fields["local"].default})
-    one = GroupRound(averaged, 2, [], START, START, {})
-    assert next_model(one) == (START, {})
-    assert traffic(one) == {"bytes_up": [], "bytes_down": []}
 
 
 SPLIT = Recipe.model_validate(

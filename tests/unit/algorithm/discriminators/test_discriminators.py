@@ -7,10 +7,8 @@ from fedstage.algorithm.discriminators import (
     real_or_made,
     taken_for_real,
     train_discriminator,
-    train_generator,
 )
 from fedstage.errors import FedstageError
-from fedstage.models.discriminator import new_discriminator
 from fedstage.models.image_generator import new_image_generator
 from fedstage.models.loading import state_of
 from fedstage.randomness import torch_generator
@@ -44,18 +42,6 @@ def test_losses_are_those_of_probabilities():
     torch.testing.assert_close(taken_for_real(made), -of_made.log().mean())
 
 
-@pytest.mark.parametrize("side", [1, 5, 8, 28, 32])
-def test_images_of_any_size_are_judged(side):
-    judge = new_discriminator((3, side, side + 1), 2, torch_generator(0))
-    assert judge(torch.zeros(4, 3, side, side + 1)).shape == (4,)
-
-
-def test_what_is_said_of_an_image_depends_on_no_other():
-    judge = new_discriminator((1, 8, 8), 4, torch_generator(0))
-    both = torch.randn(2, 1, 8, 8)
-    torch.testing.assert_close(judge(both)[:1], judge(both[:1]))
-
-
 def test_clients_start_from_the_same_weights_and_draw_their_own():
     still = JUDGE.model_copy(update={"learning_rate": 1e-30})
     own = images(20)
@@ -63,20 +49,6 @@ def test_clients_start_from_the_same_weights_and_draw_their_own():
     assert all(torch.equal(one[name], other[name]) for name in one)
     one, other = (state_of(discriminate(own, client)[0]) for client in (0, 1))
     assert any(not torch.equal(one[name], other[name]) for name in one)
-
-
-def test_the_generator_stays_as_it_is():
-    net = generator()
-    before = state_of(net)
-    train_discriminator(JUDGE, SMALL, net, images(20), INFO, (1,), 0, PLAIN)
-    after = state_of(net)
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
-def test_a_generator_that_diverges_is_refused():
-    wild = SMALL.model_copy(update={"learning_rate": 1e30})
-    with pytest.raises(FedstageError, match=r"lower ensemble\.generator\.learning_rate = 1e\+30"):
-        train_generator(wild, images(20), INFO, (0,), PLAIN)
 
 
 def test_a_discriminator_that_diverges_is_refused():

@@ -1,12 +1,10 @@
 """Weights by the odds of discriminators, against densities that are known."""
 
-import pytest
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, read_members, teacher_logits
+from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.ensemble_trainers.odds import shares
-from fedstage.errors import FedstageError
-from fedstage.settings.ensembles import Clients, Odds
+from fedstage.settings.ensembles import Odds
 from fedstage.storage.tensors import save_tensors
 
 ODDS = Odds(name="odds", average="probabilities")
@@ -26,12 +24,6 @@ def test_best_discriminators_give_each_clients_share_of_the_mixture():
     torch.testing.assert_close(found, mixture / mixture.sum(0))
 
 
-def test_where_odds_are_equal_clients_weigh_by_their_samples():
-    teaching = [members(torch.full((2, 4), -3.0), [30, 10]), members(torch.full((1, 4), -3.0), [5])]
-    by_samples = Clients(name="clients", weights="samples", average="probabilities")
-    torch.testing.assert_close(teacher_logits(ODDS, teaching), teacher_logits(by_samples, teaching))
-
-
 def test_odds_that_no_exponential_holds_give_weights_that_sum_to_one():
     found = shares(ODDS, [members(torch.tensor([[4000.0, -4000.0], [3990.0, -5000.0]]), [1, 1])])
     torch.testing.assert_close(found.sum(0), torch.ones(2, dtype=torch.float64))
@@ -49,9 +41,3 @@ def test_members_have_the_odds_of_their_own_clients(tmp_path):
     assert read.log_odds.tolist() == [[6.0, 7.0], [2.0, 3.0]]
     (plain,) = read_members([tmp_path / "l.safetensors"])
     assert plain.log_odds is None
-
-
-def test_votes_without_odds_are_refused():
-    part = Members(1, 0, torch.zeros(1, 2, 3), (4,), "clients")
-    with pytest.raises(FedstageError, match="ensemble = odds: only teaches"):
-        teacher_logits(ODDS, [part])

@@ -49,10 +49,3 @@ def test_negative_shares_average_logits_only(taught):
     torch.testing.assert_close(taught(shares), 1.5 * LOGITS[0] - 0.5 * LOGITS[1])
     with pytest.raises(FedstageError, match=r"shares has -0.5: must not be negative where"):
         taught(shares, "probabilities")
-
-
-def test_shares_of_any_floating_type_and_of_samples_are_taken(taught):
-    expected = taught(THIRDS)
-    torch.testing.assert_close(expected, LOGITS.mean(0))
-    torch.testing.assert_close(taught(THIRDS.float()), expected)
-    torch.testing.assert_close(taught(THIRDS[:, None].expand(3, 5)), expected)

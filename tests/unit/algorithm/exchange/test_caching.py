@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.shared.settings import federated
 
 from fedstage.algorithm.exchange.caching import after_round, labels_sent
 from fedstage.algorithm.exchange.public_samples import samples_of
@@ -10,13 +11,12 @@ from fedstage.settings.recipes import Recipe
 from fedstage.settings.transfers import KlTransfer
 
 COUNT, ROUNDS = 30, 12
-BASE = {
-    "data": "digits", "clients": 4, "partition": "iid", "participants": 2,
-    "model": "logistic_regression", "ensemble": "clients",
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "server": {"steps": 1, "batch_size": 8, "learning_rate": 0.1, "samples_a_round": 12},
-    "seed": 3,
-}  # fmt: skip
+BASE = federated(
+    model="logistic_regression",
+    ensemble="clients",
+    server={"steps": 1, "batch_size": 8, "learning_rate": 0.1, "samples_a_round": 12},
+    seed=3,
+)
 
 
 def recipe(duration, **server):

@@ -2,14 +2,11 @@ import pytest
 import torch
 
 from fedstage.algorithm.exchange.round_state import (
-    next_residuals,
     next_statistics,
     optimiser_state,
     own_statistics,
     read_state,
     residual_of,
-    rounds_since,
-    server_memory,
     variates,
 )
 from fedstage.algorithm.exchange.updates import Update
@@ -35,17 +32,6 @@ def as_numbers(state):
     return {name: value.tolist() for name, value in state.items()}
 
 
-def test_without_files_there_is_no_state():
-    assert read_state([]) == {}
-
-
-def test_one_file_is_read_bit_for_bit(written):
-    path = written(1, server__w=tensor(0.1, 0.2), client__7__w=tensor(1e-30, 3.0))
-    assert as_numbers(read_state([path])) == {
-        "client/7/w": tensor(1e-30, 3.0).tolist(), "server/w": tensor(0.1, 0.2).tolist(),
-    }  # fmt: skip
-
-
 def test_parts_of_a_state_are_told_apart(written):
     parts = {"residual__1__w": tensor(3.0), "residual__server__w": tensor(5.0)}
     path = written(1, server__w=tensor(2.0), optimizer__t=tensor(3.0), **parts)
@@ -55,23 +41,6 @@ def test_parts_of_a_state_are_told_apart(written):
     assert as_numbers(residual_of(state, "server")) == {"w": [5.0]}
     assert as_numbers(optimiser_state(state)) == {"t": [3.0]}
     assert residual_of(state, 11) == {}
-
-
-def test_rounds_since_a_client_took_part():
-    state = {"received/1": torch.tensor(3), "received/11": torch.tensor(5)}
-    assert [rounds_since(state, client, 7) for client in (1, 11, 2)] == [4, 2, None]
-
-
-def test_residuals_of_clients_are_none_of_the_servers():
-    state = {
-        "residual/1/w": tensor(1.0), "residual/2/w": tensor(2.0), "residual/server/w": tensor(3.0),
-        "optimizer/b/w": tensor(4.0), "received/1": tensor(5.0), "server/w": tensor(6.0),
-    }  # fmt: skip
-    update = Update(None, {}, {}, {"client": 2}, {"w": tensor(9.0)})
-    assert as_numbers(next_residuals(state, [update])) == {
-        "residual/1/w": [1.0], "residual/2/w": [9.0],
-    }  # fmt: skip
-    assert as_numbers(server_memory(state)) == {"residual/server/w": [3.0], "optimizer/b/w": [4.0]}
 
 
 def test_a_clients_statistics_are_told_apart_from_those_of_others_and_from_variates():

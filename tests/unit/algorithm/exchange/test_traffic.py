@@ -1,20 +1,12 @@
 """Bytes that a participant sends: when label counts travel."""
 
 import pytest
+from tests.shared.settings import distilled
 
 from fedstage.algorithm.exchange.traffic import counts_sent
 from fedstage.settings.recipes import Recipe
 
-BASE = {
-    "data": "digits",
-    "clients": 4,
-    "participants": 2,
-    "partition": "iid",
-    "model": "cnn_small",
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "server": {"steps": 2, "batch_size": 8, "learning_rate": 0.1},
-    "seed": 0,
-}
+BASE = distilled()
 TAUGHT = {"ensemble": "clients", "global": {"basic": {"warm_up": 2}}}
 IMAGES = {"generator": "fedftg", "public": "generated"}
 

@@ -46,13 +46,6 @@ def generator(settings):
     return new_generator(settings, INFO, 7)
 
 
-def test_the_shares_of_a_class_that_is_held_are_1_and_of_another_0():
-    shares = shares_of(COUNTS)
-    assert shares.sum(0).tolist() == pytest.approx([1, 1, 0, 1])
-    assert shares[:, 0].tolist() == pytest.approx([0.4, 0.1, 0.5])
-    assert shares[:, 3].tolist() == [0, 1, 0]
-
-
 def test_classes_are_drawn_in_proportion_and_those_of_nobody_never():
     server = SERVER.model_copy(update={"batch_size": 2000})
     drawn = torch.cat([y for _, y in drawn_batches(classroom(), PUBLISHED, server, 5, KEY)])

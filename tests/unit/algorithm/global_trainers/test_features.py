@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
+from tests.shared.settings import federated
 
 from fedstage.algorithm.global_trainers import features
-from fedstage.algorithm.global_trainers.features import loss_of, targets_of, train_server, upload
-from fedstage.algorithm.local_trainers.gkt import put_together, transfer
+from fedstage.algorithm.global_trainers.features import targets_of, train_server, upload
 from fedstage.models.heads import joined
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
@@ -20,21 +19,15 @@ UPPER = {"resnet_upper": {"blocks": 1, "width": 2}}
 LOWER = {"resnet_lower": {"blocks": 1, "width": 2}}
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
 RECIPE = Recipe.model_validate(
-    {
-        "data": "digits",
-        "clients": 4,
-        "partition": "iid",
-        "participants": 2,
-        "model": UPPER,
-        "architectures": [UPPER, LOWER],
-        "global_models": 2,
-        "server_model": True,
-        "local": {"gkt": {"alpha": 0.5, "temperature": 2.0}},
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-        "server": {"steps": 3, "batch_size": 4, "learning_rate": 0.1},
-        "numerics": {"device": "cpu"},
-        "seed": 0,
-    }
+    federated(
+        model=UPPER,
+        architectures=[UPPER, LOWER],
+        global_models=2,
+        server_model=True,
+        local={"gkt": {"alpha": 0.5, "temperature": 2.0}},
+        server={"steps": 3, "batch_size": 4, "learning_rate": 0.1},
+        numerics={"device": "cpu"},
+    )
 )
 #: More than a batch of inference.
 COUNT = 130
@@ -82,26 +75,6 @@ def test_the_server_says_of_each_sample_what_it_sees_behind_the_extractor(world)
         torch.testing.assert_close(targets[n, 1:], alone[0])
         torch.testing.assert_close(joined(world.model, world.server)(pixels[n : n + 1]), alone)
     assert torch.equal(targets[:, 0].long(), world.labels)
-
-
-def test_neither_changes_a_model(world):
-    before = state_of(world.model), state_of(world.server)
-    upload(world.model, world.images, world.labels, RECIPE, INFO)
-    targets_of(
-        world.model, world.images, world.labels, server=world.server, recipe=RECIPE, info=INFO
-    )
-    for model, state in zip((world.model, world.server), before, strict=True):
-        assert all(torch.equal(value, state[name]) for name, value in state_of(model).items())
-
-
-def test_on_the_server_alpha_weighs_the_labels():
-    own, said = (torch.randn(6, 3, generator=torch_generator(n, "a")) for n in range(2))
-    labels = torch.tensor([0, 1, 2, 2, 1, 0])
-    found = loss_of(RECIPE.local)(own, put_together(labels, said))
-    expected = transfer(said, own, RECIPE.local) + 0.5 * cross_entropy(own, labels)
-    torch.testing.assert_close(found, expected)
-    alone = loss_of(RECIPE.local.model_copy(update={"alpha": 0.0}))(own, put_together(labels, own))
-    assert abs(float(alone)) < 1e-6
 
 
 def test_the_server_learns_from_what_all_have_sent_one_after_the_other(world, monkeypatch):

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.global_trainers.selection import from_server, select
+from fedstage.algorithm.global_trainers.selection import select
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.errors import FedstageError
 from fedstage.settings.transfers import FedGemsTransfer
 
 #: Samples: right; wrong and in the pool; wrong, with two clients right; with one; with none.
@@ -71,16 +70,3 @@ def test_the_loss_is_of_labels_and_where_something_is_known_of_that(epsilon):
         total += epsilon * hard + (1 - epsilon) * soft if known else hard
     assert found.item() == pytest.approx(total / 5)
     assert torch.autograd.gradcheck(lambda z: loss(z, targets.double()), student)
-
-
-def test_clients_learn_all_labels_and_all_that_the_server_says():
-    targets = from_server(OWN, LABELS)
-    assert targets[:, 0].long().tolist() == LABELS.tolist()
-    assert targets[:, 1].tolist() == [1] * 5
-    assert torch.equal(targets[:, 2:], OWN)
-
-
-def test_an_ensemble_alone_says_nothing_to_select_from():
-    settings = FedGemsTransfer(name="fedgems")
-    with pytest.raises(FedstageError, match="only where clients learn from the server"):
-        transfer(settings).targets(settings, OWN, MEMBERS)

@@ -10,12 +10,11 @@ from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.objective import Seen, sum_of, to_labels, to_targets
 from fedstage.algorithm.global_trainers.student import Taught, teach
-from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.settings.server import Buffer, Server, without_early_buffer
+from fedstage.settings.server import Buffer, Server
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.batches import public_batches
 from fedstage.training.images import augment, draw, normalise
@@ -72,10 +71,6 @@ def assert_close(one, other, tolerance=1e-5):
         torch.testing.assert_close(value, other[name], rtol=0, atol=tolerance)
 
 
-def differ(one, other):
-    return any(not torch.equal(value, other[name]) for name, value in one.items())
-
-
 # --- lengths --------------------------------------------------------------------------------------
 
 
@@ -83,18 +78,6 @@ def test_epochs_are_the_full_batches_of_as_many_permutations():
     assert_same(taught(epochs=3), taught(steps=3 * EPOCH))
     # With fewer samples than a batch each epoch is one batch of all.
     assert_same(taught(epochs=3, batch_size=99), taught(steps=3, batch_size=99))
-
-
-@pytest.mark.parametrize("changes", [{"steps": 2, "epochs": 2}, {"steps": None}])
-def test_either_epochs_or_steps(changes):
-    with pytest.raises(ValueError, match="give either epochs or steps"):
-        Server.model_validate({"learning_rate": 0.1, "batch_size": 2} | changes)
-
-
-def test_averages_of_fewer_steps_than_they_need_are_named():
-    message = "server.swa.start = 5, every = 5: no weights to average in 9 steps"
-    with pytest.raises(FedstageError, match=message):
-        taught(swa={"start": 5, "every": 5})
 
 
 # --- the sum of terms -----------------------------------------------------------------------------
@@ -129,21 +112,6 @@ def test_buffered_distillation_is_the_sum_of_its_terms():
     found = loss(model, pixels, index)
     found.backward()
     assert all(weight.grad is None for weight in before.parameters())
-
-
-@pytest.mark.parametrize("labels", [0.0, 0.5])
-@pytest.mark.parametrize("augmentation", ["none", "flip"])
-def test_a_buffer_without_weight_is_none(labels, augmentation):
-    beside = {"labels": labels, "augmentation": augmentation}
-    without = taught(**beside)
-    assert_same(without, taught(**beside, buffer={"weight": 0.0, "refresh": "epoch"}))
-    assert differ(without, taught(**beside, buffer={"weight": 0.1}))
-
-
-def test_labels_without_weight_change_nothing_and_with_weight_are_learnt():
-    assert differ(taught(), taught(labels=1.0))
-    no_labels = Taught(LESSON.images, LESSON.targets)
-    assert_same(taught(no_labels), taught(labels=0.0))
 
 
 def test_the_temperature_divides_the_logits_of_both():
@@ -187,16 +155,6 @@ def test_the_buffer_is_copied_once_or_as_each_epoch_starts(refresh, renewals):
     assert_close(slow_buffered(renewals), found, 2e-5)
 
 
-@pytest.mark.parametrize("augmentation", ["none", "flip"])
-def test_melting_with_one_epoch_is_buffered_distillation(augmentation):
-    def run(refresh, epochs):
-        buffer = {"refresh": refresh}
-        return taught(buffer=buffer, epochs=epochs, augmentation=augmentation)
-
-    assert_same(run("epoch", 1), run("round", 1))
-    assert differ(run("epoch", 2), run("round", 2))
-
-
 def test_a_buffer_says_the_same_whether_it_is_remembered_or_asked():
     model, chosen = cnn(), server()
     cached, refresh_cached = cached_buffer(model, images(), Buffer(), chosen, INFO)
@@ -219,15 +177,6 @@ def test_a_buffer_says_the_same_whether_it_is_remembered_or_asked():
     second = values()
     assert second[0] == pytest.approx(second[1], rel=1e-6)
     assert abs(second[0] - first[0]) > 1e-3
-
-
-def test_there_is_no_buffer_in_the_first_rounds():
-    chosen = server(buffer={"after": 2})
-    assert [without_early_buffer(chosen, round_).buffer is None for round_ in (1, 2, 3)] == [
-        True,
-        True,
-        False,
-    ]
 
 
 # --- the moving average ---------------------------------------------------------------------------
@@ -270,9 +219,3 @@ def test_an_averaged_students_statistics_are_of_images_as_the_training_has_them(
     re_estimate(original, images(), INFO)
     far = (original.norm1.running_mean - plain["norm1.running_mean"]).abs().max()
     assert 3 * near < far
-
-
-@pytest.mark.parametrize("beside", ["swa", "early_stopping"])
-def test_one_setting_says_which_weights_are_kept(beside):
-    with pytest.raises(ValueError, match="give one, each says which weights are kept"):
-        server(moving_average={}, **{beside: {}})

@@ -2,14 +2,14 @@
 
 import pytest
 import torch
+from tests.shared.settings import federated
 
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.global_trainers.lesson import lesson, live_targets, of_round
+from fedstage.algorithm.global_trainers.lesson import lesson, live_targets
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
-from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator
@@ -25,16 +25,23 @@ COUNT = 130  # more than a batch of inference
 
 
 def a_recipe(server=(), **changes):
-    raw = {
-        "data": "digits", "clients": 8, "partition": "iid", "participants": 5,
-        "model": SMALL, "global_models": 2, "global": "basic", "ensemble": "clients",
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-        "server": {
-            "epochs": 2, "batch_size": 16, "learning_rate": 0.1, "augmentation": "crop_flip",
-            "teacher_images": "augmented", **dict(server),
+    raw = federated(
+        clients=8,
+        participants=5,
+        model=SMALL,
+        global_models=2,
+        ensemble="clients",
+        server={
+            "epochs": 2,
+            "batch_size": 16,
+            "learning_rate": 0.1,
+            "augmentation": "crop_flip",
+            "teacher_images": "augmented",
+            **dict(server),
         },
-        "numerics": {"device": "cpu"}, "seed": 0,
-    }  # fmt: skip
+        numerics={"device": "cpu"},
+        **{"global": "basic"},
+    )
     return Recipe.model_validate(raw | changes)
 
 
@@ -54,18 +61,6 @@ def images(count=COUNT):
 
 #: Round, group and samples of members that are out of order.
 PLACES = [(2, 1, 7), (1, 1, 30), (2, 0, 5), (2, 0, 9), (1, 0, 20)]
-MIXED = {"architectures": [SMALL, "logistic_regression"], "model": SMALL}
-WAYS = {
-    "mean": {},
-    "by samples, of probabilities": {
-        "ensemble": {"clients": {"weights": "samples", "average": "probabilities"}}
-    },
-    "by confidence": {"ensemble": {"clients": {"weights": "confidence"}}},
-    "aggregated": {"ensemble": {"aggregated": {"checkpoints": 2}}},
-    "fedet": {"distillation": {"fedet": {"diversity": 0.5}}},
-    "entropy reduction": {"distillation": "entropy_reduction"},
-    "architectures": MIXED,
-}
 
 
 def told(recipe):
@@ -78,15 +73,6 @@ def told(recipe):
         logits = compute_logits(model, images(), INFO)
         cached.append(Members(round_, group, logits[None], (samples,), kind))
     return teachers, cached
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_of_images_as_they_are_teachers_say_what_was_cached(way):
-    recipe = a_recipe(**WAYS[way])
-    teachers, cached = told(recipe)
-    expected = lesson(recipe, cached, images(), 2).targets
-    found = live_targets(recipe, teachers)(normalise(images(), INFO))
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("distillation", ["kl", "l1", "entropy_reduction"])
@@ -134,18 +120,6 @@ def test_teachers_see_the_images_that_the_student_sees():
     assert len(seen) == 2 * (COUNT // 16)
 
 
-def test_a_round_has_the_samples_that_it_has_with_cached_logits():
-    recipe = a_recipe({"samples_a_round": 12})
-    _, cached = told(recipe)
-    labels = torch.arange(COUNT)
-    found = of_round(recipe, Taught(images(), None, labels, lambda pixels: pixels), 2)
-    expected = lesson(recipe, cached, images(), 2, labels)
-    assert torch.equal(found.images, expected.images)
-    assert torch.equal(found.labels, expected.labels)
-    assert len(found.labels) == 12
-    assert found.targets is None
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -180,14 +154,6 @@ def test_updates_are_read_as_members_without_those_that_diverged_or_are_empty(tm
         assert not any(weight.requires_grad for weight in one.model.parameters())
         for name, value in model.state_dict().items():
             assert torch.equal(one.model.state_dict()[name], value)
-
-
-def test_an_ensemble_of_which_nobody_is_left_is_named(tmp_path):
-    path = update(tmp_path, 2, {}, diverged_at=3)
-    with pytest.raises(
-        FedstageError, match=r"participant_2\.safetensors: no member of the ensemble is"
-    ):
-        read_teachers(a_recipe(), [path], INFO, torch.device("cpu"))
 
 
 def test_averages_are_members_also_where_nobody_answered(tmp_path):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from tests.shared.settings import federated
 
 from fedstage.algorithm.global_trainers import digestion
 from fedstage.algorithm.global_trainers.lesson import read_lesson
@@ -17,20 +18,15 @@ MODEL = LogisticRegression(name="logistic_regression")
 INFO = {"shape": [1, 2, 2], "classes": 3, "mean": [0.0], "std": [1.0]}
 SERVER = {"steps": 4, "batch_size": 6, "learning_rate": 0.5}
 RECIPE = Recipe.model_validate(
-    {
-        "data": {"digits": {"held_out": 6}},
-        "clients": 4,
-        "partition": "iid",
-        "participants": 2,
-        "model": "logistic_regression",
-        "local": "digest",
-        "ensemble": "clients",
-        "distillation": "l1",
-        "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-        "server": SERVER,
-        "numerics": {"device": "cpu"},
-        "seed": 0,
-    }
+    federated(
+        data={"digits": {"held_out": 6}},
+        model="logistic_regression",
+        local="digest",
+        ensemble="clients",
+        distillation="l1",
+        server=SERVER,
+        numerics={"device": "cpu"},
+    )
 )
 
 
@@ -73,35 +69,12 @@ def constant(value, client):
     return {f"client/{client}/{name}": one for name, one in state_of(fresh(value)).items()}
 
 
-def test_a_client_goes_on_from_its_own_model():
-    own = prepared(RECIPE, constant(0.5, 1) | constant(9.0, 2), 1, 3, None)
-    assert all(torch.equal(value, torch.full_like(value, 0.5)) for value in own.values())
-
-
-def test_a_client_that_is_new_starts_from_the_round_s_model():
-    start = prepared(RECIPE, constant(9.0, 2), 1, 3, None)
-    assert all(not value.any() for value in start.values())
-
-
 def test_it_digests_what_others_said_from_its_own_model_on(said):
     from_start = prepared(RECIPE, {}, 1, 2, said)
     from_own = prepared(RECIPE, constant(0.5, 1), 1, 2, said)
     zero = state_of(fresh())
     assert not any(torch.equal(value, zero[name]) for name, value in from_start.items())
     assert not any(torch.equal(value, from_own[name]) for name, value in from_start.items())
-
-
-def test_clients_and_rounds_draw_batches_of_their_own(said):
-    small = Recipe.model_validate(
-        RECIPE.model_dump(by_alias=True) | {"server": SERVER | {"batch_size": 2, "steps": 2}}
-    )
-    first, again, *others = (
-        prepared(small, {}, client, round_, said)
-        for client, round_ in ((1, 2), (1, 2), (3, 2), (1, 3))
-    )
-    assert all(torch.equal(value, again[name]) for name, value in first.items())
-    for other in others:
-        assert not all(torch.equal(value, other[name]) for name, value in first.items())
 
 
 def test_a_client_learns_what_the_server_learns(said, monkeypatch):

@@ -7,9 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.local_trainers import Task, local_trainer
-from fedstage.algorithm.local_trainers.fedgkd import mean_weights, votes
+from fedstage.algorithm.local_trainers.fedgkd import votes
 from fedstage.settings.local_training import FedGkd
 from fedstage.training.passes import PLAIN
 
@@ -83,25 +82,6 @@ def test_of_one_model_there_is_no_gradient_where_it_is_the_students():
     loss.backward()
     plain = [weights.grad for weights in model.parameters()]
     assert all(gradient.abs().max() < 1e-12 for gradient in plain)
-
-
-@pytest.mark.parametrize(("gamma", "history"), [(0.0, (linear(1),)), (0.2, ())])
-def test_without_weight_or_history_a_client_minimises_the_loss_of_its_logits(gamma, history):
-    past = tuple(one.state_dict() for one in history)
-    task = Task(linear(9), cross_entropy, PLAIN, {}, 0, LABELS, CLASSES, past)
-    assert local_trainer(FedGkd(name="fedgkd", gamma=gamma)).objective(task) is None
-
-
-def test_a_mean_keeps_types_and_rounds_numbers_of_batches():
-    models = [{"w": torch.tensor([1.0, k]), "batches": torch.tensor(k)} for k in (1, 2, 5)]
-    mean = mean_weights(models)
-    assert mean["w"].dtype == torch.float32
-    assert mean["batches"].dtype == torch.int64
-    torch.testing.assert_close(mean["w"], torch.tensor([1.0, 8 / 3]))
-    assert int(mean["batches"]) == 3
-    assert torch.equal(mean_weights(models[:1])["w"], models[0]["w"])
-    averaged = average_weights(models, [1.0] * 3)
-    torch.testing.assert_close(mean, averaged, rtol=1.2e-7, atol=0)  # the last bit
 
 
 @pytest.mark.parametrize(

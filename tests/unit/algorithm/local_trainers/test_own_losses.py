@@ -80,12 +80,3 @@ def test_fedlc_takes_margins_from_logits_and_leaves_out_classes_without_samples(
     loss.backward()
     assert logits.grad.isfinite().all()
     assert torch.equal(logits.grad[:, 2], torch.zeros(6, dtype=torch.float64))
-
-
-def test_label_counts_are_of_all_of_the_clients_samples():
-    assert task(linear(0)).label_counts.tolist() == [3, 2, 0, 1]
-
-
-@pytest.mark.parametrize("settings", [FedNtd(name="fedntd", beta=0), FedLc(name="fedlc", tau=0)])
-def test_without_its_weight_a_client_minimises_the_loss_of_its_logits(settings):
-    assert local_trainer(settings).objective(task(linear(0))) is None

@@ -11,7 +11,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.prototypes import prototypes_of
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnSmall, ResNet
+from fedstage.settings.models import ResNet
 from fedstage.settings.prototypes import Prototypes
 from fedstage.training.passes import PLAIN
 from fedstage.training.views import view
@@ -86,8 +86,3 @@ def test_features_of_a_class_are_contrasted_with_all_others():
         terms.append(-sum(math.log(exps[j] / sum(exps.values())) for j in same) / len(same))
     found = contrast(features, labels, tau)
     assert float(found) == pytest.approx(sum(terms) / 5, rel=1e-5)
-
-
-def test_a_model_whose_last_layer_is_elsewhere_is_refused():
-    with pytest.raises(AttributeError):
-        build(CnnSmall(name="cnn_small", more_outputs="features"), (1, 8, 8), CLASSES)

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from tests.shared.settings import one_shot
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples
 from fedstage.algorithm.one_shot.selections import chosen_members
@@ -20,11 +21,7 @@ INFO = {"classes": 2}
 
 def recipe(**changes):
     return OneShotRecipe.model_validate(
-        {
-            "data": "digits", "clients": CLIENTS, "partition": "iid", "model": "cnn_small",
-            "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}, "validation": 0.1,
-            "seed": 0,
-        }
+        one_shot(clients=CLIENTS, validation=0.1)
         | changes
     )  # fmt: skip
 
@@ -46,18 +43,6 @@ def chosen(members, **changes):
     return chosen_members(own, COUNTS, left, INFO)
 
 
-def test_without_a_selection_all_are_members():
-    assert chosen(None) == list(range(CLIENTS))
-    assert chosen(None, forget=[2]) == [0, 1, 3, 4, 5]
-
-
-@pytest.mark.parametrize("kind", ["random", "largest"])
-def test_as_many_as_there_are_is_all(kind):
-    forget = [5] if kind == "largest" else []  # which has no sample
-    members = {kind: {"count": CLIENTS - len(forget)}}
-    assert chosen(members, forget=forget) == chosen(None, forget=forget)
-
-
 def test_the_best_are_those_with_the_highest_accuracy_on_their_own_samples():
     assert chosen({"best": {"count": 1}}) == [2]
     assert chosen({"best": {"count": 2}}) == [2, 5]
@@ -74,11 +59,6 @@ def test_the_largest_are_those_with_most_training_samples():
     assert chosen({"largest": {"count": 6}}) == [0, 1, 2, 3, 4]
 
 
-def test_of_clients_of_a_size_the_first_are_chosen():
-    same = {client: {0: 7} for client in range(CLIENTS)}
-    assert chosen_members(recipe(members={"largest": {"count": 2}}), same, {}, INFO) == [0, 1]
-
-
 def test_random_members_are_of_the_seed_and_more_of_them_contain_fewer():
     drawn = [chosen({"random": {"count": count}}) for count in range(1, 7)]
     assert [len(one) for one in drawn] == [1, 2, 3, 4, 5, 6]
@@ -86,13 +66,6 @@ def test_random_members_are_of_the_seed_and_more_of_them_contain_fewer():
     assert chosen({"random": {"count": 3}}) == drawn[2]
     others = [tuple(chosen({"random": {"count": 3}}, seed=seed)) for seed in range(1, 9)]
     assert len(set(others)) > 3
-
-
-def test_a_forgotten_random_member_is_replaced_by_another():
-    before = chosen({"random": {"count": 3}})
-    after = chosen({"random": {"count": 3}}, forget=[before[0]])
-    assert set(before[1:]) < set(after)
-    assert before[0] not in after
 
 
 @pytest.mark.parametrize("kind", ["best", "largest"])

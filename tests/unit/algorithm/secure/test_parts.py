@@ -4,11 +4,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from sympy import isprime, prevprime
 
 from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES, Address, Shares, seal, unseal
 from fedstage.algorithm.secure.masks import agree, keystream, public_key
-from fedstage.algorithm.secure.shares import PRIME, combine, split
+from fedstage.algorithm.secure.shares import combine, split
 from fedstage.algorithm.secure.unmasking import reveal
 from fedstage.algorithm.secure.vectors import dequantise, quantise, width
 from fedstage.errors import FedstageError
@@ -54,11 +53,6 @@ def test_the_keystream_is_that_of_rfc_8439():
     """Appendix A.1, test vector 1: key and nonce are zero."""
     first = keystream(bytes(32), 4).astype("<u4").tobytes()
     assert first.hex() == "76b8e0ada0f13d90405d6ae55386bd28"
-
-
-def test_the_field_is_of_the_smallest_prime_above_all_secrets():
-    assert isprime(PRIME)
-    assert prevprime(PRIME) < 2**256
 
 
 def test_any_threshold_of_shares_gives_the_secret_and_fewer_do_not():

@@ -67,11 +67,6 @@ def test_with_all_members_a_round_is_a_step_of_exponentiated_gradient():
     assert found.rounds[0].loss == pytest.approx(float(loss.detach()))
 
 
-def test_all_predictors_by_number_are_all_predictors():
-    assert torch.equal(weights(predictors=M, sampling="weights"), weights())
-    assert not torch.equal(weights(predictors=M - 1), weights())
-
-
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("sampling", ["uniform", "weights"])
 def test_members_are_drawn_with_their_chances(count, sampling):
@@ -100,11 +95,6 @@ def test_only_members_that_a_client_has_not_are_fetched_and_each_once():
     assert fetched.tolist() == others
     first = trained(rounds=1).rounds[0].sampled
     assert sum(first.fetched.values()) == M * len(SIZES) - len(SIZES)
-
-
-def test_draws_are_of_the_seed():
-    assert torch.equal(weights(predictors=2), weights(predictors=2))
-    assert not torch.equal(weights(predictors=2), weights(predictors=2, seed=1))
 
 
 def test_a_rate_that_is_too_high_is_told_in_one_line():

@@ -72,15 +72,3 @@ def test_experts_are_weighed_by_the_gate_of_each_image():
 def test_images_that_are_too_small_are_refused():
     with pytest.raises(FedstageError, match=r"aggregator\.kernel = 5, padding = 0.*8x8 pixels"):
         drawn(settings(), shape=(1, 8, 8))
-
-
-def test_samples_that_are_no_images_are_refused():
-    with pytest.raises(FedstageError, match=r"aggregator = 'moe': samples of shape \[13\]"):
-        drawn(settings(), shape=(13,))
-
-
-def test_initial_weights_are_drawn_as_those_of_models():
-    parameters = drawn(settings())
-    assert float(parameters["conv2.weight"].std()) == pytest.approx((2 / 150) ** 0.5, rel=0.05)
-    assert torch.equal(parameters["conv2.bias"], torch.zeros(16))
-    assert float(parameters["linear1.weight"].abs().max()) <= 400**-0.5

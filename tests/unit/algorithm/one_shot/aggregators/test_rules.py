@@ -7,7 +7,6 @@ from pydantic import TypeAdapter
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import Aggregator
-from fedstage.settings.base import alternatives
 
 M, N, C = 3, 40, 4
 WIDTH = 5  # of features
@@ -55,13 +54,6 @@ def seen_by(name):
 # --- what holds for all of them -------------------------------------------------------------------
 
 
-def test_the_names_of_this_file_are_those_of_the_settings():
-    options = alternatives(Aggregator)
-    assert [name for option in options for name in option.names()] == NAMES
-    fitted = {option for option in options if option.fitted}
-    assert {option for option in options if option.trained} < fitted < set(options)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_says_finite_logits_of_each_sample_by_itself(name):
     logits = seen_by(name)
@@ -78,15 +70,6 @@ def test_a_rule_says_finite_logits_of_each_sample_by_itself(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_drawn_from_the_generator_only(name):
-    one, again, other = (started(name, seed=seed) for seed in (0, 0, 1))
-    assert all(torch.equal(one[key], again[key]) for key in one)
-    drawn = {"mlp", "moe"}
-    differ = any(not torch.equal(one[key], other[key]) for key in one)
-    assert differ == (name in drawn)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_parameters_are_trained_exactly_where_the_settings_say_so(name):
     parameters = {key: value.requires_grad_() for key, value in started(name).items()}
     out = combination(chosen(name))(parameters, seen_by(name), pixels())
@@ -99,16 +82,7 @@ def test_parameters_are_trained_exactly_where_the_settings_say_so(name):
     assert all(bool((gradient != 0).any()) for gradient in gradients)
 
 
-def test_only_the_mixture_of_experts_sees_images():
-    assert [name for name in NAMES if chosen(name).sees_images] == ["moe"]
-
-
 # --- averages -------------------------------------------------------------------------------------
-
-
-def test_averaging_is_the_mean_of_logits():
-    logits = spoken()
-    assert torch.allclose(said("averaging", logits), sum(logits) / M)
 
 
 def test_the_simplex_mixes_probabilities_and_starts_with_their_mean():
@@ -155,11 +129,6 @@ def test_votes_are_weighted_by_what_is_known():
     assert torch.allclose(out.softmax(1), mean, atol=1e-6)
 
 
-def test_two_rules_need_more_outputs_than_classes():
-    found = [name for name in NAMES if chosen(name).sees_all_outputs]
-    assert found == ["least_unknown", "fused_features"]
-
-
 def test_fused_features_are_compared_with_mean_prototypes():
     outputs = spoken(classes=C + WIDTH)
     found, samples = said("fused_features", outputs), COUNTS.sum(1)
@@ -186,13 +155,3 @@ def test_sizes_of_the_network_are_those_of_the_paper():
     cifar100 = torch.ones(20, 100, dtype=torch.int64)
     assert numbers(started("per_class", cifar100)) == 2000
     assert numbers(started("linear", cifar100)) == 20
-
-
-def test_initial_weights_of_the_network_stay_within_their_bounds():
-    counts = torch.ones(20, 10, dtype=torch.int64)
-    parameters = started({"mlp": {"biases": True}}, counts)
-    for layer, fan_in in ((1, 200), (2, 40)):
-        for part in ("weight", "bias"):
-            value = parameters[f"{part}{layer}"]
-            assert float(value.abs().max()) <= fan_in**-0.5
-    assert float(parameters["weight1"].std()) == pytest.approx((200 * 3) ** -0.5, rel=0.05)

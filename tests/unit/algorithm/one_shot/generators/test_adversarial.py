@@ -52,11 +52,3 @@ def test_weights_stay_between_0_and_1():
     wild = BOOSTING.model_copy(update={"weight_step": 0.9})
     weights = run(wild)[0].weights
     assert ((weights >= 0) & (weights <= 1)).all()
-
-
-def test_the_global_generator_is_left_alone():
-    student, teachers = network(9), [network(0)]
-    before = torch.get_rng_state()
-    world = World(teachers, student, INFO, Numerics(device="cpu"))
-    synthesise(BOOSTING, of_server(BOOSTING, INFO), world, SERVER, KEY)
-    assert torch.equal(before, torch.get_rng_state())

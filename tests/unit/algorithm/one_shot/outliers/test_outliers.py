@@ -34,30 +34,6 @@ def test_there_is_an_outlier_a_sample_and_samples_stay(name, shape):
     assert int(changed.sum()) >= 36  # a turn may leave as few pixels as 4x5 has where they are
 
 
-@pytest.mark.parametrize("name", ["corruptions", "noise"])
-def test_outliers_follow_from_the_generator(name):
-    samples = images()
-    assert torch.equal(made(name, samples), made(name, samples))
-    assert not torch.equal(made(name, samples), made(name, samples, seed=1))
-
-
-def test_noise_knows_nothing_of_the_samples():
-    samples = images((5,), count=2000)
-    found = made("noise", samples)
-    assert torch.equal(found, made("noise", 0 * samples))
-    assert float(found.mean()) == pytest.approx(0.0, abs=0.05)
-    assert float(found.std()) == pytest.approx(1.0, abs=0.05)
-
-
-@pytest.mark.parametrize("way", sorted(set(corruptions.WAYS), key=lambda one: one.__name__))
-def test_every_way_keeps_a_plain_image_but_the_eraser(way):
-    plain = torch.full((2, 8, 8), 0.7)
-    for seed in range(20):
-        found = way(plain, torch_generator(seed, "way"))
-        left = found[found != 0] if way is corruptions.erase else found
-        assert torch.allclose(left, torch.tensor(0.7)), seed
-
-
 def ramp(size=32):
     return torch.arange(size * size, dtype=torch.float32).reshape(1, size, size)
 
@@ -108,10 +84,3 @@ def test_a_cut_puts_a_half_in_the_place_of_another_or_exchanges_halves():
         )
     assert exchanged >= 10
     assert copied >= 25
-
-
-def test_a_turn_moves_pixels_and_loses_none():
-    for seed in range(20):
-        found = corruptions.turn(ramp(), torch_generator(seed, "turn"))
-        assert torch.equal(found.flatten().sort().values, ramp().flatten())
-        assert int((found != ramp()).sum()) > 400  # of the 512 in two blocks of 16x16

@@ -32,18 +32,6 @@ def test_bags_are_taken_by_their_numbers(bags, index):
     assert [instances(taken, i) for i in range(len(index))] == [instances(bags, i) for i in index]
 
 
-def test_bags_taken_from_bags_that_were_taken(bags):
-    taken = bags[torch.tensor([3, 2, 0])][torch.tensor([2, 0])]
-    assert [instances(taken, i) for i in (0, 1)] == [instances(bags, 0), instances(bags, 3)]
-
-
-@pytest.mark.parametrize(("size", "expected"), [(1, [1, 1, 1, 1]), (3, [3, 1]), (9, [4])])
-def test_bags_are_split_in_order(bags, size, expected):
-    parts = bags.split(size)
-    assert [len(part) for part in parts] == expected
-    assert torch.cat([part.instances for part in parts]).equal(bags.instances)
-
-
 def test_padding_is_told_from_instances_by_the_first_column(bags):
     padded = bags[torch.tensor([1, 2])].padded()
     assert padded.shape == (2, 4, 3)
@@ -56,9 +44,3 @@ def test_padding_is_told_from_instances_by_the_first_column(bags):
 def test_bags_go_into_the_model_padded_and_are_not_augmented(bags):
     assert augment(bags, draw("none", len(bags), torch_generator(0, "augmentation"))) is bags
     assert normalise(bags, {"mean": [], "std": []}).equal(bags.padded())
-
-
-def test_bags_go_to_a_device(bags):
-    moved = bags.to(torch.device("cpu"))
-    assert moved.device == torch.device("cpu")
-    assert moved.padded().equal(bags.padded())

@@ -27,11 +27,6 @@ def test_clients_are_independent_of_one_another():
     assert abs(np.var(sizes) - variance) < 5 * variance * np.sqrt(2 / seeds)
 
 
-def test_groups_depend_on_the_seed_and_on_nothing_else():
-    assert draw_groups(50, 3, 1).tolist() == draw_groups(50, 3, 1).tolist()
-    assert draw_groups(50, 3, 1).tolist() != draw_groups(50, 3, 2).tolist()
-
-
 def test_a_participant_is_in_the_participant_of_its_group_and_nobody_in_the_others():
     participants = {
         "round": np.array([1, 1, 2, 2]), "participant": np.array([0, 1, 0, 1]),
@@ -58,14 +53,3 @@ def test_every_participant_of_a_round_has_one_participant_and_its_own_group():
         assert sorted(client for _, client in there) == sorted(expected)
         assert all(participant // 4 == group_of[client] for participant, client in there)
         assert all(expected[participant % 4] == client for participant, client in there)
-
-
-def test_groups_have_no_client_in_common():
-    _, _, rows = drawn(rounds=40)
-    groups = [
-        {c for s, c in zip(rows["participant"], rows["client"], strict=True) if s // 4 == k}
-        - {None}
-        for k in range(3)
-    ]
-    assert all(groups)
-    assert sum(map(len, groups)) == len(set.union(*groups)) == 12

@@ -5,8 +5,3 @@ def test_a_name_of_50_characters_is_shown_whole():
     assert excerpt("é" * 50) == "é" * 50
     assert excerpt("é" * 51) == "é" * 49 + "\u2026"
     assert quoted("b" * 51) == "'" + "b" * 49 + "\u2026'"
-
-
-def test_control_characters_are_escaped_and_backslashes_are_not():
-    assert excerpt("a\n\tb\\c 'd'\u2028") == "a\\n\\tb\\c 'd'\\u2028"
-    assert quoted("a\nb") == r"'a\nb'"

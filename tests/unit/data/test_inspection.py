@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from PIL import Image
+from tests.shared.settings import config, experiment, federated
 
 from fedstage.execution.cli import main
 
@@ -437,68 +438,6 @@ def test_what_is_in_texts(tmp_path, capsys):
     ]
 
 
-def test_long_names_are_shortened(tmp_path, capsys):
-    rows = [
-        ("c" * 9000 + "cd"[n // 10], "x" * 9000 + "xy"[n % 2], "a\tb" + "y" * 9000 + "ab"[n % 2])
-        for n in range(20)
-    ]
-    files = {"all.csv": csv(rows, "age," + "z" * 9000 + ",label")}
-    assert check(tmp_path, files, {"test_fraction": 0.5, "client_column": "age"}) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) < 1000
-    assert f"  classes: 2: a\\tb{'y' * 46}\u2026 (" in "\n".join(lines)
-
-
-def test_line_breaks_and_quotes_in_texts_are_read(tmp_path, capsys):
-    long = "x" * 140_000
-    rows = "".join(f'"line {n}\n""or"" two","{long}",{n % 2}\n5" wide,x,1\n' for n in range(4))
-    settings = {"text": "text", "length": 8, "test_fraction": 0.5}
-    assert check(tmp_path, {"all.csv": "text,more,label\n" + rows}, settings) == 0
-    assert "  samples: 4 for training, 4 for testing;" in capsys.readouterr().out
-
-
-def test_codes_and_misprints_are_noticed(tmp_path, capsys):
-    stages = [1, 2, 3] * 20
-    labels = ["healthy" if n % 2 else "ill" for n in range(60)]
-    labels[8] = "helthy"
-    table = enumerate(zip(stages, labels, strict=True))
-    rows = "".join(
-        f"{stage},{7 * (n % 59)},{n % 2},{label},{label == 'ill'}\n" for n, (stage, label) in table
-    )
-    files = {"all.csv": "stage,age,sex,label,centre\n" + rows}
-    assert check(tmp_path, files, {"test_fraction": 0.2}) == 0
-    notices = [line for line in capsys.readouterr().out.splitlines() if "notice" in line]
-    assert [line for line in notices if "no t" not in line] == [
-        "  notice: class 'helthy' has only one labelled sample, and is similar to 'healthy'; "
-        "a typo?",
-        "  notice: column 'stage' has 3 different integers: if they are codes of categories, "
-        "name it in data.categorical",
-    ]
-    settings = {"test_fraction": 0.2, "categorical": ["stage"]}
-    (tmp_path / "mine/all.csv").write_text(files["all.csv"].replace("helthy", "healthy"))
-    main(["check-data", str(tmp_path / "mine"), "--settings", yaml.safe_dump(settings)])
-    assert "notice" not in capsys.readouterr().out
-
-
-def test_numbers_of_rows_are_noticed(tmp_path, capsys):
-    def notices(numbers, **settings):
-        rows = "".join(f"{n},{n % 7},{'ab'[n % 2]}\n" for n in numbers)
-        check(tmp_path, {"all.csv": "id,x,label\n" + rows}, {"test_fraction": 0.5, **settings})
-        (tmp_path / "mine/all.csv").unlink()
-        (tmp_path / "mine").rmdir()
-        return [line for line in capsys.readouterr().out.splitlines() if "'id'" in line]
-
-    assert notices([*range(5, 30, 2), *range(4, 30, 2)]) == [
-        "  notice: column 'id' has consecutive integers, 4 to 29: if it numbers the rows, leave it "
-        "out with data.drop"
-    ]
-    assert notices(range(4, 30), drop=["id"]) == notices(range(4, 30), label="id") == []
-    gaps = "a different integer in each row, 4 to 31: if it identifies the rows, leave it out"
-    assert notices([*range(4, 30), 31]) == [f"  notice: column 'id' has {gaps} with data.drop"]
-    assert "row, 1000001 to 13000013: if" in notices([1000001 * n for n in range(1, 14)])[0]
-    assert notices([*range(4, 30), 29]) == notices(range(9)) == []
-
-
 def test_folders_without_images_are_named(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     files = {**CATS, "cows/a.txt": "x", "sheep/x/a.txt": "x", ".hidden/a.txt": "x"}
@@ -508,29 +447,10 @@ def test_folders_without_images_are_named(tmp_path, capsys):
     assert "  notice: 2 folders have no images: cows, sheep\n" in capsys.readouterr().out
 
 
-def test_folders_of_a_client_without_images_are_named(tmp_path, capsys):
-    (tmp_path / "mine").mkdir()
-    for name, content in {**{f"Bern/{k}": v for k, v in CATS.items()}, "Bern/cows/a": "x"}.items():
-        write(tmp_path / "mine" / name, content)
-    assert main(["check-data", str(tmp_path / "mine"), "--settings", "client_folders: true"]) == 0
-    assert "  notice: 1 folder has no images: Bern/cows\n" in capsys.readouterr().out
-
-
-def test_one_client_is_one(tmp_path, capsys):
-    rows = [(str(n), str(n), "ab"[n % 2], "Bern" if n else "Basel") for n in range(30)]
-    files = {"train.csv": csv(rows), "test.csv": csv(rows)}
-    assert check(tmp_path, files, {"client_column": "centre"}) == 0
-    assert "notice: 1 client has fewer than 10 samples: Basel\n" in capsys.readouterr().out
-
-
 def experiments(folder, data):
-    base = {"data": data, "partition": "iid", "clients": 2, "participants": 2, "rounds": 1,
-            "model": "mlp", "seed": 0,
-            "client": {"epochs": 1, "batch_size": 4, "learning_rate": 0.1}}  # fmt: skip
-    grid = {"method": ["fedavg"]}
-    experiment = {"title": "T", "base": base, "grid": grid, "scales": {"default": None}}
-    config = {"targets": ["t"], "experiments": {"patients": experiment}, "data_folder": str(folder)}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    base = federated(data=data, clients=2, rounds=1, model="mlp")
+    content = config(patients=experiment(base=base)) | {"data_folder": str(folder)}
+    (folder / "config.yaml").write_text(yaml.safe_dump(content))
     (folder / "workflow").mkdir()
     (folder / "workflow/methods.yaml").write_text("fedavg: {local: fedavg}\n")
 
@@ -556,9 +476,3 @@ def test_the_data_of_an_experiment(tmp_path, capsys, monkeypatch):
     assert main(["check-data", "patient"]) == 1
     told = "fedstage check-data: patient: no such folder or experiment; did you mean 'patients'?\n"
     assert capsys.readouterr().err == told
-
-
-def test_settings_are_yaml(tmp_path, capsys):
-    (tmp_path / "mine").mkdir()
-    assert main(["check-data", str(tmp_path / "mine"), "--settings", "label"]) == 1
-    assert "--settings = 'label': must be YAML such as {label: outcome}" in capsys.readouterr().err

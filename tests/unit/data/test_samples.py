@@ -31,11 +31,6 @@ def test_samples_of_a_role_are_read_in_the_order_of_the_table_with_their_owners(
     assert samples.dtype == owners.dtype == torch.int64
 
 
-def test_samples_of_one_client_are_read(clients):
-    assert read_samples(clients, "train", 0).tolist() == [7, 4]
-    assert read_samples(clients, "validation", 1).tolist() == [2]
-
-
 @pytest.mark.parametrize(
     ("role", "client", "fault"),
     [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.data.datasets import ag_news, load
+from fedstage.data.datasets import load
 from fedstage.data.datasets.ag_news import CLASSES
 from fedstage.data.datasets.wordpiece import SPECIAL, build_vocabulary, encode
 from fedstage.errors import FedstageError
@@ -98,18 +98,6 @@ def test_classes_of_own_texts_are_those_of_the_data(folder, classes, rows, names
     assert data.train.labels.tolist() == data.test.labels.tolist() == labels
 
 
-def test_the_published_files_without_names_have_the_published_ones(folder, monkeypatch):
-    (folder / "classes.txt").unlink()
-    monkeypatch.setattr(ag_news, "_PUBLISHED", (len(TRAIN), len(TEST)))
-    assert load(settings(), folder.parent).class_names == CLASSES
-
-
-def test_names_of_classes_are_in_utf_8(folder):
-    (folder / "classes.txt").write_bytes(b"\xff")
-    with pytest.raises(FedstageError, match=r"classes\.txt: .*codec"):
-        load(settings(), folder.parent)
-
-
 def test_vocabulary_is_of_the_texts_that_are_trained_on(folder):
     data = load(settings(train_size=2, held_out=2), folder.parent)
     whole = load(settings(), folder.parent)
@@ -119,16 +107,6 @@ def test_vocabulary_is_of_the_texts_that_are_trained_on(folder):
     unknown = SPECIAL.index("[UNK]")
     assert (data.test.images == unknown).any()
     assert not (data.train.images == unknown).any()
-
-
-def test_vocabulary_may_be_a_file(folder):
-    pieces = [*SPECIAL, "oil", "prices", "win"]
-    (folder.parent / "vocab.txt").write_text("\n".join(pieces) + "\n")
-
-    data = load(settings(vocabulary="vocab.txt"), folder.parent)
-
-    text = "Oil prices rise Oil is up, says a trader."
-    assert data.train.images[0].tolist() == encode(text, numbers(pieces), 12)
 
 
 @pytest.mark.parametrize(

@@ -85,18 +85,6 @@ def test_slides_that_were_withdrawn_are_left_out(folder, name):
     assert len(data.train.labels) + len(data.test.labels) == len(SLIDES)
 
 
-def test_the_table_may_name_slides_that_are_not_there(folder):
-    (folder / "normal_101.tif.npy").unlink()
-
-    assert load(settings(), folder.parent).train.labels.tolist() == [0, 1]
-
-
-def test_half_precision_becomes_single(folder):
-    np.save(folder / "test_001.tif.npy", tiles("test_001").astype(np.float16))
-
-    assert load(settings(), folder.parent).test.images.dtype == torch.float32
-
-
 def remove(*names):
     def change(folder):
         for name in names:
@@ -146,8 +134,3 @@ def test_faults_of_files_are_named_in_one_line(folder, change, message):
     with pytest.raises(FedstageError, match=message) as caught:
         load(settings(), folder.parent)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FedstageError, match="fed_camelyon16: no such folder"):
-        load(settings(), tmp_path)

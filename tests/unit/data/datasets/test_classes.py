@@ -31,8 +31,3 @@ def test_a_test_class_that_no_client_has_is_told(caplog):
     assert caplog.messages == [
         "data = mine: no client has samples of class 'cat', which 2 of 3 test samples are of"
     ]
-
-
-def test_classes_that_all_have_are_not_told(caplog):
-    check_classes("mine", data([0, 1, 2], [1, 0]))
-    assert not caplog.messages

@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from sklearn.datasets import load_digits as sklearn_digits
 
 from fedstage.data.datasets import digits
@@ -66,29 +65,6 @@ def test_grey_levels_are_spread_over_the_whole_range_and_rounded():
     assert images.unique().tolist() == expected
 
 
-def test_nothing_need_be_held_out():
-    data = load_digits(Digits(name="digits", test=10, held_out=0))
-
-    assert data.held_out.shape == data.server_validation.images.shape == (0, 1, 8, 8)
-    assert len(data.train.labels) == 1787
-
-
-@pytest.mark.parametrize(
-    ("test", "held_out", "server_validation", "message"),
-    [
-        (1797, 0, 0, r"test = 1797: at most 1796 "),
-        (797, 1000, 0, r"held_out = 1000: at most 999 .*test = 797"),
-        (797, 900, 100, r"server_validation = 100: at most 99 .*797, held_out = 900"),
-    ],
-)
-def test_split_that_leaves_no_training_samples_is_refused(
-    test, held_out, server_validation, message
-):
-    settings = {"test": test, "held_out": held_out, "server_validation": server_validation}
-    with pytest.raises(ValidationError, match=message):
-        Digits(name="digits", **settings)
-
-
 def test_reading_the_digits_does_not_import_scikit_learn():
     code = (
         "import sys; from fedstage.data.datasets.digits import load; "
@@ -96,12 +72,6 @@ def test_reading_the_digits_does_not_import_scikit_learn():
         "sys.exit('sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_an_installation_without_scikit_learn_is_named(monkeypatch):
-    monkeypatch.setattr(digits, "find_spec", lambda name: None)
-    with pytest.raises(FedstageError, match=r"digits: scikit-learn.* not installed"):
-        load_digits(Digits(name="digits"))
 
 
 @pytest.mark.parametrize(

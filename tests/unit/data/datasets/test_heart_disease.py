@@ -154,13 +154,6 @@ def test_what_varies_in_no_training_row_of_a_centre_does_no_harm(folder):
         assert part.images[part.clients == 2][:, chol].eq(0).all()
 
 
-def test_another_folder_may_hold_the_files(trusted):
-    trusted.rename(trusted.parent / "elsewhere")
-    settings = HeartDisease(name="heart_disease", folder="elsewhere")
-
-    assert len(load(settings, trusted.parent).train.labels) > 0
-
-
 def test_a_missing_folder_is_downloaded_and_verified(trusted, tmp_path, monkeypatch):
     monkeypatch.setattr(heart_disease, "SOURCE", trusted.as_uri())
     (tmp_path / "new").mkdir()
@@ -217,30 +210,11 @@ def test_what_a_row_must_not_hold_is_named(folder, row, column, value, message):
         read_centre(folder / file_of("cleveland"))
 
 
-def test_a_file_without_a_complete_row_is_named(folder):
-    write(folder, "va", [["?"] * 14])
-
-    with pytest.raises(FedstageError, match="has no complete row"):
-        read_centre(folder / file_of("va"))
-
-
 # --- the real files -------------------------------------------------------------------------------
 
 with_real_files = pytest.mark.skipif(
     not REAL.is_dir(), reason="FEDSTAGE_DATA has no folder heart_disease: the UCI files are absent"
 )
-
-
-@with_real_files
-def test_counts_of_the_real_centres():
-    data = load(SETTINGS, REAL.parent)
-
-    def counts(part):
-        numbers = part.clients.bincount().tolist()
-        return list(zip(numbers, part.clients[part.labels == 1].bincount().tolist(), strict=True))
-
-    assert counts(data.train) == [(199, 91), (172, 65), (30, 30), (85, 66)]
-    assert counts(data.test) == [(104, 48), (89, 33), (16, 15), (45, 35)]
 
 
 @with_real_files
@@ -261,8 +235,3 @@ def test_split_of_the_real_rows_is_the_recorded_one():
 
     assert len(found) == 740
     assert found == recorded
-
-
-@with_real_files
-def test_real_samples_are_those_of_the_description():
-    check_against_the_plain_way(load(SETTINGS, REAL.parent), REAL)

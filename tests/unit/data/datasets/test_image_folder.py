@@ -1,6 +1,5 @@
 """Images in folders of classes, and of clients."""
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -9,7 +8,6 @@ from fedstage.data.datasets.image_folder import load
 from fedstage.data.image_files import count_clients
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
-from fedstage.storage.raw_contents import raw_contents
 
 
 def save(path, level=0, size=(8, 8), mode="RGB"):
@@ -49,16 +47,6 @@ def test_classes_and_clients_are_the_names_of_folders(pets):
     assert count_clients(settings(client_folders=True), pets) == 2
 
 
-def test_the_split_depends_on_its_seed_alone(pets):
-    def tested(**keys):
-        return load(settings(client_folders=True, image_size=4, **keys), pets).test.images
-
-    assert torch.equal(tested(), tested())
-    assert not torch.equal(tested(), tested(split_seed=1))
-    assert len(tested(test_fraction=0.5)) == 20
-    assert len(tested(division=[7, 1, 2])) == 8
-
-
 def test_folders_for_training_and_testing_are_taken_as_they_are(tmp_path):
     for part, count in (("train", 3), ("test", 2)):
         for label, kind in enumerate(("cat", "dog")):
@@ -83,25 +71,6 @@ def test_a_client_without_images_for_training_is_none(tmp_path):
     assert count_clients(settings(client_folders=True, division=[1, 0, 1]), tmp_path) == 2
 
 
-def test_a_class_may_be_called_train(tmp_path):
-    for kind in ("train", "plane"):
-        for n in range(5):
-            save(tmp_path / f"mine/{kind}/{n}.png")
-    data = load(settings(), tmp_path)
-    assert data.class_names == ("plane", "train")
-    assert len(data.test.labels) == 2
-
-
-def test_grey_images_and_palettes_have_three_channels(tmp_path):
-    for kind, mode in (("a", "L"), ("b", "P"), ("c", "RGBA"), ("d", "1")):
-        for n in range(3):
-            save(tmp_path / f"mine/{kind}/{n}.png", 40, mode=mode)
-    data = load(settings(test_fraction=0.3), tmp_path)
-    assert data.train.images.shape[1:] == (3, 8, 8)
-    grey = data.train.images[data.train.labels == 0]
-    assert np.ptp(grey.numpy(), axis=1).max() == 0
-
-
 def test_many_images_stay_in_order(tmp_path):
     for n in range(250):
         save(tmp_path / f"mine/{'ab'[n % 2]}/{n:03}.png", n, (2, 2))
@@ -111,13 +80,6 @@ def test_many_images_stay_in_order(tmp_path):
     assert levels[data.train.labels == 1].tolist() == sorted(
         levels[data.train.labels == 1].tolist()
     )
-
-
-def test_other_content_is_other_data(pets):
-    before = raw_contents(settings(), pets)
-    assert "mine/Bern/cat/0.png" in before
-    save(pets / "mine/Bern/cat/0.png", 1)
-    assert raw_contents(settings(), pets) != before
 
 
 def test_an_image_that_cannot_be_read_is_told(pets):

@@ -18,12 +18,6 @@ def test_statistics_are_those_of_float64_pixels_per_channel():
     assert deviation == pytest.approx(scaled.std(axis=(0, 2, 3)), rel=1e-13)
 
 
-def test_deviation_is_the_population_one_and_exact():
-    images = torch.tensor([0, 255], dtype=torch.uint8).reshape(2, 1, 1, 1)
-
-    assert pixel_statistics(images) == ([0.5], [0.5])
-
-
 def test_channel_without_variation_has_deviation_one():
     images = torch.full((4, 2, 3, 3), 51, dtype=torch.uint8)
     images[0, 1] = 0

@@ -1,7 +1,5 @@
 """Fed-ISIC2019 on small pictures in the layout that FLamby's preprocessing leaves."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -83,14 +81,6 @@ def test_a_division_takes_pictures_of_both_folds_with_their_centres(folder):
     assert torch.equal(data.test.images, middle(folder, names[order[3]])[None])
 
 
-def test_sizes_are_those_of_other_data_sets(folder):
-    data = load(settings(train_size=1, held_out=1, server_validation=1), folder.parent)
-
-    assert len(data.train.labels) == len(data.held_out) == len(data.server_validation.labels) == 1
-    parts = torch.cat([data.train.images, data.held_out, data.server_validation.images])
-    assert len(parts.unique(dim=0)) == 3
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -132,13 +122,3 @@ def test_faults_of_files_are_named_in_one_line(folder, change, message):
     with pytest.raises(FedstageError, match=message) as caught:
         load(settings(), folder.parent)
     assert "\n" not in str(caught.value)
-
-
-def test_a_picture_smaller_than_the_crop_is_named(folder):
-    with pytest.raises(FedstageError, match=r"8x12 pixels: data\.crop = 9 needs at least 9x9"):
-        load(settings(crop=9), folder.parent)
-
-
-def test_a_missing_folder_is_named(tmp_path: Path):
-    with pytest.raises(FedstageError, match="fed_isic2019/train_test_split: No such file"):
-        load(settings(), tmp_path)

@@ -2,16 +2,12 @@ import pytest
 
 from fedstage.data.datasets import load
 from fedstage.errors import FedstageError
-from fedstage.settings.data import Digits, ParquetData, TorchvisionData
+from fedstage.settings.data import ParquetData, TorchvisionData
 
 NEED_A_FOLDER = [
     TorchvisionData(name="svhn"),
     ParquetData(name="parquet", folder="cifar10"),
 ]
-
-
-def test_digits_need_no_folder():
-    assert len(load(Digits(name="digits"), None).train.labels) == 1077
 
 
 @pytest.mark.parametrize("settings", NEED_A_FOLDER)
@@ -29,8 +25,3 @@ def test_data_folder_that_does_not_exist_is_named(settings, tmp_path):
     with pytest.raises(FedstageError, match=f"{folder}: no such folder; set data_folder"):
         load(settings, folder)
     assert not folder.exists()
-
-
-def test_parquet_settings_lead_to_the_parquet_reader(tmp_path):
-    with pytest.raises(FedstageError, match=f"{tmp_path / 'mine'}: no such folder"):
-        load(ParquetData(name="parquet", folder="mine"), tmp_path)

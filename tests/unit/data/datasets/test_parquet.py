@@ -12,7 +12,6 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.data.datasets.images import pixel_statistics
 from fedstage.data.datasets.parquet import load as load_parquet
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
@@ -137,15 +136,6 @@ def test_only_kept_rows_are_decoded(folder):
         load(folder, train_size=4)
 
 
-@pytest.mark.parametrize("name", ["valid.parquet", "validation-00000-of-00001.parquet"])
-def test_validation_files_stand_in_for_missing_test_files(folder, name):
-    write(folder / "mine" / name, pixels(4, 2), [0, 1])
-    assert len(load(folder).test.labels) == 5
-
-    (folder / "mine/test.parquet").unlink()
-    assert np.array_equal(load(folder).test.images, channels_first(pixels(4, 2)))
-
-
 @pytest.mark.parametrize(
     ("image_format", "options"), [("PNG", {}), ("WEBP", {"lossless": True}), ("BMP", {})]
 )
@@ -155,14 +145,6 @@ def test_lossless_formats_give_the_exact_pixels(folder, image_format, options):
     write(folder / "mine/train.parquet", files, [0, 1, 2, 0])
 
     assert np.array_equal(load(folder).train.images, channels_first(images))
-
-
-def test_jpeg_gives_the_pixels_that_pillow_decodes(folder):
-    file = encoded(pixels(5, 1)[0], "JPEG", quality=90)
-    write(folder / "mine/train.parquet", [file, file], [0, 1])
-
-    expected = np.asarray(Image.open(BytesIO(file)))
-    assert np.array_equal(load(folder).train.images[1], expected.transpose(2, 0, 1))
 
 
 def test_grey_and_palette_images_become_rgb(folder):
@@ -196,15 +178,6 @@ def test_resampling_by_area_takes_the_mean_of_the_pixels_that_each_covers(folder
 
     means = wide.astype(float).reshape(4, 2, 4, 2, 3).mean((1, 3)).transpose(2, 0, 1)
     assert np.abs(images[0].numpy() - means).max() <= 1  # of two passes, each rounded
-
-
-def test_an_image_of_very_many_pixels_is_refused_before_it_is_decoded(folder):
-    large = BytesIO()
-    Image.new("1", (10_000, 5_001)).save(large, "PNG")
-    write(folder / "mine/train.parquet", [large.getvalue()], [0])
-
-    with pytest.raises(FedstageError, match="10000 x 5001 pixels: at most 50,000,000 are read"):
-        load(folder, image_size=4)
 
 
 def test_image_column_and_label_column_may_have_other_names(folder):
@@ -270,16 +243,6 @@ def test_classes_are_numbered_where_the_metadata_does_not_name_them(folder, meta
 
 
 # --- clients --------------------------------------------------------------------------------------
-
-
-def test_string_clients_are_numbered_in_sorted_order(folder):
-    users = ["u2", "u10", "a", "u2", "u10", "a", "u2", "u2", "b", "b", "a", "a"]
-    write(folder / "mine/train.parquet", pixels(1, 12), [0, 1, 2] * 4, user=users)
-
-    clients = load(folder, client_column="user").train.clients
-
-    assert clients.dtype == torch.int64
-    assert clients.tolist() == [3, 2, 0, 3, 2, 0, 3, 3, 1, 1, 0, 0]
 
 
 def test_integer_clients_are_numbered_in_numeric_order_over_shards(folder):
@@ -393,15 +356,6 @@ def test_wrong_names_of_classes_are_refused(refused):
     refused(message, lambda place: named(place, ants, ants, [0, 2]))
 
 
-def test_clients_of_another_form_are_refused(refused):
-    change = shards((pixels(1, 2), [0, 1], [1, 2]), (pixels(2, 2), [0, 1], ["1", "2"]))
-    message = r"train-1\.parquet: .* column is string, in .*train-0"
-    refused(message, change, client_column="user")
-    change = has(pixels(1, 12), [0, 1, 2] * 4, user=list("ab" * 6))
-    message = r"test\.parquet: data\.client_column = 'user'"  # a division takes clients of both
-    refused(message, change, client_column="user", division=(7, 1, 2))
-
-
 def test_images_of_another_form_are_refused(refused):
     change = has(pixels(1, 2), [0, 1], "test", column="picture")
     refused(r"test\.parquet: has no column 'img' or 'image'", change)
@@ -430,16 +384,6 @@ def test_damaged_and_missing_files_are_refused(refused):
     refused(r"train\.parquet: truncated or altered", alter)
     message = r"/mine: has no train\*\.parquet"
     refused(message, lambda place: (place / "train.parquet").unlink())
-
-
-@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP"])
-def test_truncated_image_is_refused_by_file_and_row(folder, image_format):
-    files = [encoded(image, image_format) for image in pixels(1, 300)]
-    files[290] = files[290][: len(files[290]) // 2]
-    write(folder / "mine/train.parquet", files, [row % 3 for row in range(300)])
-
-    with pytest.raises(FedstageError, match=r"train\.parquet: row 290: cannot decode the image"):
-        load(folder)
 
 
 @pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP"])
@@ -487,32 +431,3 @@ def test_real_cifar10_subset_has_its_classes_shape_and_disjoint_parts(public_dat
     assert counts.max() < 140
     trained = {image.numpy().tobytes() for image in data.train.images}
     assert not trained & {image.numpy().tobytes() for image in data.held_out}
-
-
-@pytest.mark.slow
-def test_real_cifar10_pixel_statistics_are_the_official_ones(public_data):
-    data = load_parquet(ParquetData(name="parquet", folder="cifar10", test_size=1), public_data)
-
-    mean, deviation = pixel_statistics(data.train.images)
-
-    assert torch.bincount(data.train.labels).tolist() == [5000] * 10
-    official_mean = np.array([125.30691805, 122.95039414, 113.86538318]) / 255
-    official_deviation = np.array([62.99321928, 62.08870764, 66.70489964]) / 255
-    assert mean == pytest.approx(official_mean, rel=1e-9)
-    assert deviation == pytest.approx(official_deviation, rel=1e-9)
-
-
-def test_real_cifar100_subset_has_its_classes_and_about_the_official_mean(public_data):
-    chosen = ParquetData(
-        name="parquet", folder="cifar100", label="fine_label", train_size=2000, test_size=10
-    )
-
-    data = load_parquet(chosen, public_data)
-
-    assert len(data.class_names) == 100
-    assert data.class_names[:2] == ("apple", "aquarium_fish")
-    assert data.train.labels.min() == 0
-    assert data.train.labels.max() == 99
-    mean, _ = pixel_statistics(data.train.images)
-    official = np.array([129.30416561, 124.0699627, 112.43405006]) / 255
-    assert mean == pytest.approx(official, abs=0.02)

@@ -91,30 +91,6 @@ def test_the_natural_partition_follows_the_users_that_train(folder, vocabulary):
         assert users_in(data.train.images[samples], vocabulary) == {name: 3 + USERS.index(name)}
 
 
-def test_another_number_of_clients_is_refused_in_one_line(folder):
-    data = load(settings(), folder.parent)
-    labels, clients = data.train.labels.numpy(), data.train.clients.numpy()
-
-    with pytest.raises(FedstageError, match=r"clients = 10: must be 6, .*natural"):
-        divide(Natural(name="natural"), labels, 10, numpy_generator(0, "partition"), clients)
-
-
-@pytest.mark.parametrize("change", [{"held_out": 0.0}, {"server_validation": 0.5}], ids=str)
-def test_the_test_users_are_the_same_whatever_the_other_shares(folder, vocabulary, change):
-    given = {"vocabulary": "vocab.txt"}
-    one, other = (load(settings(**given | more), folder.parent) for more in ({}, change))
-    assert groups(one, vocabulary)[1] == groups(other, vocabulary)[1]
-    assert groups(one, vocabulary)[0] != groups(other, vocabulary)[0]
-
-
-def test_the_seed_of_the_split_divides_the_users(folder, vocabulary):
-    found = [
-        groups(load(settings(vocabulary="vocab.txt", split_seed=seed), folder.parent), vocabulary)
-        for seed in (0, 0, 1)
-    ]
-    assert found[0] == found[1] != found[2]
-
-
 def test_only_users_with_more_tweets_than_the_minimum_are_there(folder, vocabulary):
     data = load(settings(vocabulary="vocab.txt", min_samples=7), folder.parent)
     assert set(sum(groups(data, vocabulary), Counter())) == set(USERS[5:])
@@ -181,11 +157,3 @@ def test_faults_of_the_file_are_named_in_one_line(folder, change, message):
     with pytest.raises(FedstageError, match=message) as caught:
         load(settings(), folder.parent)
     assert "\n" not in str(caught.value)
-
-
-def test_every_group_that_is_asked_for_has_a_user(folder, vocabulary):
-    small = {"test": 0.01, "held_out": 0.01, "server_validation": 0.01}
-    data = load(settings(vocabulary="vocab.txt", **small), folder.parent)
-    assert [len(group) for group in groups(data, vocabulary)] == [7, 1, 1, 1]
-    none = load(settings(vocabulary="vocab.txt", held_out=0.0), folder.parent)
-    assert len(none.held_out) == 0

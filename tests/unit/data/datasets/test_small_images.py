@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedstage.data.datasets import small_images
-from fedstage.data.datasets.decoding import UNDECODABLE, decode, threads
+from fedstage.data.datasets.decoding import UNDECODABLE, decode
 from fedstage.data.datasets.small_images import decode_small, is_small
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (9, 14, 3), dtype=np.uint8)
@@ -21,22 +20,6 @@ def encoded(image_format, mode="RGB", pixels=PIXELS, **options):
 @pytest.fixture(params=LOSSLESS)
 def lossless(request):
     return encoded(request.param, **LOSSLESS[request.param])
-
-
-@pytest.fixture
-def without_torchvision(monkeypatch):
-    small_images._decoders.cache_clear()
-    monkeypatch.setattr(small_images, "find_spec", lambda name: None)
-    monkeypatch.setattr(small_images.torch, "ops", type("Nothing", (), {}))
-    yield
-    small_images._decoders.cache_clear()
-
-
-def test_small_lossless_images_are_decoded_to_their_pixels(lossless):
-    small = decode_small(lossless)
-    assert small is not None
-    assert np.array_equal(small, PIXELS.transpose(2, 0, 1))
-    assert np.array_equal(decode(lossless), small)
 
 
 @pytest.mark.parametrize("side", [1, 2, 31, 128])
@@ -78,15 +61,3 @@ def test_an_image_that_is_cut_off_is_refused_or_whole(lossless):
             assert np.array_equal(decode(lossless[:length]), PIXELS.transpose(2, 0, 1)), length
         except UNDECODABLE:
             continue
-
-
-def test_without_torchvisions_library_pillow_decodes(lossless, without_torchvision):
-    assert decode_small(lossless) is None
-    assert np.array_equal(decode(lossless), PIXELS.transpose(2, 0, 1))
-
-
-def test_threads_are_for_images_that_gain_by_them(lossless, monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 3, 4}, raising=False)
-    assert threads(lossless, (3, 9, 14)) == 3
-    assert threads(encoded("JPEG"), (3, 9, 14)) == 1
-    assert threads(encoded("JPEG"), (3, 224, 224)) == 3

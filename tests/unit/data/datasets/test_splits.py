@@ -1,22 +1,14 @@
 import numpy as np
 import pytest
 
-from fedstage.data.datasets.splits import choose_rows, permutation
+from fedstage.data.datasets.splits import choose_rows
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
-from fedstage.settings.data import ParquetData, TorchvisionData
+from fedstage.settings.data import TorchvisionData
 
 
 def settings(**keys):
     return TorchvisionData(name="cifar10", **keys)
-
-
-def test_everything_is_kept_in_order_by_default():
-    rows = choose_rows(settings(), 20, 7)
-
-    assert rows.train.tolist() == list(range(20))
-    assert rows.test.tolist() == list(range(20, 27)), "after those for training"
-    assert rows.held_out.tolist() == []
 
 
 def test_train_is_the_first_and_held_out_the_last_of_the_permutation():
@@ -57,14 +49,6 @@ def test_held_out_and_train_share_nothing_and_cover_the_training_set():
     assert len(rows.held_out) == 15
 
 
-def test_larger_train_size_keeps_what_the_smaller_keeps():
-    small = choose_rows(settings(train_size=10, held_out=5), 100, 1)
-    large = choose_rows(settings(train_size=60, held_out=20), 100, 1)
-
-    assert set(small.train) < set(large.train)
-    assert set(small.held_out) < set(large.held_out)
-
-
 @pytest.mark.parametrize(("fraction", "size"), [(1.0, 40), (0.5, 20), (0.31, 12), (0.001, 1)])
 def test_a_fraction_is_of_what_may_be_trained_on(fraction, size):
     chosen = choose_rows(settings(train_fraction=fraction, held_out=10), 50, 1)
@@ -72,35 +56,6 @@ def test_a_fraction_is_of_what_may_be_trained_on(fraction, size):
 
     assert chosen.train.tolist() == alike.train.tolist()
     assert len(chosen.train) == size
-
-
-def test_split_seed_determines_the_choice():
-    def chosen(seed):
-        return choose_rows(settings(train_size=30, split_seed=seed), 100, 5).train.tolist()
-
-    assert chosen(1) == chosen(1)
-    assert chosen(1) != chosen(2)
-
-
-def test_train_and_test_are_permuted_independently():
-    assert permutation(0, "train", 100).tolist() != permutation(0, "test", 100).tolist()
-
-
-def test_parquet_settings_are_split_alike():
-    keys = {"train_size": 11, "test_size": 3, "held_out": 4, "split_seed": 5}
-
-    parquet = choose_rows(ParquetData(name="parquet", folder="f", **keys), 40, 9)
-    torchvision = choose_rows(settings(**keys), 40, 9)
-
-    assert np.array_equal(parquet.train, torchvision.train)
-    assert np.array_equal(parquet.held_out, torchvision.held_out)
-    assert np.array_equal(parquet.test, torchvision.test)
-
-
-def test_all_that_is_there_may_be_asked_for():
-    rows = choose_rows(settings(train_size=6, held_out=4, test_size=3), 10, 3)
-
-    assert (len(rows.train), len(rows.held_out), len(rows.test)) == (6, 4, 3)
 
 
 @pytest.mark.parametrize(
@@ -166,12 +121,6 @@ def test_sizes_keep_the_first_of_each_part_of_a_division():
     whole = choose_rows(settings(**keys), 80, 20)
     parts = [whole.train, whole.server_validation, whole.held_out, whole.test]
     assert sorted(np.concatenate(parts)) == list(range(100))
-
-
-def test_nothing_needs_to_be_held_out():
-    rows = choose_rows(settings(division=(3, 0, 1)), 9, 3)
-
-    assert (len(rows.train), len(rows.held_out), len(rows.test)) == (9, 0, 3)
 
 
 @pytest.mark.parametrize(

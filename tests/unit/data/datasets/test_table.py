@@ -8,10 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from fedstage.data.datasets.encoding import MOST_CATEGORIES
 from fedstage.data.datasets.labelled import rows_for_testing
 from fedstage.data.datasets.table import load as load_table
-from fedstage.data.table_files import count_clients
 from fedstage.errors import FedstageError
 from fedstage.settings.data import TableData
 
@@ -124,11 +122,6 @@ def test_several_files_are_one_table(folder, tmp_path):
     assert torch.equal(load(folder).train.images, load(tmp_path / "other").train.images)
 
 
-def test_integers_are_numbers_unless_they_are_categories(folder):
-    names = load(folder, categorical=["age"]).feature_names
-    assert names[:4] == ("age=40", "age=50", "age=60", "age=70")
-
-
 def test_integer_labels_and_clients_are_sorted_as_numbers(tmp_path):
     write(tmp_path / "mine/train.csv", [[1, 10, 3], [2, 9, 20], [3, 10, 20]], ["x", "label", "by"])
     write(tmp_path / "mine/test.csv", [[1, 9]], ["x", "label"])  # clients of tests are not read
@@ -221,42 +214,6 @@ def test_counts_of_each_class_of_each_client_are_within_one_of_the_share(fractio
         assert not tested[clients == client].all()
 
 
-def test_a_client_of_one_row_trains():
-    clients = np.arange(10)
-    tested = rows_for_testing(0.9, clients, np.zeros(10, int), clients)
-    assert not tested.any()
-
-
-def test_all_rows_may_be_divided(tmp_path):
-    write(tmp_path / "mine/patients.csv", rows())
-    data = load(tmp_path, division=[7, 1, 2])
-    sizes = (len(data.train.labels), len(data.held_out), len(data.test.labels))
-    assert sizes == (84, 12, 24)
-
-
-def test_files_for_training_and_testing_may_be_divided_anew(folder):
-    write(folder / "mine/train.csv", rows(clients=2))
-    write(folder / "mine/test.csv", rows(clients=3))
-    data = load(folder, division=[1, 0, 1])
-    assert len(data.train.labels) == len(data.train.clients) == 100
-    assert data.client_names == ("c0", "c1", "c2")
-
-
-# --- clients are counted --------------------------------------------------------------------------
-
-
-def test_clients_are_those_of_the_training_files(folder):
-    assert count_clients(settings(), folder) == 3
-    write(folder / "mine/train_2.csv", [[50, "f", "true", "Davos", "well"]])
-    assert count_clients(settings(), folder) == 4
-
-
-def test_clients_of_a_table_that_is_divided_are_all(tmp_path):
-    write(tmp_path / "mine/patients.csv", rows(clients=5))
-    assert count_clients(settings(test_fraction=0.2), tmp_path) == 5
-    assert count_clients(settings(division=[7, 0, 3]), tmp_path) == 5
-
-
 # --- bad input (more in test_inspection.py) -------------------------------------------------------
 
 
@@ -267,18 +224,6 @@ def test_settings_that_do_not_suit_the_table(folder):
         ({"categorical": ["weight"]}, "data.categorical = 'weight': no such column; its columns"),
     ]:
         assert told in refused(folder, **keys)
-
-
-def test_other_columns_for_training_than_for_testing(folder):
-    wider = [*HEADER, "weight"]
-    for more, part, fault in (("train", TRAIN, "has no column 'weight', which"),
-                              ("test", TEST, "column 'weight':")):  # fmt: skip
-        write(folder / "mine/train.csv", TRAIN)
-        write(folder / "mine/test.csv", TEST)
-        write(folder / f"mine/{more}.csv", [[*row, 1] for row in part], wider)
-        told = f"{folder}/mine/test.csv: {fault} {folder}/mine/train.csv has"
-        assert refused(folder).startswith(told)
-        assert len(load(folder, drop=["weight"]).feature_names) == 5
 
 
 def test_a_column_that_is_no_feature(tmp_path):
@@ -294,45 +239,6 @@ def test_a_column_that_is_no_feature(tmp_path):
         assert told in message
         assert message.endswith("leave it out with data.drop")
         assert load(tmp_path, client_column=None, drop=["x"]).feature_names == ("y",)
-
-
-@pytest.mark.parametrize("number", ["1e308", "-1e308", "1.1e30"])
-def test_a_number_whose_square_or_share_overflows(folder, number):
-    write(folder / "mine/train.csv", [*TRAIN, [number, "f", "true", "Bern", "ill"]])
-    assert "train.csv: row 6: age: must be between -1e+30 and 1e+30" in refused(folder)
-
-
-def test_a_column_of_texts_of_several_words_has_a_data_set_of_its_own(tmp_path):
-    table = [[f"so good {n}", "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
-    for part in ("train", "test"):
-        write(tmp_path / f"mine/{part}.csv", table, ["notes", "outcome", "centre"])
-    assert refused(tmp_path).endswith(
-        "leave it out with data.drop; to classify texts, use data = texts with text = 'notes'"
-    )
-
-
-def test_a_text_in_a_column_of_numbers_is_no_category_of_its_own(tmp_path):
-    table = [[n, "ill" if n % 2 else "well", "a"] for n in range(MOST_CATEGORIES + 1)]
-    table[3][0] = "about 3"
-    for part in ("train", "test"):
-        write(tmp_path / f"mine/{part}.csv", table, ["age", "outcome", "centre"])
-    told = "mine/train.csv: row 5: age = 'about 3': a text among numbers; give a number, or name"
-    assert told in refused(tmp_path)
-    write(tmp_path / "mine/train.csv", table[:3], ["age", "outcome", "centre"])
-    write(tmp_path / "mine/test.csv", table[:5], ["age", "outcome", "centre"])
-    assert "test.csv: row 5: age = 'about 3': a text among numbers" in refused(tmp_path)
-    texts = [[f"about {age}", *more] for age, *more in table[:5]]
-    write(tmp_path / "mine/test.csv", texts, ["age", "outcome", "centre"])
-    assert "must be of one type" in refused(tmp_path)
-    write(tmp_path / "mine/train.csv", table[:5], ["age", "outcome", "centre"])
-    assert len(load(tmp_path, categorical=["age"]).feature_names) == 5
-
-
-def test_numbers_among_texts_are_categories(tmp_path):
-    for part in ("train", "test"):
-        table = [["0", "ill", "a"], ["I", "well", "a"], ["II", "ill", "a"]]
-        write(tmp_path / f"mine/{part}.csv", table, ["grade", "outcome", "centre"])
-    assert load(tmp_path).feature_names == ("grade=0", "grade=I", "grade=II")
 
 
 def test_the_type_of_a_column_follows_from_all_rows_of_a_large_file(tmp_path):

@@ -48,14 +48,6 @@ def test_texts_are_tokens_and_names_are_kept(tmp_path):
     ]  # fmt: skip
 
 
-def test_texts_that_are_all_numbers_are_texts(tmp_path):
-    rows = [(f"00{n}", "ab"[n % 2], "ann") for n in range(10)]
-    write(tmp_path / "mine/all.csv", rows)
-    (tmp_path / "words.txt").write_text("\n".join([*WORDS, "007"]))
-    data = load(settings(vocabulary="words.txt", test_fraction=0.1), tmp_path)
-    assert (data.train.images == len(WORDS)).any(1).sum() == 1
-
-
 def test_parquet_has_the_same_texts(tmp_path):
     write(tmp_path / "one/mine/all.csv", ROWS * 5)
     columns = dict(zip(("said", "mood", "who"), zip(*(ROWS * 5), strict=True), strict=True))

@@ -28,20 +28,6 @@ def test_a_lone_quotation_mark_is_refused_unless_it_may_stand(tmp_path):
     assert [cells[0] for _, cells in read_cells(path, ("a", "b"), strict=False)] == ["1"]
 
 
-def test_the_encoding_is_that_of_the_file(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("é\n".encode("latin-1"))
-    assert list(read_cells(path, ("a",), "latin-1")) == [(0, ["é"])]
-    with pytest.raises(FedstageError, match=r"a\.csv: .*codec"):
-        list(read_cells(path, ("a",)))
-
-
-def test_an_empty_file_is_refused(tmp_path):
-    (tmp_path / "a.csv").touch()
-    with pytest.raises(FedstageError, match=r"a\.csv: has no rows"):
-        list(read_cells(tmp_path / "a.csv", ("a",)))
-
-
 @each
 def test_vocabulary_is_of_the_texts_or_of_a_file(tmp_path, kind):
     pieces = build_vocabulary(["a text"], 200)

@@ -200,26 +200,6 @@ def test_extra_images_of_svhn_come_after_the_training_images(svhn, tmp_path):
     assert data.test.labels.tolist() == [0, 8, 3]
 
 
-def test_sizes_count_the_extra_images(svhn, tmp_path):
-    whole = load_torchvision(settings("svhn", extra=True), tmp_path).train
-    kept = np.sort(numpy_generator(0, "dataset", "train").permutation(10)[:5])
-    assert kept.min() < 6 <= kept.max(), "of both parts"
-
-    data = load_torchvision(settings("svhn", extra=True, train_fraction=0.5), tmp_path)
-
-    assert torch.equal(data.train.images, whole.images[kept])
-    assert torch.equal(data.train.labels, whole.labels[kept])
-
-
-def test_extra_images_are_read_and_verified_only_where_they_are_asked_for(svhn, tmp_path):
-    path = tmp_path / "extra_32x32.mat"
-    path.write_bytes(path.read_bytes()[:-10])
-
-    assert len(load_torchvision(settings("svhn"), tmp_path).train.labels) == 6
-    with pytest.raises(FedstageError, match=r"extra_32x32\.mat: does not match"):
-        load_torchvision(settings("svhn", extra=True), tmp_path)
-
-
 def test_sizes_keep_images_with_their_labels_and_hold_out_others(cifar10, tmp_path):
     train, test = cifar10
     whole = load_torchvision(settings("cifar10"), tmp_path)
@@ -260,16 +240,6 @@ def test_a_division_takes_official_training_and_test_images_together(cifar10, tm
     assert train.max() >= 20 > test.min(), "of both official parts"
 
 
-def test_a_division_has_the_extra_images_too(svhn, tmp_path):
-    images = np.concatenate([svhn[0], pixels(7, 4), svhn[1]])
-    order = numpy_generator(0, "dataset", "division").permutation(13)
-
-    data = load_torchvision(settings("svhn", extra=True, division=(7, 1, 2)), tmp_path)
-
-    assert np.array_equal(data.train.images, images[np.sort(order[:9])])
-    assert np.array_equal(data.test.images, images[np.sort(order[10:])])
-
-
 @pytest.mark.parametrize("file", ["data_batch_3", "test_batch", "batches.meta"])
 def test_altered_cifar_file_is_refused_by_name_and_kept(cifar10, tmp_path, file):
     path = tmp_path / "cifar-10-batches-py" / file
@@ -282,48 +252,6 @@ def test_altered_cifar_file_is_refused_by_name_and_kept(cifar10, tmp_path, file)
     assert path.read_bytes() == altered
 
 
-def test_missing_cifar_file_is_named(cifar10, tmp_path):
-    (tmp_path / "cifar-10-batches-py" / "data_batch_5").unlink()
-
-    with pytest.raises(FedstageError, match=r"data_batch_5: missing; delete .*batches-py"):
-        load_torchvision(settings("cifar10"), tmp_path)
-
-
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_truncated_svhn_file_is_refused_by_name(svhn, tmp_path, split):
-    path = tmp_path / f"{split}_32x32.mat"
-    path.write_bytes(path.read_bytes()[:-10])
-
-    with pytest.raises(FedstageError, match=rf"{split}_32x32\.mat: does not match"):
-        load_torchvision(settings("svhn"), tmp_path)
-
-
-def test_checksums_are_those_of_torchvision(cifar10, tmp_path, monkeypatch):
-    monkeypatch.undo()
-
-    with pytest.raises(FedstageError, match=r"data_batch_1: does not match torchvision's checksum"):
-        load_torchvision(settings("cifar10"), tmp_path)
-
-
-def test_missing_cifar10_is_downloaded(cifar10_archive, cifar10, tmp_path):
-    data = load_torchvision(settings("cifar10"), tmp_path)
-
-    assert np.array_equal(data.train.images, cifar10[0])
-    assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-py"]
-
-
-def test_missing_part_of_svhn_is_downloaded_alone(svhn, tmp_path, server, monkeypatch):
-    served, address = server
-    (tmp_path / "test_32x32.mat").rename(served / "test_32x32.mat")
-    test = [f"{address}/test_32x32.mat", *datasets.SVHN.split_list["test"][1:]]
-    monkeypatch.setitem(datasets.SVHN.split_list, "test", test)
-
-    data = load_torchvision(settings("svhn"), tmp_path)
-
-    assert np.array_equal(data.test.images, svhn[1])
-    assert np.array_equal(data.train.images, svhn[0])
-
-
 def test_download_with_another_checksum_is_refused_and_leaves_nothing(cifar10_archive, tmp_path):
     content = bytearray(cifar10_archive.read_bytes())
     content[50] ^= 1
@@ -332,16 +260,6 @@ def test_download_with_another_checksum_is_refused_and_leaves_nothing(cifar10_ar
     with pytest.raises(FedstageError, match=r"downloading cifar10 into .* failed"):
         load_torchvision(settings("cifar10"), tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_download_that_the_server_refuses_names_the_folder(cifar10_archive, tmp_path):
-    cifar10_archive.unlink()
-
-    with pytest.raises(FedstageError) as caught:
-        load_torchvision(settings("cifar10"), tmp_path)
-
-    assert f"downloading cifar10 into {tmp_path} failed (HTTP Error 404" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_data_set_that_another_job_put_there_meanwhile_is_used(

@@ -54,10 +54,6 @@ def test_texts_are_marked_cut_and_padded():
     assert encode("", NUMBERS, 3) == [cls, sep, pad]
 
 
-def test_padding_has_number_0():
-    assert build_vocabulary(TEXTS, 50).index("[PAD]") == 0
-
-
 def test_vocabulary_is_special_tokens_characters_and_frequent_words():
     vocabulary = build_vocabulary(TEXTS, 100)
     assert tuple(vocabulary[:5]) == SPECIAL
@@ -80,22 +76,6 @@ def test_vocabulary_is_special_tokens_characters_and_frequent_words():
         "##o",
         "##g",
     }
-
-
-def test_vocabulary_depends_on_what_the_texts_are_not_on_their_order():
-    assert build_vocabulary(TEXTS, 30) == build_vocabulary(TEXTS[::-1], 30)
-
-
-def test_every_word_of_the_texts_can_be_written():
-    vocabulary = {piece: n for n, piece in enumerate(build_vocabulary(TEXTS, 100))}
-    for text in TEXTS:
-        for word in split_words(text):
-            assert "[UNK]" not in cut_word(word, vocabulary)
-
-
-@pytest.mark.parametrize("size", [5, 8, 20])
-def test_vocabulary_has_its_size_at_most(size):
-    assert len(build_vocabulary(TEXTS, size)) == size
 
 
 @pytest.mark.skipif(

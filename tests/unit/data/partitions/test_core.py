@@ -5,7 +5,6 @@ import pytest
 
 from fedstage.data.partitions import divide
 from fedstage.data.partitions.core import divide_with_core
-from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.partitions import PartitionSettings
 
@@ -51,9 +50,3 @@ def test_else_the_partition_has_a_share_for_each_client_and_one_for_a_core(core,
     found, own = divide_with_core(settings(core), LABELS, None)
     found += [] if own is None else [own]
     assert [share.tolist() for share in found] == [share.tolist() for share in expected]
-
-
-def test_a_stratified_core_needs_a_sample_more_than_there_are_clients():
-    labels = LABELS[:CLIENTS]
-    with pytest.raises(FedstageError, match="clients = 4: with a core, at most 3"):
-        divide_with_core(settings({"samples": "stratified"}), labels, None)

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from fedstage.data.partitions.dirichlet_equal import assign, block_widths, draw_block
-from fedstage.errors import FedstageError
+from fedstage.data.partitions.dirichlet_equal import assign, draw_block
 from fedstage.settings.partitions import DirichletEqual
 
 
@@ -13,18 +12,6 @@ def assigned(labels, clients, seed=0, **settings):
 
 def labels_of(classes, size):
     return np.random.default_rng(5).permutation(np.repeat(np.arange(classes), size))
-
-
-def classes_held(labels, own):
-    """Mean share of a client's largest class."""
-    return np.mean([np.bincount(labels[samples]).max() / len(samples) for samples in own])
-
-
-@pytest.mark.parametrize(
-    ("clients", "widths"), [(1, [1]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])]
-)
-def test_blocks_of_ten_clients(clients, widths):
-    assert block_widths(clients) == widths
 
 
 @pytest.mark.parametrize("clients", [3, 10, 11, 25, 40])
@@ -73,34 +60,3 @@ def test_no_client_of_a_block_is_below_half_of_the_mean(seed, monkeypatch):
     assigned(labels_of(10, 99), 20, seed, alpha=0.1)
     assert len(smallest) == 2
     assert min(smallest) >= 99 * 10 / 20 / 2
-
-
-def test_a_smaller_alpha_is_more_skewed():
-    labels = labels_of(10, 200)
-    share = [classes_held(labels, assigned(labels, 20, alpha=a)) for a in (0.01, 1.0, 1e6)]
-    assert share[0] > 0.6
-    assert share[0] > share[1] + 0.1
-    assert share[1] > share[2] + 0.1
-
-
-def test_huge_alpha_is_nearly_uniform():
-    labels = labels_of(10, 200)
-    for samples in assigned(labels, 10, alpha=1e6):
-        assert np.abs(np.bincount(labels[samples], minlength=10) - 20).max() <= 12
-    assert classes_held(labels, assigned(labels, 10, alpha=1e6)) < 0.16
-
-
-def test_bounded_draws_end_in_an_error_that_helps():
-    # 10 clients cannot share 2 classes at a tiny alpha: two of them get everything.
-    with pytest.raises(FedstageError) as raised:
-        assigned(labels_of(2, 100), 20, alpha=1e-4, max_draws=20)
-    message = str(raised.value)
-    assert "\n" not in message
-    for part in (
-        "partition.max_draws = 20:",
-        "10 clients half of the mean, 5 samples",
-        "smallest client of the best draw has 0",
-        "raise partition.alpha = 0.0001",
-        "fewer clients",
-    ):
-        assert part in message

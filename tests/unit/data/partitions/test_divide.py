@@ -2,7 +2,6 @@ import types
 
 import numpy as np
 import pytest
-import torch
 
 from fedstage.data import partitions
 from fedstage.data.partitions import divide
@@ -22,7 +21,6 @@ SCHEMES = [
     Shards(name="shards", classes_per_client=3),
     Natural(name="natural"),
 ]
-DRAWN = [scheme for scheme in SCHEMES if scheme.name != "natural"]
 
 
 def divided(scheme, seed=0):
@@ -46,34 +44,6 @@ def test_same_generator_same_partition(scheme):
     assert lists_of(divided(scheme, seed=3)) == lists_of(divided(scheme, seed=3))
 
 
-@pytest.mark.parametrize("scheme", DRAWN, ids=repr)
-def test_other_generator_other_partition(scheme):
-    assert lists_of(divided(scheme, seed=3)) != lists_of(divided(scheme, seed=4))
-
-
-@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
-def test_global_generators_are_neither_used_nor_changed(scheme):
-    results, states = [], []
-    for global_seed in (0, 1):
-        np.random.seed(global_seed)  # noqa: NPY002 - it must not matter
-        torch.manual_seed(global_seed)
-        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
-        results.append(lists_of(divided(scheme)))
-        after = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
-        states.append((before, after))
-    assert results[0] == results[1]
-    for before, after in states:
-        np.testing.assert_array_equal(before[0], after[0])
-        assert torch.equal(before[1], after[1])
-
-
-@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
-def test_labels_are_left_as_they_are(scheme):
-    before = LABELS.copy()
-    divided(scheme)
-    np.testing.assert_array_equal(LABELS, before)
-
-
 @pytest.mark.parametrize(
     "scheme",
     [Iid(name="iid"), Shards(name="shards"), DirichletEqual(name="dirichlet_equal", alpha=0.5)],
@@ -83,35 +53,6 @@ def test_equal_sizes_where_promised(scheme):
     sizes = [len(samples) for samples in divided(scheme)]
     shards = scheme.classes_per_client if scheme.name == "shards" else 1
     assert max(sizes) - min(sizes) <= shards
-
-
-@pytest.mark.parametrize("clients", [0, SAMPLES + 1])
-def test_number_of_clients_is_checked(clients):
-    with pytest.raises(FedstageError, match=rf"clients = {clients}: .*{SAMPLES} training samples"):
-        divide(Iid(name="iid"), LABELS, clients, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(
-    "scheme",
-    [
-        Iid(name="iid"),
-        Dirichlet(name="dirichlet", alpha=100.0, min_samples=1),
-        DirichletEqual(name="dirichlet_equal", alpha=100.0),
-        Shards(name="shards", classes_per_client=1),
-        Natural(name="natural"),
-    ],
-    ids=repr,
-)
-def test_one_client_has_everything(scheme):
-    (all_samples,) = divide(scheme, LABELS, 1, np.random.default_rng(0), np.zeros(SAMPLES, int))
-    np.testing.assert_array_equal(np.sort(all_samples), np.arange(SAMPLES))
-
-
-def test_as_many_clients_as_samples():
-    labels = LABELS[:25]
-    for scheme in (Iid(name="iid"), Shards(name="shards", classes_per_client=1)):
-        sizes = [len(own) for own in divide(scheme, labels, 25, np.random.default_rng(0))]
-        assert sizes == [1] * 25
 
 
 def test_a_client_without_samples_is_refused(monkeypatch):

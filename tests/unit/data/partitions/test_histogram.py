@@ -11,21 +11,6 @@ def rows(columns):
     return list(zip(*(columns[name].tolist() for name in HISTOGRAM_SCHEMA.names), strict=True))
 
 
-def test_counts_of_a_small_example():
-    columns = {
-        "client": np.array([0, 0, 0, 1, 1, 1], dtype=np.int32),
-        "sample": np.array([5, 2, 1, 0, 3, 4]),
-        "role": np.array(["train", "train", "validation", "train", "train", "train"]),
-    }
-    labels = np.array([11, 4, 4, 0, 11, 4])
-    assert rows(label_histogram(columns, labels)) == [
-        (0, "train", 4, 2),
-        (0, "validation", 4, 1),
-        (1, "train", 0, 1),
-        (1, "train", 11, 2),
-    ]
-
-
 def test_agrees_with_counting_one_by_one_sorted_and_without_zeros():
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 12, 500)

@@ -22,8 +22,3 @@ def test_values_of_the_column_are_mapped_in_ascending_order():
 def test_wrong_number_of_clients_names_both(clients):
     with pytest.raises(FedstageError, match=rf"clients = {clients}: must be 3.*natural"):
         assigned(np.array([0, 1, 2, 0, 1, 2]), clients)
-
-
-def test_data_without_a_client_column():
-    with pytest.raises(FedstageError, match=r"partition = natural: .*no client column"):
-        assigned(None, 3)

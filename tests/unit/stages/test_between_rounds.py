@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import aggregation, local_training
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.errors import FedstageError
 from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
@@ -23,20 +23,17 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.batch_norm import re_estimate
 
 CLIENTS, PER_CLIENT = 4, 10
-OTHER = "logistic_regression"
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
-SETTINGS = {
-    "data": {"digits": {"held_out": 5}},
-    "clients": CLIENTS,
-    "partition": "iid",
-    "participants": 3,
-    "model": {"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}},
-    "client": {"learning_rate": 0.1, "batch_size": 5, "epochs": 1},
-    "aggregation": {"weights": "uniform"},
-    "on_divergence": "drop",
-    "numerics": {"device": "cpu"},
-    "seed": 0,
-}
+SETTINGS = federated(
+    data={"digits": {"held_out": 5}},
+    clients=CLIENTS,
+    participants=3,
+    model={"cnn_small": {"width": 2, "hidden": 4, "norm": "batch"}},
+    client={"learning_rate": 0.1, "batch_size": 5, "epochs": 1},
+    aggregation={"weights": "uniform"},
+    on_divergence="drop",
+    numerics={"device": "cpu"},
+)
 STEPS = 2
 #: By round the clients of the participants 0, 1 and 2.
 PLAN = {1: (0, 1, 2), 2: (2, 3, 0)}
@@ -158,35 +155,8 @@ def test_the_server_goes_its_rate_towards_the_average(world, rate):
     assert equal(model, average, PARAMETERS) == (rate == 1.0)
 
 
-def adam(weights, change, m, v, rate=0.01, beta1=0.9, beta2=0.99, epsilon=0.001):
-    """A step of the published update."""
-    m = beta1 * m + (1 - beta1) * change
-    v = beta2 * v + (1 - beta2) * change**2
-    return weights + rate * m / (v.sqrt() + epsilon), m, v
-
-
 def mean_of(updates, name):
     return torch.stack([model_in(update)[name].double() for update in updates]).mean(0)
-
-
-@pytest.mark.parametrize("local", ["fedavg", "fedprox", "scaffold"])
-def test_the_server_takes_adams_steps_from_round_to_round(world, local):
-    world.write_recipe(local=local, aggregation={"server_optimizer": "adam"})
-    first = [world.train(participant) for participant in range(3)]
-    model, state = world.aggregate(first)
-    second, later, _ = world.second_round()
-    start = network().state_dict()
-    for name in PARAMETERS:
-        x, m, v = start[name].double(), 0.0, 0.0
-        x, m, v = adam(x, mean_of(first, name) - x, m, v)
-        assert torch.allclose(model[name].double(), x, rtol=1e-5, atol=1e-7), name
-        x = model[name].double()
-        x, m, v = adam(x, mean_of(second, name) - x, m, v)
-        assert torch.allclose(later[name].double(), x, rtol=1e-4, atol=1e-6), name
-    assert equal(model, average_weights(list(map(model_in, first)), [1.0] * 3), BUFFERS)
-    moments = {name.partition("/")[2] for name in state if name.startswith("optimizer/")}
-    assert moments == {"t", *(f"{kind}/{name}" for kind in "mv" for name in PARAMETERS)}
-    assert any(name.startswith("client/0/") for name in state) == (local == "scaffold")
 
 
 def test_participants_train_alike_whatever_the_server_remembers(world):
@@ -194,32 +164,6 @@ def test_participants_train_alike_whatever_the_server_remembers(world):
     world.aggregate([world.train(participant) for participant in range(3)])
     with_state = world.train(0, 2, "next.safetensors", ["next_state.safetensors"]).read_bytes()
     assert world.train(0, 2, "next.safetensors").read_bytes() == with_state
-
-
-@pytest.mark.parametrize("name", ["momentum", "adam", "yogi"])
-def test_where_nobody_answers_the_server_takes_no_step(world, name):
-    world.write_recipe(aggregation={"server_optimizer": name})
-    model, state = world.aggregate([world.train(participant) for participant in range(3)])
-    world.write_recipe(aggregation={"server_optimizer": name}, client={"learning_rate": 1e38})
-    _, later, after = world.second_round()
-    assert equal(later, model, [*PARAMETERS, *BUFFERS])
-    assert state
-    assert after.keys() == state.keys()
-    assert equal(after, state, state)
-
-
-def test_statistics_do_not_go_through_the_servers_optimiser(world):
-    """Whatever happens to statistics, the parameters and their moments are the same."""
-    found = {}
-    for kind in ("average", "local", "re_estimate"):
-        world.write_recipe(aggregation={"server_optimizer": "adam", "batch_norm": kind})
-        updates = [world.train(participant) for participant in range(3)]
-        found[kind] = world.aggregate(updates, public=world.path("public.safetensors"))
-        moments = {name: v for name, v in found[kind][1].items() if name.startswith("optimizer/")}
-        assert equal(found[kind][0], found["average"][0], PARAMETERS)
-        assert equal(moments, found["average"][1], moments)
-        assert len(moments) == 2 * len(PARAMETERS) + 1
-    assert equal(found["local"][0], network().state_dict(), BUFFERS)
 
 
 # --- compression ----------------------------------------------------------------------------------
@@ -234,20 +178,6 @@ def kept(value):
 def residuals(update):
     tensors, _ = load_tensors(update)
     return {n.removeprefix("residual/"): v for n, v in tensors.items() if n.startswith("residual/")}
-
-
-def test_a_client_sends_the_large_part_of_its_change_and_keeps_the_rest(world):
-    world.write_recipe()
-    whole = model_in(world.train(0))
-    world.write_recipe(compression={"stc": STC})
-    update = world.train(0)
-    sparse, left, start = model_in(update), residuals(update), network().state_dict()
-    assert equal(sparse, whole, BUFFERS)
-    assert left.keys() == set(PARAMETERS)
-    for name in PARAMETERS:
-        change = sparse[name] - start[name]
-        assert int(change.count_nonzero()) <= kept(change), name
-        assert torch.allclose(change + left[name], whole[name] - start[name], atol=1e-6), name
 
 
 def test_what_a_client_kept_goes_into_its_next_change(world):
@@ -348,26 +278,7 @@ def test_a_dropped_client_keeps_what_it_left_out_and_has_heard_the_model(world):
     assert received == {"received/0": 2, "received/1": 1, "received/2": 2, "received/3": 2}
 
 
-def test_control_variates_go_whole_beside_a_compressed_change(world):
-    world.write_recipe(local="scaffold")
-    plain = load_tensors(world.train(0))[0]
-    world.write_recipe(local="scaffold", compression={"stc": STC})
-    sparse = load_tensors(world.train(0))[0]
-    sent = [name for name in plain if name.startswith("payload/")]
-    assert len(sent) == len(PARAMETERS)
-    assert equal(sparse, plain, sent)
-
-
 # --- running statistics ---------------------------------------------------------------------------
-
-
-def test_statistics_are_averaged_by_default(world):
-    world.write_recipe()
-    updates = [world.train(participant) for participant in range(3)]
-    model, state = world.aggregate(updates)
-    average = average_weights([model_in(update) for update in updates], [1.0] * 3)
-    assert equal(model, average, [*PARAMETERS, *BUFFERS])
-    assert state == {}
 
 
 def test_local_statistics_stay_with_client_and_server(world):
@@ -413,19 +324,6 @@ def test_a_client_goes_on_from_its_own_statistics(world):
         assert torch.allclose((other[name] - one[name]).double(), torch.tensor(step).double())
 
 
-def test_a_dropped_client_keeps_its_statistics(world):
-    world.write_recipe(aggregation={"batch_norm": "local"})
-    updates = [world.train(participant) for participant in range(3)]
-    world.aggregate(updates)
-    world.write_recipe(aggregation={"batch_norm": "local"}, client={"learning_rate": 1e38})
-    options = ("next.safetensors", ["next_state.safetensors"])
-    updates = [world.train(participant, 2, *options) for participant in range(3)]
-    _, later = world.aggregate(updates, "next.safetensors", "next_state.safetensors", name="later")
-    state, _ = load_tensors(world.path("next_state.safetensors"))
-    assert later.keys() == state.keys()
-    assert equal(later, state, state)
-
-
 def test_statistics_are_estimated_on_public_images_for_the_averaged_weights(world):
     world.write_recipe(aggregation={"batch_norm": "re_estimate", "learning_rate": 0.5})
     updates = [world.train(participant) for participant in range(3)]
@@ -440,39 +338,3 @@ def test_statistics_are_estimated_on_public_images_for_the_averaged_weights(worl
     assert equal(model, by_hand.state_dict(), BUFFERS)
     assert not equal(model, average, BUFFERS)
     assert state == {}
-
-
-def test_statistics_cannot_be_estimated_on_nothing(world):
-    world.write_recipe(aggregation={"batch_norm": "re_estimate"})
-    with pytest.raises(FedstageError, match="batch_norm = re_estimate needs images"):
-        world.aggregate([world.train(0)])
-
-
-@pytest.mark.parametrize("kind", ["local", "re_estimate"])
-def test_where_nobody_answered_the_start_model_stays_with_its_statistics(world, kind):
-    world.write_recipe(aggregation={"batch_norm": kind}, client={"learning_rate": 1e38})
-    model, state = world.aggregate([world.train(0)], public=world.path("public.safetensors"))
-    assert equal(model, network().state_dict(), [*PARAMETERS, *BUFFERS])
-    assert state == {}
-
-
-# --- SCAFFOLD -------------------------------------------------------------------------------------
-
-
-def slow_gradient(weights, client):
-    """Gradient of the mean loss of a client's samples, in its two batches of five."""
-    model = network()
-    model.load_state_dict(weights)
-    model.train()
-    images = load_tensors_of(client)
-    for pixels, labels in images:
-        (torch.nn.functional.cross_entropy(model(pixels), labels) / len(images)).backward()
-    return {name: value.grad for name, value in model.named_parameters()}
-
-
-def load_tensors_of(client):
-    own = slice(client * PER_CLIENT, (client + 1) * PER_CLIENT)
-    images = (pictures(CLIENTS * PER_CLIENT, "train")[own].float() / 255 - 0.5) / 0.25
-    generator = torch_generator(0, "labels")
-    labels = torch.randint(0, 3, (CLIENTS * PER_CLIENT,), generator=generator)[own]
-    return list(zip(images.split(5), labels.split(5), strict=True))

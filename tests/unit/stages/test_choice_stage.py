@@ -1,8 +1,5 @@
 import json
 
-import pytest
-
-from fedstage.errors import FedstageError
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.choice import choice
 from fedstage.storage.files import load_json
@@ -48,10 +45,6 @@ def test_the_best_on_validation_is_passed_on_whatever_the_test_set_says(tmp_path
     assert [one["values"] for one in told["candidates"]] == VALUES
 
 
-def test_the_first_of_equals_is_taken(tmp_path):
-    assert chosen(tmp_path, [(50.0,), (70.0,), (70.0,)])[1]["chosen"] == VALUES[1]
-
-
 def test_the_last_round_decides_and_all_rounds_are_passed_on(tmp_path):
     table, told = chosen(
         tmp_path, [(90.0, 50.0), (10.0, 60.0), (95.0, 55.0)], [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)]
@@ -59,9 +52,3 @@ def test_the_last_round_decides_and_all_rounds_are_passed_on(tmp_path):
     assert told["chosen"] == VALUES[1]
     assert (table["round"], table["top1_accuracy"]) == ([1, 2], [3.0, 4.0])
     assert load_table(tmp_path / "metrics.parquet").schema.remove_metadata() == METRICS_SCHEMA
-
-
-def test_the_test_set_cannot_decide(tmp_path):
-    with pytest.raises(FedstageError, match=r"v0: role = 'test': only 'validation' may decide"):
-        chosen(tmp_path, [(50.0,), (70.0,), (60.0,)], role="test")
-    assert not (tmp_path / "metrics.parquet").exists()

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import call_with as call
 from tests.shared.stages import make_all, make_data, segment
 
-from fedstage.algorithm.exchange.updates import part, place_of, read_updates
+from fedstage.algorithm.exchange.updates import part, read_updates
 from fedstage.data.client_groups import draw_groups
-from fedstage.data.partitions import HISTOGRAM_SCHEMA
-from fedstage.errors import FedstageError
 from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id
@@ -27,18 +26,14 @@ from fedstage.plan.training import (
     aggregation,
     distillation,
     global_model,
-    local_training,
     logits,
-    member_logits,
     participants_table,
     updates,
 )
 from fedstage.plan.training_folder import training_folder
-from fedstage.settings.ensembles import EachClient
 from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
-from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 CLIENTS, PARTICIPANTS = 6, 4
@@ -46,22 +41,22 @@ SMALL, LARGE = (
     {"cnn_small": {"width": width, "hidden": 6, "head": {"hidden": 6, "width": 5}}}
     for width in (2, 3)
 )
-BASE = {
-    "data": {"digits": {"test": 100, "held_out": 40, "server_validation": 20}},
-    "clients": CLIENTS,
-    "partition": {"dirichlet": {"alpha": 0.5, "min_samples": 5}},
-    "validation": 0.2,
-    "participants": PARTICIPANTS,
-    "model": LARGE,
-    "architectures": [LARGE, SMALL, LARGE],
-    "global_models": 3,
-    "server_model": True,
-    "client_groups": "drawn",
-    "client": {"steps": 3, "batch_size": 16, "learning_rate": 0.2},
-    "server": {"steps": 3, "batch_size": 16, "learning_rate": 0.1},
-    "numerics": {"device": "cpu"},
-    "seed": 17,
-}
+BASE = federated(
+    data={"digits": {"test": 100, "held_out": 40, "server_validation": 20}},
+    clients=CLIENTS,
+    partition={"dirichlet": {"alpha": 0.5, "min_samples": 5}},
+    validation=0.2,
+    participants=PARTICIPANTS,
+    model=LARGE,
+    architectures=[LARGE, SMALL, LARGE],
+    global_models=3,
+    server_model=True,
+    client_groups="drawn",
+    client={"steps": 3, "batch_size": 16, "learning_rate": 0.2},
+    server={"steps": 3, "batch_size": 16, "learning_rate": 0.1},
+    numerics={"device": "cpu"},
+    seed=17,
+)
 FEDET = {
     "aggregation": {"weights": "uniform"},
     "head_sharing": True,
@@ -179,13 +174,6 @@ def test_an_empty_participant_writes_an_update_without_tensors(at_fedet):
                     assert (tensors(path), notes(path)) == ({}, place | {"client": None})
 
 
-def test_empty_participants_are_no_updates_but_know_their_place(at_fedet):
-    assert list(said_by(at_fedet, 2)) == sorted(plan(at_fedet, 2))
-    paths = updates(aggregation.job(at_fedet, 1, 2).config, 1, 2)
-    assert read_updates(paths) == []
-    assert place_of(paths[0]) == {"round": 1, "group": 2}
-
-
 def test_a_group_of_nobody_keeps_its_model(at_fedet):
     recipe = aggregation.job(at_fedet, 1, 2).config
     path = aggregated_model(recipe, 1, 2)
@@ -195,31 +183,6 @@ def test_a_group_of_nobody_keeps_its_model(at_fedet):
     moved = tensors(aggregated_model(recipe, 1, 1))
     begun = tensors(global_model(recipe, 0, 1))
     assert not any(torch.equal(value, begun[name]) for name, value in moved.items())
-
-
-def test_tables_of_participants_have_no_rows_for_empty_participants(at_fedet):
-    recipe, rows = at_fedet, []
-    for group in (1, 2):
-        table = load_table(participants_table(aggregation.job(recipe, 1, group).config, 1, group))
-        assert table.schema.remove_metadata() == PARTICIPANTS_SCHEMA
-        rows += table.to_pylist()
-    assert {row["participant"]: row["client"] for row in rows} == plan(recipe, 1)
-    assert {row["group"] for row in rows} == {1}
-
-
-def test_a_group_of_nobody_says_nothing(at_fedet):
-    path = logits(aggregation.job(at_fedet, 1, 2).config, 1, 2, "clients", "held_out")
-    assert tensors(path)["logits"].shape == (0, 40, 10)
-    said = {"samples": [], "clients": [], "members": "clients"}
-    assert notes(path) == {"round": 1, "group": 2} | said
-
-
-def test_a_participant_that_the_plan_lacks_is_no_empty_one(at_fedet, tmp_path):
-    files = local_training.job(aggregation.job(at_fedet, 1, 1).config, 1, 1, 0).inputs | {
-        "outputs": [str(tmp_path / "u")]
-    }
-    with pytest.raises(FedstageError, match="has no participant 8 in round 1"):
-        call("local_training", files, round=1, group=1, participants=[8])
 
 
 def test_a_client_travels_with_a_small_model_and_nobody_with_the_servers(at_fedet):
@@ -268,18 +231,6 @@ def test_the_servers_model_takes_the_plain_mean_of_participants_heads(at_fedet, 
     assert {key: notes(up)[key] for key in ("round", "group")} == {"round": round_, "group": 0}
 
 
-@pytest.mark.parametrize("group", [1, 2])
-@pytest.mark.parametrize("round_", [1, 2])
-def test_clients_models_take_the_head_of_the_distilled_one(at_fedet, round_, group):
-    down = global_model(at_fedet, round_, group)
-    head, body = split(tensors(down))
-    assert same(head, split(tensors(global_model(at_fedet, round_, 0)))[0])
-    aggregated = aggregated_model(aggregation.job(at_fedet, round_, group).config, round_, group)
-    assert same(body, split(tensors(aggregated))[1])
-    assert not same(head, split(tensors(aggregated))[0])
-    assert notes(down) == notes(aggregated)
-
-
 def test_a_model_keeps_its_head_where_nobody_sends_one(at_fedet, tmp_path):
     empty = updates(aggregation.job(at_fedet, 1, 2).config, 1, 2)
     model, output = global_model(at_fedet, 0, 0), tmp_path / "with_head.safetensors"
@@ -323,14 +274,6 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
 
 
 # --- logits that are exchanged --------------------------------------------------------------------
-
-
-def test_where_logits_travel_no_model_is_averaged(at_dsfl):
-    for round_ in (1, 2):
-        model = aggregated_model(aggregation.job(at_dsfl, round_, 1).config, round_, 1)
-        assert same(tensors(model), tensors(global_model(at_dsfl, 0, 1)))
-        for update in said_by(at_dsfl, round_).values():
-            assert not same(update.weights, tensors(model))
 
 
 def test_clients_send_and_hear_the_logits_of_a_rounds_public_samples(at_dsfl):
@@ -378,64 +321,6 @@ def evaluated(recipe, what, tmp_path, /, **changes):
     return load_table(files["output"]).to_pylist()
 
 
-def counted(recipe):
-    """Return the labels of each client's training samples."""
-    labels = tensors(data_files.data_file(recipe.data, "train"))["labels"].numpy()
-    own = {client: [] for client in range(CLIENTS)}
-    for row in load_table(data_files.clients_table(recipe)).to_pylist():
-        if row["role"] == "train":
-            own[row["client"]].append(labels[row["sample"]])
-    return own
-
-
-def scores_by_hand(recipe, round_):
-    """Return accuracy, loss and accuracy on its own mix of classes of each participant."""
-    y = tensors(data_files.data_file(recipe.data, "test"))["labels"].numpy()
-    own, found = counted(recipe), {}
-    for group in (1, 2):
-        one = aggregation.job(recipe, round_, group).config
-        clients = [client for participant, client in sorted(plan(recipe, round_).items())
-                   if participant in group_participants(recipe, group)]  # fmt: skip
-        said = tensors(logits(one, round_, group, "clients", "test"))["logits"]
-        for client, outputs in zip(clients, said.double(), strict=True):
-            right = (outputs.argmax(1).numpy() == y).astype(float)
-            loss = -outputs.log_softmax(1)[torch.arange(len(y)), torch.tensor(y)].mean()
-            mix = [right[y == label].mean() for label in own[client] if (y == label).any()]
-            found[client] = (100 * right.mean(), float(loss), 100 * np.mean(mix))
-    return found
-
-
-def test_scores_of_each_client_are_means_of_their_own(at_dsfl, tmp_path):
-    """Participants are not in the order of clients, which must not mix up whose data are whose."""
-    clients = [client for _, client in sorted(plan(at_dsfl, 2).items())]
-    assert clients != sorted(clients)
-    rows = evaluated(at_dsfl, "each_client", tmp_path)
-    assert [row["round"] for row in rows] == [1, 2]
-    for row in rows:
-        accuracies, losses, own = zip(*scores_by_hand(at_dsfl, row["round"]).values(), strict=True)
-        assert len(set(own)) == len(own) == PARTICIPANTS
-        expected = {
-            "top1_accuracy": np.mean(accuracies), "loss": np.mean(losses),
-            "client_std": statistics.stdev(accuracies), "own_mean": np.mean(own),
-            "own_std": statistics.stdev(own),
-        }  # fmt: skip
-        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-5)
-        assert (row["evaluated"], row["role"], row["samples"]) == ("each_client", "test", 100)
-        assert row["participants"] == PARTICIPANTS
-
-
-def test_own_accuracies_depend_on_whose_model_it_is(at_dsfl, tmp_path):
-    """The check of the test above: with the mixes of other clients the mean is another."""
-    (_, row) = evaluated(at_dsfl, "each_client", tmp_path)
-    table = load_table(data_files.label_histogram(at_dsfl))
-    turned = [(client + 1) % CLIENTS for client in table["client"].to_pylist()]
-    other = str(tmp_path / "turned.parquet")
-    save_table(other, table.to_pydict() | {"client": turned}, HISTOGRAM_SCHEMA)
-    (_, changed) = evaluated(at_dsfl, "each_client", tmp_path, histogram=other)
-    assert changed["top1_accuracy"] == row["top1_accuracy"]
-    assert changed["own_mean"] != row["own_mean"]
-
-
 def test_models_are_scored_on_their_clients_own_test_samples(at_dsfl, tmp_path):
     path = data_files.data_file(at_dsfl.data, "test")
     arrays = tensors(path)
@@ -461,13 +346,6 @@ def test_models_are_scored_on_their_clients_own_test_samples(at_dsfl, tmp_path):
         assert row["own_mean"] is None
 
 
-def test_a_round_in_which_no_clients_model_is_left_is_named(at_dsfl, tmp_path):
-    paths = member_logits(at_dsfl, 2, EachClient(name="each_client"), "test")
-    evaluated(at_dsfl, "each_client", tmp_path)
-    with pytest.raises(FedstageError, match="each_client, round 1: no client's model is left"):
-        evaluated(at_dsfl, "each_client", tmp_path, models=paths)
-
-
 def test_the_servers_model_is_scored_with_the_participants_of_all_groups(at_fedet, tmp_path):
     rows = evaluated(at_fedet, "global_model", tmp_path)
     sizes = [sum(4 * v.numel() for v in tensors(global_model(at_fedet, 0, k)).values())
@@ -478,17 +356,3 @@ def test_the_servers_model_is_scored_with_the_participants_of_all_groups(at_fede
         (sizes[0], sizes[0]), (sizes[1], sizes[1]),
     ]  # fmt: skip
     assert all(row["client_std"] is None for row in rows)
-
-
-def test_the_consensus_is_scored_as_any_ensemble(at_fedet, tmp_path):
-    name = "clients_by_confidence_probabilities"
-    rows = evaluated(at_fedet, name, tmp_path)
-    y = tensors(data_files.data_file(at_fedet.data, "test"))["labels"].numpy()
-    for row in rows:
-        files = [logits(at_fedet, row["round"], group, "clients", "test") for group in (1, 2)]
-        odds = torch.cat([tensors(path)["logits"] for path in files]).double().softmax(2).numpy()
-        alpha = odds.var(2)
-        says = ((alpha / alpha.sum(0))[:, :, None] * odds).sum(0)
-        assert row["top1_accuracy"] == pytest.approx(100 * np.mean(says.argmax(1) == y))
-        assert row["loss"] == pytest.approx(-np.log(says[np.arange(len(y)), y]).mean(), rel=1e-5)
-        assert row["evaluated"] == name

@@ -6,14 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.shared.settings import one_shot
 
-from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
-from fedstage.plan import unfederated
 from fedstage.plan.digests import canonical
-from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.results.communication.files import client_models, held_files, traffic_files
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.stages import call
@@ -23,9 +20,7 @@ from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import save_tensors
 
 ROUNDS, EVALUATED = 6, (2, 4, 6)
-CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
-BASE = {"data": "digits", "clients": 7, "partition": "iid", "model": "cnn_small", "client": CLIENT}
-SERVER = {"steps": 3, "batch_size": 8, "learning_rate": 0.1}
+BASE = one_shot(clients=7)
 
 
 def recipe(local, seed):
@@ -140,29 +135,3 @@ def test_all_tables_say_what_is_not_reached(made):
     assert "round whose Top-1 accuracy is at least 70 %" in text
     assert "Fed-ET, Table 3" in text
     assert outputs["html"].read_text().count("<table>") == 2
-
-
-def test_what_ran_before_counts_as_well(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    own = {"distillation": "l1", "server": SERVER, "seed": 0}
-    before, after = OneShotRecipe.model_validate(BASE | own), recipe("fedavg", 0)
-    phases = [("local_model", 0, 7, None, 40, 0), ("label_counts", 0, 7, None, 8, 12)]
-    columns = dict(zip(ROUNDS_SCHEMA.names, map(list, zip(*phases, strict=True)), strict=True))
-    save_table(traffic_files(before, 1)[0], columns, ROUNDS_SCHEMA)
-    rows = write_rounds(after, 5)
-    length = RunLength(rounds=ROUNDS, evaluate_every=2)
-    write_models(after, length)
-    for path in unfederated.local_models(local_recipe(before)):
-        save_tensors(path, {"w": torch.zeros(5)})
-    write_metrics("metrics.parquet", [10.0, 50.0, 60.0], "test")
-    parts = [
-        {"length": {"rounds": 1}, "one_shot": canonical(before)},
-        {"length": canonical(length), "federated": canonical(after)},
-    ]
-    run = {"settings": {"method": "both", "seed": 0}, "metrics": "metrics.parquet"}
-    run |= {"partition": "none", "candidates": [{"parts": parts}]}
-    runs = {"experiment": "e", "scale": "s", "title": "T", "rows": ["method"], "runs": [run]}
-
-    (found,) = pd.read_parquet(make(runs | {"reach": 50})["by_run"])["params_to_reach"]
-
-    assert found == 7 * (40 + 8 + 12) / 4 + sum(up + down for at, up, down in rows if at <= 4) / 4

@@ -49,22 +49,6 @@ def test_the_core_is_one_more_share_which_no_client_has(tmp_path):
     assert sum(row["samples"] for row in counted) == len(own)
 
 
-def test_without_a_core_the_partition_stays_as_it_is(tmp_path):
-    files, _ = parted(tmp_path, core=None)
-    assert {row["role"] for row in rows_of(files)} == {"train", "validation"}
-
-
-def test_the_core_file_has_its_samples_with_their_labels_in_order(tmp_path):
-    files, _ = parted(tmp_path)
-    output = tmp_path / "core.safetensors"
-    core(**files, settings=settings_of("all"), output=output)
-    tensors, metadata = load_tensors(output)
-    own = sorted(row["sample"] for row in rows_of(files) if row["role"] == "core")
-    assert torch.equal(tensors["images"], IMAGES[own])
-    assert torch.equal(tensors["labels"], LABELS[own])
-    assert metadata["samples"] == len(own)
-
-
 def test_a_missing_class_is_told_in_one_line_or_allowed(tmp_path):
     files, _ = parted(tmp_path, partition={"dirichlet": {"alpha": 0.05, "min_samples": 1}})
     output = tmp_path / "core.safetensors"

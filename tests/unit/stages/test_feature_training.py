@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import feature_training
 
 from fedstage.algorithm.global_trainers.features import train_server, upload
@@ -21,23 +22,19 @@ from fedstage.storage.tensors import load_tensors, save_tensors
 UPPER = {"resnet_upper": {"blocks": 1, "width": 2}}
 LOWER, DEEPER = ({"resnet_lower": {"blocks": blocks, "width": 2}} for blocks in (0, 1))
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
-SETTINGS = {
-    "data": "digits",
-    "clients": 3,
-    "partition": "iid",
-    "participants": 3,
-    "model": UPPER,
-    "architectures": [UPPER, LOWER, DEEPER],
-    "client_groups": "drawn",
-    "global_models": 3,
-    "server_model": True,
-    "local": "gkt",
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "server": {"steps": 2, "batch_size": 7, "learning_rate": 0.1},
-    "on_divergence": "drop",
-    "numerics": {"device": "cpu"},
-    "seed": 0,
-}
+SETTINGS = federated(
+    clients=3,
+    participants=3,
+    model=UPPER,
+    architectures=[UPPER, LOWER, DEEPER],
+    client_groups="drawn",
+    global_models=3,
+    server_model=True,
+    local="gkt",
+    server={"steps": 2, "batch_size": 7, "learning_rate": 0.1},
+    on_divergence="drop",
+    numerics={"device": "cpu"},
+)
 RECIPE = Recipe.model_validate(SETTINGS)
 #: Samples of each client, in no order.
 OWN = {0: [7, 2, 11], 1: [0, 5, 3, 1], 2: [4, 6, 8, 9, 10]}
@@ -115,10 +112,3 @@ def test_who_diverged_sends_nothing(world):
     weights, _ = trained(updated(1, 3), updated(2, 1, diverged=True))
     wanted, _ = expected(world, 1)
     assert all(torch.equal(weights[name], value) for name, value in wanted.items())
-
-
-def test_where_nobody_is_left_the_model_stays(world):
-    weights, metadata = trained(updated(1, 3, diverged=True), updated(None, 0))
-    start, _ = load_tensors(Path("start.safetensors"))
-    assert all(torch.equal(weights[name], value) for name, value in start.items())
-    assert (metadata["round"], metadata["group"]) == (5, 0)

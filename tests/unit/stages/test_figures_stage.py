@@ -1,16 +1,13 @@
 import pytest
-from matplotlib import pyplot
 from measured import CANDIDATES, write_metrics
 from PIL import Image
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
-from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.plan.results import FORMATS
-from fedstage.results.figures.partition import draw_partition, read_histogram
-from fedstage.results.figures.style import COLUMN, save_figure
+from fedstage.results.figures.style import COLUMN
 from fedstage.stages.figures import figures
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 
 
@@ -60,44 +57,6 @@ def test_figures_are_png_of_a_readable_size(runs):
             assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 50
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "txt"])
-def test_the_same_runs_give_the_same_bytes(runs, suffix):
-    one, other = make(runs, "one_", suffix), make(runs, "other_", suffix)
-    for a, b in zip(one, other, strict=True):
-        assert a.read_bytes() == b.read_bytes()
-
-
-def test_what_is_drawn_is_the_tables_metric(runs):
-    accuracy, partition = (path.read_bytes() for path in make(runs))
-    save_json(runs, load_json(runs) | {"metric": "auc"})
-    area, same = (path.read_bytes() for path in make(runs))
-    assert area != accuracy
-    assert same == partition
-
-
-def test_the_partition_is_the_first_seeds(runs):
-    (runs.parent / "histogram1.parquet").unlink()  # seed 1 is not read
-    make(runs)
-    (runs.parent / "histogram0.parquet").unlink()
-    with pytest.raises(FedstageError, match=r"histogram0\.parquet: no such file"):
-        make(runs)
-
-
-def test_only_the_first_seed_is_drawn(runs):
-    _, partition = make(runs)
-    histogram = read_histogram(runs.parent / "histogram0.parquet")
-    expected = runs.parent / "expected.png"
-    save_figure(draw_partition({"": histogram}), [expected])
-    assert partition.read_bytes() == expected.read_bytes()
-
-
-def test_no_figure_stays_open_and_nothing_is_printed(runs, capsys):
-    make(runs)
-    assert pyplot.get_fignums() == []
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "")
-
-
 def test_the_command_makes_both_figures_in_all_formats_with_captions(runs, tmp_path):
     paths = {
         name: [tmp_path / f"{name}.{kind}" for kind in FORMATS]
@@ -111,25 +70,3 @@ def test_the_command_makes_both_figures_in_all_formats_with_captions(runs, tmp_p
     assert "single seeds" in accuracy
     assert partition.startswith("t. Partition over clients.")
     assert "seed 0" in partition
-
-
-def test_another_suffix_ends_the_command_with_one_line(runs, tmp_path, capsys):
-    arguments = [
-        "--runs",
-        runs,
-        "--accuracy",
-        tmp_path / "a.gif",
-        "--partition",
-        tmp_path / "p.png",
-    ]
-    assert main(["figures", *map(str, arguments)]) == 1
-    assert "must be .png, .svg, .pdf, or .txt" in capsys.readouterr().err
-
-
-def test_a_role_may_be_an_axis_of_the_table(runs):
-    content = load_json(runs) | {"rows": ["role", "method"]}
-    for run in content["runs"]:
-        run["settings"]["role"] = "test"
-    expected = [path.read_bytes() for path in make(runs, "without_")]
-    save_json(runs, content)
-    assert [path.read_bytes() for path in make(runs, "with_")] == expected

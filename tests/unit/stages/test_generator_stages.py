@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.shared.settings import one_shot
 from tests.shared.stages import (
     client_generator,
     distilled_model,
@@ -12,7 +13,6 @@ from tests.shared.stages import (
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.errors import FedstageError
 from fedstage.plan.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.recipe import recipe
@@ -20,19 +20,17 @@ from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
-SETTINGS = {
-    "data": "digits",
-    "clients": 2,
-    "partition": "iid",
-    "model": "logistic_regression",
-    "client": {"epochs": 1, "batch_size": 4, "learning_rate": 0.1},
-    "generator": {"cvae": {"latent": 2, "width": 2, "epochs": 1, "samples": 9}},
-    "public": "generated",
-    "distillation": "labels",
-    "server": {"steps": 2, "batch_size": 100, "learning_rate": 0.1},
-    "numerics": {"device": "cpu"},
-    "seed": 1,
-}
+SETTINGS = one_shot(
+    clients=2,
+    model="logistic_regression",
+    client={"epochs": 1, "batch_size": 4, "learning_rate": 0.1},
+    generator={"cvae": {"latent": 2, "width": 2, "epochs": 1, "samples": 9}},
+    public="generated",
+    distillation="labels",
+    server={"steps": 2, "batch_size": 100, "learning_rate": 0.1},
+    numerics={"device": "cpu"},
+    seed=1,
+)
 CLASSES = 3
 #: Of width 2 and images of 8 x 8: a linear layer, three norms, four convolutions, 3 counters.
 DECODER = 4 * ((2 + 3) * 4 + 4) + 4 * (4 * 4 + 4 * 2 + 2 * 2 + 2 * 1) * 16 + 4
@@ -109,32 +107,6 @@ def test_what_travels_is_the_decoder_and_the_counts(world):
     assert {(row["participants"], row["bytes_down"]) for row in rows.values()} == {(2, 0)}
 
 
-def test_images_of_a_client_are_the_same_whoever_is_forgotten(world):
-    both, one = generate(world), generate(world, clients=(1,), name="one")
-    whole, alone = (load_tensors(folder / "train.safetensors")[0] for folder in (both, one))
-    assert alone["clients"].tolist() == [1] * 9
-    picture = (both / "images.png").read_bytes()
-    assert picture != (one / "images.png").read_bytes()
-    assert picture == (generate(world, name="again") / "images.png").read_bytes()
-    assert whole["labels"][6:].tolist() == [2, 2, 2]
-
-
-def test_one_decoder_draws_all_images_and_what_travels_is_the_same(world):
-    plain = load_table(generate(world) / "rounds.parquet")
-    distilled = {"samples": 8, "epochs": 1, "batch_size": 4}
-    generator = {"cvae": SETTINGS["generator"]["cvae"] | {"distilled": distilled, "samples": 60}}
-    settings = OneShotRecipe.model_validate(SETTINGS | {"generator": generator})
-    recipe(settings=as_json(canonical(settings)), output=world / "recipe.yaml")
-    folder = generate(world, name="one_decoder")
-    made, _ = load_tensors(folder / "train.safetensors")
-    assert set(made["clients"].tolist()) == {-1}
-    assert made["images"].shape == (60, 1, 8, 8)
-    assert torch.bincount(made["labels"]).min() > 8
-    rows = load_table(folder / "histogram.parquet").to_pylist()
-    assert {(row["client"], row["label"]) for row in rows} == {(-1, 0), (-1, 1), (-1, 2)}
-    assert load_table(folder / "rounds.parquet").equals(plain)
-
-
 def test_a_student_learns_the_labels_and_needs_no_ensemble(world):
     folder = generate(world)
     start = world / "start.safetensors"
@@ -161,13 +133,6 @@ def test_a_student_learns_the_labels_and_needs_no_ensemble(world):
         sgd.step()
     taught = load_tensors(output)[0]
     torch.testing.assert_close(taught["linear.weight"].double(), model.weight, atol=1e-5, rtol=1e-4)
-
-
-def test_a_client_that_cannot_train_is_named(world):
-    columns = {"client": [0, 1], "sample": [0, 1], "role": ["train"] * 2}
-    save_table(world / "clients.parquet", columns, CLIENTS_SCHEMA)
-    with pytest.raises(FedstageError, match="client 1: generator = cvae: 1 training sample"):
-        train(world, 1)
 
 
 def test_the_server_generates_against_models_and_writes_the_student_and_its_images(world):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import call_with as call
 from tests.shared.stages import head_sharing, make_all
 
@@ -24,20 +25,18 @@ def small(width):
     return {"cnn_small": {"width": width, "hidden": 5, "head": {"hidden": 6, "width": 4}}}
 
 
-BASE = {
-    "data": {"digits": {"test": 1500, "held_out": 40}},
-    "clients": 4,
-    "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 20}},
-    "participants": 2,
-    "participation": "by_samples",
-    "client_groups": "drawn",
-    "model": small(4),
-    "aggregation": {"weights": "uniform"},
-    "client": {"epochs": 2, "batch_size": 16, "learning_rate": 0.1},
-    "server": {"steps": 4, "batch_size": 16, "learning_rate": 0.1},
-    "numerics": {"device": "cpu"},
-    "seed": 2,
-}
+BASE = federated(
+    data={"digits": {"test": 1500, "held_out": 40}},
+    partition={"dirichlet": {"alpha": 1.0, "min_samples": 20}},
+    participation="by_samples",
+    client_groups="drawn",
+    model=small(4),
+    aggregation={"weights": "uniform"},
+    client={"epochs": 2, "batch_size": 16, "learning_rate": 0.1},
+    server={"steps": 4, "batch_size": 16, "learning_rate": 0.1},
+    numerics={"device": "cpu"},
+    seed=2,
+)
 FEDET = {
     "global_models": 3,
     "architectures": [small(4), small(3), small(2)],
@@ -99,19 +98,6 @@ def test_a_model_takes_the_plain_mean_of_heads_and_keeps_its_body(transferred):
     for name in ("head.classifier.weight", "head.classifier.bias"):
         assert torch.equal(model[name], torch.full((2,), 3.5))
     assert metadata == {"round": 2, "group": 0, "samples": 7}
-
-
-def test_a_model_takes_the_head_of_a_model(transferred):
-    model, _ = transferred((tensors(4), {"round": 2, "group": 0}))
-    assert {name: float(value[0]) for name, value in model.items()} == {
-        "body.conv1.weight": 1.0, "head.classifier.weight": 4.0, "head.classifier.bias": 4.0,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("heads", [[DROPPED, DROPPED], [EMPTY, DROPPED], []], ids=str)
-def test_where_all_participants_were_dropped_a_model_keeps_its_head(transferred, heads):
-    model, _ = transferred(*heads)
-    assert all(torch.equal(model[name], value) for name, value in tensors(1).items())
 
 
 # --- in rounds ------------------------------------------------------------------------------------
@@ -187,21 +173,3 @@ def test_an_architecture_without_participants_keeps_its_body_and_takes_the_head(
         together += len(present) == 2
     assert absences > 0
     assert together > 0  # or the heads of one group would be all heads
-
-
-def test_heads_that_go_up_and_down_again_are_fedavg_bit_for_bit(trained):
-    """The mean of all participants' heads, to which nothing is done, is what was averaged.
-
-    Both are sums of the same numbers in the same order.
-    """
-    alone = {"client_groups": "by_index", "architectures": []}
-    plain = trained(same_start=True, **alone)
-    expected = [models(plain, round_)[0] for round_ in range(ROUNDS + 1)]
-    served = {"global_models": 2, "server_model": True, "head_sharing": True}
-    recipe = trained(same_start=True, **alone | served)
-    for round_, model in enumerate(expected):
-        server, clients = models(recipe, round_)
-        assert same(clients, model)
-        if round_ > 0:
-            assert same(parts(server, HEAD), parts(model, HEAD))
-            assert not same(parts(server, BODY), parts(model, BODY))

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from tests.shared.settings import one_shot
 from tests.shared.stages import closed_form_model, feature_moments, initial_model
 
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.errors import FedstageError
 from fedstage.plan.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.recipe import recipe
@@ -13,16 +13,14 @@ from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
-SETTINGS = {
-    "data": "digits",
-    "clients": 2,
-    "partition": "iid",
-    "model": "resnet8",
-    "client": {"epochs": 1, "batch_size": 4, "learning_rate": 0.1},
-    "distillation": {"closed_form": {"shrinkage": 0.1}},
-    "numerics": {"device": "cpu"},
-    "seed": 1,
-}
+SETTINGS = one_shot(
+    clients=2,
+    model="resnet8",
+    client={"epochs": 1, "batch_size": 4, "learning_rate": 0.1},
+    distillation={"closed_form": {"shrinkage": 0.1}},
+    numerics={"device": "cpu"},
+    seed=1,
+)
 CLASSES, WIDTH = 3, 64
 
 
@@ -97,14 +95,3 @@ def test_only_the_last_layer_is_another(world):
         ("initial_model", 0, model),
         ("moments", sent, 0),
     ]
-
-
-def test_without_a_client_its_class_is_never_said(world):
-    (tensors, _), _ = close(world, [measure(world, 0)])
-    assert float(tensors["linear.bias"][2]) == -10_000
-
-
-def test_a_covariance_without_inverse_is_refused(world):
-    write_recipe(world, SETTINGS | {"distillation": {"closed_form": {"shrinkage": 0.0}}})
-    with pytest.raises(FedstageError, match=r"distillation\.shrinkage = 0\.0: the covariance"):
-        close(world, [measure(world, 0), measure(world, 1)])

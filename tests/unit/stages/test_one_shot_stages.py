@@ -1,7 +1,6 @@
 """One-shot stages on real files: from clients that train to the end to what is predicted."""
 
 import json
-import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.shared.settings import one_shot
 from tests.shared.stages import (
     aggregator,
     client_logits,
@@ -22,10 +22,7 @@ from tests.shared.stages import (
     quantised_model,
 )
 
-import fedstage.models
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
-from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.errors import FedstageError
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.one_shot_sharing import local_recipe, members
@@ -34,24 +31,23 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.quantisation import Int8
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
-from fedstage.storage.tables import load_table, save_table
+from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6}
 ROUNDS = {"federated": {"rounds": 4, "batch_size": 8, "learning_rate": 0.1}}
-SETTINGS = {
-    "data": {"name": "digits", "test": 70, "held_out": 30, "server_validation": 40},
-    "clients": 4,
-    "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 30},
-    "validation": 0.1,
-    "aggregator_fraction": 0.2,
-    "model": LINEAR,
-    "architectures": [LINEAR, CNN],
-    "client": {"learning_rate": 0.05, "batch_size": 16, "epochs": 2},
-    "numerics": {"device": "cpu"},
-    "seed": 3,
-}
+SETTINGS = one_shot(
+    data={"name": "digits", "test": 70, "held_out": 30, "server_validation": 40},
+    partition={"name": "dirichlet", "alpha": 1.0, "min_samples": 30},
+    validation=0.1,
+    aggregator_fraction=0.2,
+    model=LINEAR,
+    architectures=[LINEAR, CNN],
+    client={"learning_rate": 0.05, "batch_size": 16, "epochs": 2},
+    numerics={"device": "cpu"},
+    seed=3,
+)
 MODEL_BYTES = {"logistic_regression": 4 * 650, "cnn_small": 4 * (20 + 76 + 102 + 70)}
 
 
@@ -249,11 +245,6 @@ def test_a_trained_aggregator_is_one_of_the_chosen_models(world, tmp_path):
     assert torch.equal(whole.parameters["weights"], plain.parameters["weights"])
 
 
-def test_a_random_choice_reports_nothing(world, tmp_path):
-    made = aggregated(world, tmp_path, fitted=None, members={"random": {"count": 3}})
-    assert [row["phase"] for row in made.rounds] == ["initial_model", "local_model"]
-
-
 # --- clients' models and what they say ------------------------------------------------------------
 
 
@@ -273,19 +264,6 @@ def test_logits_are_of_the_rows_of_a_role_of_all_clients_in_the_order_of_the_par
     found = world.said("aggregator", [2])[0]
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
     assert found.shape == (len(world.rows("aggregator")), 10)
-
-
-def test_logits_of_a_role_that_nobody_has_are_refused(world, tmp_path):
-    columns = load_table(world.clients).to_pydict()
-    columns["role"] = ["train" if r == "aggregator" else r for r in columns["role"]]
-    save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
-    message = r"no sample of role 'aggregator' for any client; set aggregator_fraction above 0$"
-    with pytest.raises(FedstageError, match=message):
-        client_logits(
-            recipe=world.folder / "local.yaml", model=world.model(0), images="aggregator",
-            data=world.data("train"), info=world.info, clients=tmp_path / "clients.parquet",
-            output=tmp_path / "logits.safetensors",
-        )  # fmt: skip
 
 
 # --- aggregators ----------------------------------------------------------------------------------
@@ -315,16 +293,6 @@ def test_label_counts_are_those_of_the_samples_that_models_were_trained_on(world
     assert row["top1_accuracy"] == accuracy(expected, world.labels("test"))
 
 
-def test_votes_are_counted_on_the_aggregators_part(world, tmp_path):
-    made = aggregated(world, tmp_path, aggregator="voting")
-    labels = world.labels()[world.rows("aggregator")]
-    votes = np.zeros((4, 10, 10))
-    for member, said in enumerate(world.said("aggregator", range(4))):
-        np.add.at(votes[member], (said.argmax(1), labels), 1)
-    expected = (votes + 1) / (np.bincount(labels, minlength=10) + 10)
-    np.testing.assert_allclose(made.parameters["log_competency"].exp().numpy(), expected, rtol=1e-5)
-
-
 def test_clients_train_on_their_own_aggregator_part_only(world, tmp_path):
     """One round, whole clients as batches, samples as weights: a step on all rows of the role."""
     training = {
@@ -342,13 +310,6 @@ def test_clients_train_on_their_own_aggregator_part_only(world, tmp_path):
     assert torch.allclose(made.parameters["weights"].double(), start - 0.5 * slope, atol=1e-6)
     trained = [row for row in made.rounds if row["phase"] == "round"]
     assert [(row["round"], row["participants"]) for row in trained] == [(1, 4)]
-
-
-def test_experts_see_the_images_of_clients_and_of_the_test_set(world, tmp_path):
-    gate = {"kernel": 3, "padding": 1, "channels": [2, 2], "hidden": [4, 4]}
-    made = aggregated(world, tmp_path, aggregator={"moe": gate}, aggregator_training=ROUNDS)
-    assert made.parameters["head.weight"].shape == (4, 4)
-    assert 0 <= evaluated(world, made)["top1_accuracy"] <= 100
 
 
 def test_the_aggregator_is_scored_during_its_training(world, tmp_path):
@@ -369,21 +330,6 @@ def test_the_aggregator_is_scored_during_its_training(world, tmp_path):
         scores = ("top1_accuracy", "balanced_accuracy", "loss", "evaluated", "role")
         assert [one[key] for key in scores] == [ended[key] for key in scores]
     assert row["loss"] not in [one["loss"] for one in later]
-
-
-def test_what_is_not_trained_has_no_scores_during_its_training(world, tmp_path):
-    made = aggregated(world, tmp_path, fitted=None, aggregator="weighted")
-    evaluated(world, made)
-    assert load_table(later_rows(tmp_path / "test.parquet")).num_rows == 0
-
-
-def test_the_same_settings_write_the_same_bytes(world, tmp_path):
-    files = [
-        aggregated(world, tmp_path / name, aggregator="mlp", aggregator_training=ROUNDS).files
-        for name in ("a", "b")
-    ]
-    for one, other in zip(*files, strict=True):
-        assert one.read_bytes() == other.read_bytes()
 
 
 def test_validation_samples_are_scored_as_a_role(world, tmp_path):
@@ -420,42 +366,6 @@ def test_nothing_of_a_forgotten_client_is_read(world, tmp_path):
     changed = aggregated(noise, tmp_path / "c", fitted=None, aggregator="averaging", forget=[1])
     expected = world.said("test", [0, 2, 3]).mean(0)
     assert evaluated(world, changed)["top1_accuracy"] == accuracy(expected, world.labels("test"))
-
-
-def test_counts_and_votes_are_those_of_the_clients_that_are_left(world, tmp_path):
-    made = aggregated(world, tmp_path / "w", fitted=None, aggregator="weighted", forget=[0, 3])
-    own = counts(world, [1, 2])
-    held = own.sum(0)
-    expected = np.where(held > 0, own / np.maximum(held, 1), 0.5)
-    np.testing.assert_allclose(made.parameters["weights"], expected, rtol=1e-6)
-    made = aggregated(world, tmp_path / "v", aggregator="voting", forget=[0, 3])
-    assert made.parameters["log_competency"].shape == (2, 10, 10)
-    rows = world.rows("aggregator", 1) + world.rows("aggregator", 2)
-    truths = np.bincount(world.labels()[rows], minlength=10)
-    unseen = made.parameters["log_competency"][:, :, torch.as_tensor(truths) == 0]
-    assert torch.allclose(unseen.exp(), torch.full_like(unseen, 0.1))
-
-
-def test_clients_that_are_left_need_samples(world, tmp_path):
-    columns = load_table(world.clients).to_pydict()
-    columns["role"] = [
-        "train" if role == "aggregator" and owner else role
-        for role, owner in zip(columns["role"], columns["client"], strict=True)
-    ]
-    changed = World(tmp_path / "w")
-    changed.folder.mkdir()
-    for path in world.folder.iterdir():
-        (changed.folder / path.name).write_bytes(path.read_bytes())
-    save_table(changed.clients, columns, CLIENTS_SCHEMA)
-    for client in range(4):
-        speak(changed, client, "aggregator", "train", by_role=True)
-    done = aggregated(changed, tmp_path / "a", aggregator="mlp", aggregator_training=ROUNDS)
-    trained = [row for row in done.rounds if row["phase"] == "round"]
-    assert {row["participants"] for row in trained} == {1}
-    with pytest.raises(FedstageError, match=r"not in forget = \[0\]"):
-        aggregated(
-            changed, tmp_path / "b", aggregator="mlp", aggregator_training=ROUNDS, forget=[0]
-        )
 
 
 # --- students -------------------------------------------------------------------------------------
@@ -514,29 +424,6 @@ def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, 
     assert notes["members"] == [0, 1, 2, 3]
 
 
-def test_a_student_learns_labels_and_has_a_buffer_too(world, tmp_path):
-    server = WHOLE | {"labels": 0.5, "buffer": {"weight": 2.0}}
-    more = {"server": server, "core": {}, "public": "core", "distillation": "l1"}
-    part = "server_validation"  # which has labels
-    _, _, output = taught(world, tmp_path, part, aggregator="averaging", **more)
-    teacher = torch.as_tensor(world.said(part, range(4))).double().mean(0)
-    start = load_tensors(world.folder / "start_0.safetensors")[0]
-    model = torch.nn.Linear(64, 10).double()
-    model.load_state_dict({"weight": start["linear.weight"], "bias": start["linear.bias"]})
-    sgd, x = torch.optim.SGD(model.parameters(), lr=0.1), pixels_of(world, part)
-    labels = load_tensors(world.data(part))[0]["labels"]
-    before = (model(x) / 4).log_softmax(1).detach()
-    for _ in range(3):
-        sgd.zero_grad()
-        said = model(x)
-        kept = 16 * (before.exp() * (before - (said / 4).log_softmax(1))).sum(1).mean()
-        hard = torch.nn.functional.cross_entropy(said, labels)
-        ((said - teacher).abs().mean() + 0.5 * hard + 2.0 * kept).backward()
-        sgd.step()
-    found = load_tensors(output)[0]
-    assert torch.allclose(found["linear.weight"].double(), model.weight, atol=1e-5)
-
-
 def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path):
     made, path, output = taught(world, tmp_path, aggregator="weighted", distillation="fedet")
     metrics = tmp_path / "metrics.parquet"
@@ -551,12 +438,6 @@ def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path)
     assert row["top1_accuracy"] == accuracy(said.numpy(), world.labels("test"))
     assert row["evaluated"] == "distilled_model"
     assert row["bytes_up"] == LARGE + 4 * 10
-
-
-def test_divergence_of_a_student_is_told(world, tmp_path):
-    wild = {"server": WHOLE | {"learning_rate": 1e38}}
-    with pytest.raises(FedstageError, match=r"distilled model: .* server\.learning_rate = 1e\+38$"):
-        taught(world, tmp_path, aggregator="averaging", distillation="kl", **wild)
 
 
 # --- traffic --------------------------------------------------------------------------------------
@@ -574,20 +455,6 @@ def test_models_travel_once_where_nothing_is_fitted_on_clients(world, tmp_path):
     assert phases(made) == [("initial_model", 0, 0, LARGE), ("local_model", 0, LARGE, 0)]
     row = evaluated(world, made)
     assert (row["bytes_up"], row["bytes_down"]) == (LARGE, LARGE)
-
-
-def test_own_initial_weights_do_not_travel(world, tmp_path):
-    made = aggregated(world, tmp_path, fitted=None, aggregator="averaging", initialisation="own")
-    assert phases(made)[0] == ("initial_model", 0, 0, 0)
-
-
-def test_counts_travel_with_the_models(world, tmp_path):
-    weighted = aggregated(world, tmp_path / "w", fitted=None, aggregator="weighted")
-    assert phases(weighted)[2:] == [("label_counts", 0, 4 * 10, 0)]
-    voting = aggregated(world, tmp_path / "v", aggregator="voting")
-    assert phases(voting)[2:] == [
-        ("ensemble", 0, 0, ENSEMBLE), ("votes", 0, 4 * 4 * 100, 0),
-    ]  # fmt: skip
 
 
 def test_rounds_move_the_aggregator_both_ways(world, tmp_path):
@@ -663,43 +530,6 @@ def test_so_many_samples_calibrate(world, rough, tmp_path, monkeypatch):
     all_own = load_tensors(rough[0])[0]
     assert torch.equal(tensors["linear.weight"], all_own["linear.weight"])
     assert tensors["linear.weight.input_scale"] <= all_own["linear.weight.input_scale"]
-
-
-@needs_torchao
-def test_quantising_again_writes_the_same_bytes(world, rough, tmp_path):
-    for client in (0, 1):
-        again = quantised(world, tmp_path / "again", client)
-        assert again.read_bytes() == rough[client].read_bytes()
-
-
-@needs_torchao
-def test_logits_of_a_quantised_model_are_by_whole_numbers(world, rough, tmp_path):
-    tensors, _ = load_tensors(rough[2])
-    found, notes = rough_logits(world, rough[2], tmp_path / "logits")
-    scale, zero = (tensors[f"linear.weight.input_{k}"] for k in ("scale", "zero_point"))
-    steps = (pixels_of(world, "test") / scale.double()).round() + zero
-    whole = steps.clamp(0, 127) - zero
-    products = whole @ tensors["linear.weight"].double().T
-    expected = products * scale * tensors["linear.weight.scale"] + tensors["linear.bias"]
-    np.testing.assert_allclose(found["logits"].numpy(), expected.numpy(), atol=2e-3)
-    assert notes == {"client": 2, "samples": len(world.rows("train", 2))}
-    exact = world.said("test", [2])[0]
-    assert 0 < np.abs(found["logits"].numpy() - exact).max() < 0.1 * np.abs(exact).max()
-
-
-@needs_torchao
-def test_a_model_that_is_not_quantised_does_not_pass_for_one_that_is(world, tmp_path):
-    with pytest.raises(FedstageError, match=r"client_0.* has no tensor 'linear\.weight\.scale'$"):
-        rough_logits(world, world.model(0), tmp_path / "logits")
-
-
-def test_without_torchao_one_line_names_the_extra(world, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "fedstage.models.int8", raising=False)
-    monkeypatch.delattr(fedstage.models, "int8", raising=False)
-    monkeypatch.setitem(sys.modules, "torchao.quantization.pt2e", None)
-    message = r"^quantisation = int8: needs the package torchao .*uv sync --extra int8$"
-    with pytest.raises(FedstageError, match=message):
-        quantised(world, tmp_path / "q", 0)
 
 
 @needs_torchao

@@ -3,20 +3,16 @@
 Two clients by the column of the data set, two rounds, evaluation on both versions of the test set.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from tests.shared.stages import make_all
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.samples import read_labelled
-from fedstage.plan.data_files import clients_table, data_file
+from fedstage.plan.data_files import data_file
 from fedstage.plan.scores import client_accuracy, evaluation
-from fedstage.plan.training import global_model, logits, participants_table
+from fedstage.plan.training import global_model, logits
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -92,16 +88,6 @@ def test_two_rounds_learn_what_there_is_to_learn(world):
     assert (row["samples"], row["participants"]) == (10, recipe.clients)
 
 
-def test_every_client_trains_on_its_own_samples(world):
-    _, recipe = world
-    count = recipe.clients
-    rows = load_table(participants_table(recipe, 1, 0)).to_pylist()
-    assert [row["samples"] for row in rows] == [SAMPLES // count] * count
-    clients = load_table(clients_table(recipe)).to_pydict()
-    owner = dict(zip(clients["sample"], clients["client"], strict=True))
-    assert [owner[sample] for sample in range(8)] == [sample // 2 % count for sample in range(8)]
-
-
 def test_both_versions_of_the_test_samples_are_scored_with_the_same_model(world):
     kind, recipe = world
     if kind == "bags":
@@ -133,23 +119,3 @@ def test_each_client_is_scored_on_its_own_test_samples(world):
              if row["of"] == "test"]  # fmt: skip
     assert found == expected
     assert {row["of"] for row in rows} == {"test", "class"}
-
-
-def test_logits_of_members_are_those_of_the_samples(world):
-    _, recipe = world
-    output = logits(recipe, 2, 0, "aggregated", "test")
-    make_all(output)
-    said = load_tensors(output)[0]["logits"]
-    assert said.shape == (1, 10, 2)
-    assert said[..., 0].eq(0).all()
-
-
-def test_samples_are_read_as_they_were_written(world):
-    kind, recipe = world
-    train = Path(data_file(recipe.data, "train"))
-    samples, labels = read_labelled(train, None, torch.device("cpu"))
-    assert len(samples) == len(labels) == SAMPLES
-    assert load_json(Path(data_file(recipe.data, "info")))["shape"] == [FEATURES]
-    expected = drawn(kind, 0, SAMPLES)
-    found = samples.instances if kind == "bags" else samples
-    assert torch.equal(found, expected.images)

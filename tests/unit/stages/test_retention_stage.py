@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import dataset, initial_model, partition, retention
 
 from fedstage.results.retention.measures import RETENTION_SCHEMA
@@ -13,21 +14,17 @@ from fedstage.settings.recipes import Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.tables import load_table, save_rows
-from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.storage.tensors import load_tensors
 
 CLIENTS = 5
 DATA = {"name": "digits", "test": 60, "held_out": 30}
-SETTINGS = {
-    "data": DATA,
-    "clients": CLIENTS,
-    "partition": {"name": "iid"},
-    "validation": 0.2,
-    "participants": 2,
-    "model": {"name": "logistic_regression"},
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "numerics": {"device": "cpu"},
-    "seed": 0,
-}
+SETTINGS = federated(
+    data=DATA,
+    clients=CLIENTS,
+    validation=0.2,
+    model={"name": "logistic_regression"},
+    numerics={"device": "cpu"},
+)
 #: The clients of each round, and their distances.
 ROUNDS = {1: {0: 0.5, 1: 1.5}, 2: {2: 0.25}, 3: {}, 4: {2: None, 4: 3.0}, 5: {1: None}}
 
@@ -158,12 +155,6 @@ def test_a_model_that_does_not_change_forgets_nothing(world, tmp_path):
     assert torch.equal(right["start"], right["end"])
 
 
-def test_what_is_only_for_validation_does_not_count(world, tmp_path):
-    rows, _, _ = measure(world, tmp_path, range(3), {1: {0: 0.0}, 2: {0: 0.0}})
-    everything = load_table(world.clients).to_pylist()
-    assert rows[0]["samples"] < sum(row["client"] == 0 for row in everything)
-
-
 def test_a_round_of_nobody_is_passed_over(world, tmp_path):
     """The round after it is compared on the samples of the round before it."""
     rows, _, _ = measure(world, tmp_path, range(4), {1: {0: 0.0}, 2: {}, 3: {1: 0.0}})
@@ -171,15 +162,3 @@ def test_a_round_of_nobody_is_passed_over(world, tmp_path):
     assert rows[1]["current"] is rows[1]["lost"] is None
     counts = sum(rows[2][name] for name in ("lost", "gained", "retained"))
     assert 0 < counts <= rows[0]["samples"]
-
-
-def test_a_model_of_another_kind_is_told(world, tmp_path):
-    (path,) = model_files(world, tmp_path, [0])
-    save_tensors(path, {"other": torch.zeros(2)})
-    with pytest.raises(Exception, match="does not fit the model"):
-        retention(
-            recipe=world.recipe, models=[path, path], data=world.train, test=world.test,
-            info=world.info, clients=world.clients,
-            participants=participants_files(tmp_path, {1: {0: 0.0}}),
-            output=tmp_path / "o.parquet", right=tmp_path / "r.safetensors",
-        )  # fmt: skip

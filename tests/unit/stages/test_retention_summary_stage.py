@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from tests.shared.settings import config, experiment, federated
 
-from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs, files_of_rounds
 from fedstage.plan.scores import retention
@@ -24,31 +24,27 @@ from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
 
 METHODS = Path(__file__).parents[3] / "workflow/methods.yaml"
-EXPERIMENT = {
-    "title": "The title",
-    "base": {
-        "data": {"digits": {"held_out": 100}},
-        "clients": 8,
-        "partition": {"dirichlet": {"alpha": 1.0}},
-        "participants": 4,
-        "model": "cnn_small",
-        "rounds": 3,
-        "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-        "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-    },
-    "methods": {"fedavg": {"label": "Averaging"}},
-    "grid": {"method": ["fedavg", "fedsdd"], "partition.alpha": [0.1, 1.0], "seed": [0, 1]},
-    "table": {"columns": ["partition.alpha"]},
-    "results": ["retention"],
-    "scales": {"default": None},
-}
+EXPERIMENT = experiment(
+    base=federated(
+        data={"digits": {"held_out": 100}},
+        clients=8,
+        partition={"dirichlet": {"alpha": 1.0}},
+        participants=4,
+        rounds=3,
+        server={"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+    ),
+    methods={"fedavg": {"label": "Averaging"}},
+    grid={"method": ["fedavg", "fedsdd"], "partition.alpha": [0.1, 1.0], "seed": [0, 1]},
+    table={"columns": ["partition.alpha"]},
+    results=["retention"],
+)
 OUTPUTS = ("csv", "parquet", "by_run", "overlap", "markdown", "html", "curves", "venn")
 
 
 def load(folder, **changes):
     shutil.copy(METHODS, folder)
     raw = EXPERIMENT | changes
-    return load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, folder)
+    return load_catalogue(config(e=raw), folder)
 
 
 def write(path, shift, rounds=3):
@@ -125,47 +121,6 @@ def test_a_run_has_its_mean_overlap_with_the_other_methods_of_its_seed_and_cell(
     assert others == [0.0, 0.0, None]
 
 
-def test_pairs_of_methods_have_a_table_of_their_own(made):
-    rows = list(csv.DictReader(made["overlap"].open()))
-    assert [(row["partition.alpha"], row["method"], row["other_method"]) for row in rows] == [
-        ("0.1", "fedavg", "fedsdd"), ("1.0", "fedavg", "fedsdd"),
-    ]  # fmt: skip
-    assert [float(row["overlap"]) for row in rows] == [100.0, 100.0]
-
-
-@pytest.mark.parametrize("name", ["markdown", "html"])
-def test_people_read_labels_and_explanations(made, name):
-    text = made[name].read_text()
-    for part in ("The title", "Averaging", "α", "Forget score", "2.00 ± 2.12", "Overlap", "100.00"):
-        assert part in text
-    assert "fedavg" not in text
-
-
-def test_figures_are_drawn(made):
-    for name in ("curves", "venn"):
-        assert made[name].read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_same_measures_give_the_same_bytes(made, tmp_path):
-    before = {name: path.read_bytes() for name, path in made.items()}
-    again = make(load(tmp_path))
-    assert {name: path.read_bytes() for name, path in again.items()} == before
-
-
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_few_rounds_and_a_single_method_are_drawn_as_well(tmp_path, monkeypatch, rounds):
-    monkeypatch.chdir(tmp_path)
-    grid = {"method": ["fedavg"], "seed": [0]}
-    base = EXPERIMENT["base"] | {"rounds": rounds}
-    catalogue = load(tmp_path, grid=grid, table={}, base=base)
-    (run,) = catalogue.runs["e", "default"]
-    write(retention(run.recipe, rounds), 0.0, rounds)
-    outputs = make(catalogue)
-    assert outputs["overlap"].read_text() == "method,other_method,overlap,overlap_std,seeds\n"
-    assert "Overlap" not in outputs["markdown"].read_text()
-    assert ("| – |" in outputs["markdown"].read_text().replace("  ", " ")) == (rounds == 1)
-
-
 # --- what is known before -------------------------------------------------------------------------
 
 
@@ -191,35 +146,3 @@ def test_of_a_choice_the_measures_of_all_candidates_are_read(tmp_path):
     (run,) = describe_runs(catalogue, "e", "default")["runs"]
     assert len(run["retention"]) == 2
     assert run["chosen"]
-
-
-def test_only_experiments_that_measure_it_describe_it(tmp_path):
-    described = describe_runs(load(tmp_path, results=["table"]), "e", "default")
-    assert not any("retention" in run for run in described["runs"])
-
-
-def test_runs_without_rounds_are_refused(tmp_path):
-    grid = {"method": ["local_only"], "partition.alpha": [0.1], "seed": [0]}
-    with pytest.raises(FedstageError, match="results = 'retention': method local_only has"):
-        load(tmp_path, grid=grid)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        (
-            {"local": "digest", "ensemble": "clients", "distillation": "l1"},
-            "nobody trains it with local = digest",
-        ),
-        ({"server_model": True}, "nobody trains it with server_model = true"),
-    ],
-)
-def test_methods_without_a_main_model_are_refused(tmp_path, changes, told):
-    own = {"local": "fedavg", "evaluate": "each_client", "global_models": 2} | changes
-    own["client_groups"] = "drawn"
-    arguments = {"methods": {"own": own}, "grid": {"method": ["own"], "seed": [0]}, "table": {}}
-    load(tmp_path, **arguments, results=["table"])
-    with pytest.raises(FedstageError) as caught:
-        load(tmp_path, **arguments)
-    start = "e/default: results = 'retention': main model of method own: "
-    assert str(caught.value).startswith(start + told)

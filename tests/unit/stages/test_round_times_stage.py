@@ -2,15 +2,12 @@ import csv
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from tests.shared.settings import config, experiment, federated
 
-from fedstage.execution.cli import main
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.plan.jobs import jobs_of
-from fedstage.settings.scores import SECONDS as SECONDS_OF_A_ROUND
 from fedstage.stages.round_times import round_times
 from fedstage.storage.files import save_json
 
@@ -40,24 +37,19 @@ def write_records(run, slower):
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    raw = {
-        "title": "The title",
-        "base": {
-            "data": {"digits": {"held_out": 100}},
-            "clients": 8,
-            "partition": "iid",
-            "model": "cnn_small",
-            "rounds": 3,
-            "client": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
-            "server": {"steps": 20, "batch_size": 16, "learning_rate": 0.01},
-            "numerics": {"device": "cpu"},
-        },
-        "grid": {"method": ["fedavg", "fedsdd"], "participants": [4, 8], "seed": [0, 1]},
-        "table": {"columns": ["participants"]},
-        "scales": {"default": None},
-    }
+    raw = experiment(
+        base=federated(
+            data={"digits": {"held_out": 100}},
+            clients=8,
+            rounds=3,
+            server={"steps": 20, "batch_size": 16, "learning_rate": 0.01},
+            numerics={"device": "cpu"},
+        ),
+        grid={"method": ["fedavg", "fedsdd"], "participants": [4, 8], "seed": [0, 1]},
+        table={"columns": ["participants"]},
+    )
     shutil.copy(METHODS, tmp_path)
-    catalogue = load_catalogue({"targets": ["e"], "experiments": {"e": raw}}, tmp_path)
+    catalogue = load_catalogue(config(e=raw), tmp_path)
     for run in catalogue.runs["e", "default"]:
         write_records(run, slower=10.0 * run.recipe.seed)
     path = tmp_path / "runs.json"
@@ -89,46 +81,3 @@ def test_medians_and_quartiles_are_over_rounds_and_seeds(runs):
     assert row["machine"] == "P, 4 cores, cpu"
     assert rows["fedavg", "4"]["added_s"] == ""
     assert float(rows["fedavg", "4"]["round_s"]) == 4 * 8.0 + 0.25
-
-
-def test_the_markdown_says_on_which_machine_and_what_there_is_not(runs):
-    text = make(runs)[0].read_text(encoding="utf-8")
-    assert "that the jobs recorded, on P, 4 cores, cpu." in text
-    assert "\n| Method | Participants | Rounds |" in text
-    line = next(line for line in text.splitlines() if line.startswith("| FedAvg | 8 "))
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[2:] == [
-        "6", "8.00 (3.00–13.00)", "64.00 (26.00–102.0)", "0.250 (0.250–0.250)", "–", "–", "–",
-        "64.25 (26.25–102.2)",
-    ]  # fmt: skip
-
-
-def test_parquet_holds_the_numbers_of_the_csv(runs):
-    _, path, parquet = make(runs)
-    table = pq.read_table(parquet)
-    assert table.schema.field("participants").type == pa.int64()
-    assert table.schema.field("method").type == pa.string()
-    for row, cells in zip(table.to_pylist(), csv.DictReader(path.open()), strict=True):
-        assert {name: "" if value is None else str(value) for name, value in row.items()} == cells
-
-
-def test_the_table_of_runs_has_each_seed_by_itself(runs):
-    make(runs)
-    table = pq.read_table(runs.with_name("t.runs.parquet"))
-    assert set(table.column_names) >= SECONDS_OF_A_ROUND
-    rows = {(row["method"], row["participants"], row["seed"]): row for row in table.to_pylist()}
-    assert len(rows) == 8
-    assert [rows["fedsdd", 8, seed]["participant_s"] for seed in (0, 1)] == [3.0, 13.0]
-    assert [rows["fedsdd", 8, seed]["added_s"] for seed in (0, 1)] == [202.0, 202.0]
-    assert rows["fedavg", 4, 0]["added_s"] is None
-
-
-def test_a_missing_record_ends_the_command_with_one_line(runs, capsys):
-    for path in Path("results/logs/aggregation").rglob("*.json"):
-        path.unlink()
-    arguments = ["--runs", runs]
-    for kind in ("markdown", "csv", "parquet", "by-run"):
-        arguments += [f"--{kind}", f"t.{kind}"]
-    assert main(["round_times", *map(str, arguments)]) == 1
-    assert "aggregated.safetensors: no record below results/logs" in capsys.readouterr().err
-    assert not list(Path().glob("t.*"))

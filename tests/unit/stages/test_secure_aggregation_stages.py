@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import make_all
 
 from fedstage.algorithm.secure.steps import STEPS, still_there
-from fedstage.errors import FedstageError
 from fedstage.plan.exposure import BY_CLIENTS, OF_ONE_CLIENT
 from fedstage.plan.graph import File, behind, listed
 from fedstage.plan.training import (
@@ -26,15 +26,14 @@ from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
 SECURE = {"threshold": 3, "clip": 0.5, "bits": 24, "most_samples": 300}
-BASE = {
-    "data": {"digits": {"test": 1000, "held_out": 50}},
-    "clients": 5,
-    "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 5}},
-    "participants": 4,
-    "model": "logistic_regression",
-    "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
-    "seed": 0,
-}
+BASE = federated(
+    data={"digits": {"test": 1000, "held_out": 50}},
+    clients=5,
+    partition={"dirichlet": {"alpha": 1.0, "min_samples": 5}},
+    participants=4,
+    model="logistic_regression",
+    client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+)
 
 
 def of(secure=SECURE, **changes):
@@ -84,15 +83,6 @@ def test_weights_are_those_of_a_plain_run_up_to_rounding(here, weights, bits):
     assert bits > 8 or max(differences) > 1e-4
 
 
-@pytest.mark.parametrize("optimizer", ["adam", {"momentum": {"beta": 0.5}}])
-def test_server_optimisers_go_on_from_the_mean_change(here, optimizer):
-    aggregation = {"server_optimizer": optimizer}
-    plain, _ = made(of(None, aggregation=aggregation), rounds=2)
-    found, _ = made(of(aggregation=aggregation), rounds=2)
-    for name in plain:
-        assert torch.allclose(found[name], plain[name], atol=1e-3)
-
-
 def test_a_participant_that_drops_out_late_counts_and_one_that_drops_out_early_does_not(here):
     """The sum is that of the others' updates, recomputed from their files."""
     for step in STEPS:
@@ -111,21 +101,6 @@ def test_a_participant_that_drops_out_late_counts_and_one_that_drops_out_early_d
         for name, value in model.items():
             parts = (w[f"model/{name}"].double() * m["samples"] / samples for w, m in counted)
             assert torch.allclose(value.double(), sum(parts), atol=1e-5)
-
-
-def test_too_few_stop_the_round_in_one_line(here):
-    recipe = of(SECURE | {"dropped": {"masked_input": 1.0}})
-    with pytest.raises(FedstageError) as caught:
-        made(recipe)
-    assert str(caught.value) == (
-        "round 1, group 0: 0 participants answered in the step 'masked input' of secure "
-        "aggregation: needs aggregation.secure.threshold = 3"
-    )
-
-
-def test_a_client_with_more_samples_than_the_bound_is_named(here):
-    with pytest.raises(FedstageError, match=r"^aggregation.secure.most_samples = 3: must be at "):
-        made(of(SECURE | {"most_samples": 3}))
 
 
 def test_no_job_of_the_server_reads_what_tells_of_one_client():
@@ -216,17 +191,6 @@ def test_scaffold_is_that_of_a_plain_run_up_to_rounding(here, weights):
     assert max(float((later[0][n] - later[1][n]).abs().max()) for n in expected) < 1e-4
 
 
-def test_the_variate_of_the_server_stays_the_mean_of_those_of_clients(here):
-    """Also if clients drop out, whose own variates then stay as they were."""
-    recipe = of(WIDE | {"dropped": {"masked_input": 0.25}}, **SCAFFOLD)
-    made(recipe, rounds=2)
-    (missing,) = gone(recipe, "masked_input")
-    assert str(missing) not in variates(recipe, 1, "client")
-    for round_ in (1, 2):
-        mean = sum(variates(recipe, round_, "client").values()) / recipe.clients
-        assert torch.allclose(variates(recipe, round_)["server"], mean, atol=1e-5)
-
-
 def test_no_control_variate_of_a_client_is_in_a_file_of_the_server(here):
     recipe = of(WIDE, **SCAFFOLD)
     made(recipe, rounds=2)
@@ -237,21 +201,3 @@ def test_no_control_variate_of_a_client_is_in_a_file_of_the_server(here):
         if job.stage not in BY_CLIENTS:
             read = (file for files in job.inputs.values() for file in listed(files))
             assert not [f for f in read if isinstance(f, File) and f.job.stage in OF_ONE_CLIENT]
-
-
-def test_models_that_clients_keep_stay_with_them(here):
-    """MOON keeps a client's last model, of which the server needs nothing."""
-    model = {"cnn_small": {"width": 2, "head": {"hidden": 4, "width": 4}}}
-    moon = {"local": "moon", "model": model}
-    plain, _ = made(of(None, **moon), rounds=2)
-    found, _ = made(of(**moon), rounds=2)
-    assert max(float((found[name] - plain[name]).abs().max()) for name in plain) < 1e-3
-
-
-def test_control_variates_travel_with_the_models(here):
-    recipe = of(WIDE, **SCAFFOLD)
-    made(recipe)
-    table = load_table(Path(aggregation(recipe, 1, 0, output="participants"))).to_pydict()
-    keys, shares, vector, revealed = 64, 4 * 82, 4 * (2 * 650 + 1), 4 * 33
-    assert table["bytes_up"] == [keys + shares + vector + revealed] * 4
-    assert table["bytes_down"] == [2 * 4 * 650 + 4 * keys + 4 * 82 + 4 * 4] * 4

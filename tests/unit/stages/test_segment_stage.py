@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.shared.settings import federated
 from tests.shared.stages import make_data
 
 from fedstage.execution.cli import main
@@ -11,9 +12,7 @@ from fedstage.plan.runs import Run
 from fedstage.plan.training import (
     aggregation,
     global_model,
-    kept_labels,
     participants_table,
-    updates,
 )
 from fedstage.plan.training_folder import owners, training_folder
 from fedstage.settings.equivalences import simplest
@@ -22,16 +21,13 @@ from fedstage.settings.runs import RunLength
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
-BASE = {
-    "data": {"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
-    "clients": 3,
-    "partition": "iid",
-    "participants": 2,
-    "model": "logistic_regression",
-    "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
-    "server": {"steps": 3, "batch_size": 32, "learning_rate": 0.05},
-    "seed": 0,
-}
+BASE = federated(
+    data={"digits": {"test": 1500, "held_out": 100, "server_validation": 20}},
+    clients=3,
+    model="logistic_regression",
+    client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+    server={"steps": 3, "batch_size": 32, "learning_rate": 0.05},
+)
 
 
 FEDBE = {
@@ -123,32 +119,6 @@ def ready(part):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"local": "scaffold"},
-        {"ensemble": "clients", "global": "basic"},
-        {
-            "global_models": 2,
-            "ensemble": {"aggregated": {"checkpoints": 2}},
-            "global": "designated",
-        },
-        FEDBE,
-        ORIGINAL,
-    ],
-    ids=["fedavg", "scaffold", "feddf", "fedsdd", "fedbe", "original"],
-)
-def test_every_declared_output_is_written(prepare, tmp_path, changes):
-    recipe = prepare(**changes)
-    outputs = run_all(recipe, 3, 2)
-    assert len(outputs) > 8
-    assert [path for path in outputs if not (tmp_path / path).exists()] == []
-    model, notes = load_tensors(global_model(recipe, 3, 0))
-    assert (notes["round"], notes["group"]) == (3, 0)
-    assert all(torch.isfinite(value).all() for value in model.values())
-
-
-@pytest.mark.parametrize(
     "changes", [{"local": "scaffold"}, FEDBE, ORIGINAL, *ASKING.values()], ids=str
 )
 def test_the_length_of_segments_does_not_change_a_byte(prepare, tmp_path, changes):
@@ -185,23 +155,6 @@ EXCHANGING = {
     "ensemble": {"clients": {"average": "probabilities"}}, "global": "designated",
     "server": BASE["server"] | {"samples_a_round": 40},
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("length", [2, 25])
-def test_kept_labels_pass_between_segments(exchanging, tmp_path, length):
-    recipe = exchanging(cache={"duration": 3})
-    run_all(recipe, 5, 1)
-    place = tmp_path / global_model(recipe, 5, 0)
-    expected = place.read_bytes()
-    labels = [load_tensors(kept_labels(recipe, t)[0]) for t in range(1, 6)]
-    assert labels[0][1]["asked"] == 40 > labels[1][1]["asked"] > 0
-    assert labels[0][0]["labels"].any(1).sum() == 40 < labels[4][0]["labels"].any(1).sum()
-    for path in (tmp_path / "results/training").rglob("round_*/**/*.*"):
-        path.unlink()
-    outputs = run_all(recipe, 5, length, "needed", every=5)
-    assert place.read_bytes() == expected
-    found = (tmp_path / "results/training").rglob("round_*/**/*.*")
-    assert {str(path.relative_to(tmp_path)) for path in found} == set(outputs)
 
 
 @pytest.mark.parametrize(("duration", "same"), [(1, True), (3, False)])
@@ -266,28 +219,6 @@ def test_models_stay_for_as_long_as_clients_learn_from_them(prepare, tmp_path, n
     check_that_needed_files_stay(recipe, tmp_path, length)
 
 
-@pytest.mark.parametrize(
-    ("gamma", "rounds", "same"), [(0.0, 3, True), (2.0, 1, True), (2.0, 3, False)]
-)
-def test_without_its_weight_and_in_the_first_round_fedgkd_is_fedavg(prepare, gamma, rounds, same):
-    recipes = [prepare(), prepare(local={"fedgkd": {"gamma": gamma, "teacher": "vote"}})]
-    ends = []
-    for recipe in recipes:
-        run_all(recipe, rounds, 3)
-        ends.append(load_tensors(global_model(recipe, rounds, 0))[0])
-    assert all(torch.equal(value, ends[1][name]) for name, value in ends[0].items()) == same
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ASKING)
-@pytest.mark.parametrize("length", [2, 25])
-def test_models_stay_for_as_long_as_students_ask_them(prepare, tmp_path, name, length):
-    recipe = prepare(**ASKING[name])
-    check_that_needed_files_stay(recipe, tmp_path, length)
-    logits = list(tmp_path.rglob("logits/*"))
-    assert bool(logits) == (name in ("factors", "previous"))
-
-
 def test_state_that_distilled_recipes_go_on_from_outlives_each_of_them(prepare, tmp_path):
     """Lines that differ in their teacher share the first round, with its state."""
     taught = {"local": "scaffold", "ensemble": "clients", "global": "basic"}
@@ -300,13 +231,3 @@ def test_state_that_distilled_recipes_go_on_from_outlives_each_of_them(prepare, 
     run_all(second, 3, 3, skip=lambda part: part.recipe == owners(second)[1])
     assert (tmp_path / global_model(second, 3, 0)).exists()
     assert state.read_bytes() == before
-
-
-def test_updates_and_passing_state_can_be_dropped(prepare, tmp_path):
-    recipe = prepare(local="scaffold")
-    kept = set(updates(recipe, 2, 0))
-    run_all(recipe, 3, 3, "models", kept)
-    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("participant_*")}
-    assert found == kept
-    states = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("state.*")]
-    assert states == [aggregation(recipe, 3, 0, output="new_state")]

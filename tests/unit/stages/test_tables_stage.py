@@ -7,10 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 from measured import CANDIDATES, write_metrics
 
-from fedstage.errors import FedstageError
-from fedstage.execution.cli import main
-from fedstage.results.tables.html import render_html
-from fedstage.results.tables.layout import lay_out
 from fedstage.stages import call
 from fedstage.storage.files import load_json, save_json
 
@@ -82,24 +78,6 @@ def test_csv_and_parquet_hold_the_same_exact_numbers(runs):
     assert [(row["method"], row["partition.alpha"]) for row in rows] == list(ACCURACIES)
 
 
-def test_a_table_may_be_of_another_metric(runs):
-    content = load_json(runs)
-    changes = {"metric": "auc", "rows": ["method", "partition.alpha"], "columns": []}
-    save_json(runs, content | changes)
-
-    paths = make(runs)
-
-    for row, accuracies in zip(
-        pq.read_table(paths["parquet"]).to_pylist(), ACCURACIES.values(), strict=True
-    ):
-        assert row["auc"] == pytest.approx(statistics.mean(accuracies) + 7, abs=1e-12)
-        assert "top1_accuracy" not in row
-    text = paths["markdown"].read_text(encoding="utf-8")
-    assert " AUC (%) |" in text
-    assert "**AUC (%)**: mean ± standard deviation" in text
-    assert "`default`: AUC on test data" in text
-
-
 def test_markdown_has_a_line_a_method_and_a_column_an_alpha(runs):
     text = make(runs)["markdown"].read_text(encoding="utf-8")
     assert text.startswith("# The title\n\nExperiment `quickstart` at scale `default`")
@@ -108,20 +86,6 @@ def test_markdown_has_a_line_a_method_and_a_column_an_alpha(runs):
     assert [" ".join(row) for row in rows] == [
         "| scaffold | **71.20 ± 1.56 (n = 2)** | **59.45 ± 1.77 (n = 2)** |"
     ]
-
-
-def test_the_same_runs_give_the_same_bytes(runs):
-    one, other = make(runs, "one"), make(runs, "other")
-    for kind in one:
-        assert one[kind].read_bytes() == other[kind].read_bytes()
-    assert b"\r" not in one["csv"].read_bytes()
-    assert set(pq.read_metadata(one["parquet"]).metadata) == {b"ARROW:schema", b"fedstage"}
-
-
-def test_nothing_is_printed(runs, capsys):
-    make(runs)
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "")
 
 
 def test_the_page_shows_the_cells_of_the_markdown(runs):
@@ -138,57 +102,6 @@ def test_the_page_shows_the_cells_of_the_markdown(runs):
     expected = [[cell.strip() for cell in row] for row in (rows[0], *rows[2:])]
     assert shown == expected
     assert "<h2>The title</h2>" in page
-
-
-def test_all_tables_for_people_have_the_same_marks_and_explain_them(runs):
-    paths = make(runs)
-    markdown = paths["markdown"].read_text(encoding="utf-8")
-    assert "| 52.70 ± 1.70 (n = 2) * |" in " ".join(markdown.split())
-    for kind, bold in {
-        "markdown": "**Bold**",
-        "html": "<b>Bold</b>",
-        "latex": r"\textbf{Bold}",
-    }.items():
-        text = unescape(paths[kind].read_text(encoding="utf-8"))
-        assert text.count(f"{bold}: the highest mean of a federated method") == 1
-        assert "A star: not distinguished from it by the paired t-test over seeds" in text
-
-
-def test_titles_and_cells_are_escaped_in_the_page():
-    table = pd.DataFrame(
-        {"a": ["x<y"], "b": [1], "top1_accuracy": [1.0], "std": [1.0], "seeds": [2], "rounds": [1]}
-    )
-    page = render_html(lay_out(table, ["a"], ["b"]), "A & B", "of `code`")
-    assert "<h2>A &amp; B</h2>" in page
-    assert '<td class="key">x&lt;y</td>' in page
-    assert "<code>code</code>" in page
-
-
-def test_the_command_makes_the_five_files(runs, tmp_path):
-    arguments = [
-        "tables",
-        *("--runs", str(runs), "--csv", str(tmp_path / "t.csv")),
-        *("--parquet", str(tmp_path / "t.parquet"), "--markdown", str(tmp_path / "t.md")),
-        *("--html", str(tmp_path / "t.html"), "--latex", str(tmp_path / "t.tex")),
-    ]
-    assert main(arguments) == 0
-    suffixes = ("csv", "parquet", "md", "html", "tex")
-    assert all((tmp_path / f"t.{suffix}").is_file() for suffix in suffixes)
-
-
-@pytest.mark.parametrize("accuracies", [[], [9.0, float("nan")]])
-def test_empty_or_undefined_metrics_are_refused_by_name_and_nothing_is_written(runs, accuracies):
-    write_metrics(runs.parent / "fedavg_0.1_1.parquet", accuracies)
-    with pytest.raises(FedstageError, match=r"fedavg_0\.1_1\.parquet"):
-        make(runs)
-    assert not list(runs.parent.glob("table.*"))
-
-
-def test_a_truncated_metrics_file_is_refused_by_name(runs):
-    path = runs.parent / "scaffold_0.1_0.parquet"
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FedstageError, match=r"scaffold_0\.1_0\.parquet: truncated or altered"):
-        make(runs)
 
 
 def test_published_numbers_are_beside_in_every_file(runs):
@@ -213,14 +126,3 @@ def test_published_numbers_are_beside_in_every_file(runs):
         assert "8.80" in text
         assert "FedSDD, Table 2" in text
         assert "Elsewhere." in text
-
-
-def test_latex_marks_the_best_of_each_column(runs):
-    text = make(runs)["latex"].read_text(encoding="utf-8")
-    assert r"scaffold & \textbf{71.20 $\pm$ 1.56 (n = 2)} & \textbf{59.45" in text
-    assert r"\label{tab:quickstart-default}" in text
-    assert r"fedavg & 66.60 (n = 1) & 52.70 $\pm$ 1.70 (n = 2)$^{*}$ \\" in text  # 9.2, 4.3 less
-    write_metrics(runs.parent / "fedavg_0.1_1.parquet", [9.0, 49.1])
-    text = make(runs)["latex"].read_text(encoding="utf-8")
-    assert r"fedavg & 66.60 (n = 1) & 50.30 $\pm$ 1.70 (n = 2) \\" in text  # 9.2, 9.1 less
-    assert "paired t-test over seeds" in text

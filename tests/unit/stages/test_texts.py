@@ -143,15 +143,6 @@ def test_two_rounds_learn_the_polarity_of_tweets(world):
     assert accuracy(folder.joinpath) >= 90
 
 
-def test_the_same_settings_give_the_same_bytes(world):
-    folder, settings = world
-    again = folder / "again"
-    federate(again.joinpath, settings, folder / "raw")
-    for name in ("w0", "w2"):
-        file = f"{name}.safetensors"
-        assert (folder / file).read_bytes() == (again / file).read_bytes()
-
-
 def test_a_student_learns_from_tweets_that_are_set_aside(world):
     folder, _ = world
     at = folder.joinpath

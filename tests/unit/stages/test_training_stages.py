@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
+from tests.shared.settings import federated
 from tests.shared.stages import (
     aggregation,
     dataset,
@@ -29,17 +30,14 @@ from tests.shared.stages import (
     partition,
 )
 
-from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.storage.yaml_files import read_recipe
 
 CLIENTS, PARTICIPANTS, SEED, TRAIN = 5, 4, 3, 100
 DATA = {"name": "digits", "test": 80, "held_out": 30, "server_validation": 40}
@@ -47,20 +45,18 @@ SPLIT = {"name": "dirichlet", "alpha": 1.0, "min_samples": 8}
 LINEAR = {"name": "logistic_regression"}
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6, "norm": "batch"}
 WHOLE = {"learning_rate": 0.02, "batch_size": 1000, "epochs": 3}  # every batch is all samples
-FOCAL = {"name": "focal", "gamma": 1.5, "class_weights": [0.5, 3, 1, 1, 2, 0.1, 4, 1, 9, 1]}
-FOCUSED = {"client": WHOLE | {"loss": FOCAL}}
 TOO_FAST = {"client": WHOLE | {"learning_rate": 1e38}}
-SETTINGS = {
-    "data": DATA,
-    "clients": CLIENTS,
-    "partition": SPLIT,
-    "validation": 0.2,
-    "participants": PARTICIPANTS,
-    "model": LINEAR,
-    "client": WHOLE,
-    "numerics": {"device": "cpu"},
-    "seed": SEED,
-}
+SETTINGS = federated(
+    data=DATA,
+    clients=CLIENTS,
+    partition=SPLIT,
+    validation=0.2,
+    participants=PARTICIPANTS,
+    model=LINEAR,
+    client=WHOLE,
+    numerics={"device": "cpu"},
+    seed=SEED,
+)
 DISTILLED = {
     "global_models": 2,
     "ensemble": {"name": "aggregated", "checkpoints": 2},
@@ -268,16 +264,6 @@ def slow_gradient(weights, x, y):
     return [wrong.T @ x, wrong.sum(0)]
 
 
-def slow_focal_gradient(weights, x, y):
-    """Of the loss FOCAL: by a sample's logits it is a multiple of the cross entropy's."""
-    p = softmax(slow_logits(weights, x))
-    told, gamma = p[np.arange(len(x)), y], FOCAL["gamma"]
-    scale = (1 - told) ** gamma - gamma * told * (1 - told) ** (gamma - 1) * np.log(told)
-    scale *= np.array(FOCAL["class_weights"])[y]
-    wrong = scale[:, None] * (p - np.eye(10)[y]) / len(x)
-    return [wrong.T @ x, wrong.sum(0)]
-
-
 def slow_training(
     weights, x, y, steps=3, rate=0.02, correction=(0.0, 0.0), gradient_of=slow_gradient
 ):
@@ -310,14 +296,6 @@ def tensor_bytes(path, prefix=""):
     )
 
 
-# --- recipe ---------------------------------------------------------------------------------------
-
-
-def test_recipe_is_read_back_as_it_was(tmp_path):
-    path = written_recipe(tmp_path, **DISTILLED)
-    assert read_recipe(path, Recipe) == Recipe.model_validate(SETTINGS | DISTILLED)
-
-
 # --- local training -----------------------------------------------------------------------------
 
 
@@ -345,17 +323,6 @@ def test_update_is_that_of_the_clients_training_samples(world, tmp_path):
         expected = slow_training(weights_in(world.initial(LINEAR)), x, y)
         output = trained(world, tmp_path, recipe_file, participant)
         assert close(weights_in(output, "model/"), expected)
-
-
-def test_steps_are_those_of_the_focal_loss(world, tmp_path):
-    recipe_file = written_recipe(tmp_path, **FOCUSED)
-    start = weights_in(world.initial(LINEAR))
-    for participant in range(PARTICIPANTS):
-        own = own_data(world, client_of(world, 1, participant))
-        update = trained(world, tmp_path, recipe_file, participant)
-        expected = slow_training(start, *own, gradient_of=slow_focal_gradient)
-        assert close(weights_in(update, "model/"), expected)
-        assert not close(weights_in(update, "model/"), slow_training(start, *own), 1e-3)
 
 
 def test_round_decay_multiplies_once_a_round(world, tmp_path):
@@ -416,30 +383,6 @@ def test_batches_that_go_on_make_of_three_rounds_one(world, tmp_path):
     assert torch.equal(weight, once["model/linear.weight"])
 
 
-@pytest.mark.parametrize("model", [LINEAR, CNN], ids=lambda model: model["name"])
-def test_fedprox_without_mu_writes_the_bytes_of_fedavg(world, tmp_path, model):
-    client = {"learning_rate": 0.1, "batch_size": 4, "epochs": 1, "momentum": 0.9}
-    files = {}
-    for name, local in [("a", "fedavg"), ("0", {"fedprox": {"mu": 0}}), ("1", {"fedprox": {}})]:
-        recipe_file = written_recipe(tmp_path / name, client=client, model=model, local=local)
-        start = world.initial(model)
-        files[name] = trained(world, tmp_path / name, recipe_file, 0, start=start).read_bytes()
-    assert files["0"] == files["a"]
-    assert files["1"] != files["a"]
-
-
-def test_fedprox_pulls_towards_the_model_of_the_round(world, tmp_path):
-    recipe_file = written_recipe(tmp_path, local={"fedprox": {"mu": 2.0}})
-    start = weights_in(world.initial(LINEAR))
-    x, y = own_data(world, client_of(world, 1, 0))
-    expected = start
-    for _ in range(3):
-        pull = [2.0 * (w - s) for w, s in zip(expected, start, strict=True)]
-        expected = slow_training(expected, x, y, steps=1, correction=pull)
-    output = trained(world, tmp_path, recipe_file, 0)
-    assert close(weights_in(output, "model/"), expected)
-
-
 def test_data_that_has_changed_is_read_again_in_the_same_process(world, tmp_path):
     data, recipe_file = tmp_path / "train.safetensors", written_recipe(tmp_path)
     tensors, _ = load_tensors(world.train)
@@ -466,34 +409,7 @@ def test_training_does_not_write_to_the_images_that_the_process_shares(world, tm
     )
 
 
-def test_client_without_training_samples_is_named(world, tmp_path):
-    columns = load_table(world.clients).to_pydict()
-    client = client_of(world, 1, 0)
-    columns["role"] = ["validation" if who == client else "train" for who in columns["client"]]
-    changed = replace(world, clients=tmp_path / "clients.parquet")
-    save_table(changed.clients, columns, CLIENTS_SCHEMA)
-    message = rf"clients\.parquet: no sample of role 'train' for client {client}$"
-    with pytest.raises(FedstageError, match=message):
-        trained(changed, tmp_path, written_recipe(tmp_path), participant=0)
-
-
 # --- aggregation --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["samples", "uniform"])
-def test_two_rounds_of_fedavg_are_those_by_hand(world, tmp_path, kind):
-    expected = weights_in(world.initial(LINEAR))
-    rounds = federated(world, tmp_path, 2, aggregation={"weights": kind})
-    for round_, made in enumerate(rounds, start=1):
-        total, mass = [0.0, 0.0], 0
-        for participant in range(PARTICIPANTS):
-            x, y = own_data(world, client_of(world, round_, participant))
-            share = len(x) if kind == "samples" else 1
-            after = slow_training(expected, x, y)
-            total = [t + share * w for t, w in zip(total, after, strict=True)]
-            mass += share
-        expected = [t / mass for t in total]
-        assert close(weights_in(made.model), expected)
 
 
 def test_aggregate_says_what_it_is_made_of(world, tmp_path):
@@ -530,13 +446,6 @@ def test_participants_table_lists_who_took_part_and_what_travelled(world, tmp_pa
     assert table.num_rows == PARTICIPANTS
 
 
-def test_order_of_the_update_files_does_not_matter(world, tmp_path):
-    (made,) = federated(world, tmp_path, 1)
-    again = averaged(world, tmp_path, tmp_path / "recipe.yaml", made.updates[::-1], name="again")
-    assert again.model.read_bytes() == made.model.read_bytes()
-    assert again.participants.read_bytes() == made.participants.read_bytes()
-
-
 # --- SCAFFOLD -----------------------------------------------------------------------------------
 
 
@@ -554,32 +463,6 @@ def test_scaffold_sends_parameters_twice_in_both_directions(world, tmp_path, mod
             assert row["bytes_up"] == row["bytes_down"] == 2 * (whole - buffers) + buffers
             assert row["bytes_up"] == tensor_bytes(made.updates[participant])
             assert tensor_bytes(made.updates[participant], "payload/") == whole - buffers, round_
-
-
-def test_two_rounds_of_scaffold_are_those_by_hand(world, tmp_path):
-    x_t = weights_in(world.initial(LINEAR))
-    zero = [np.zeros_like(w) for w in x_t]
-    c, own = zero, dict.fromkeys(range(CLIENTS), zero)
-    rounds = federated(world, tmp_path, 2, local="scaffold", aggregation={"weights": "uniform"})
-    for round_, made in enumerate(rounds, start=1):
-        ends, changes = [], []
-        for participant in range(PARTICIPANTS):
-            client = client_of(world, round_, participant)
-            correction = [a - b for a, b in zip(c, own[client], strict=True)]
-            end = slow_training(x_t, *own_data(world, client), correction=correction)
-            pairs = zip(x_t, end, c, strict=True)
-            changes.append([(a - b) / (3 * 0.02) - v for a, b, v in pairs])
-            own[client] = [a + b for a, b in zip(own[client], changes[-1], strict=True)]
-            ends.append(end)
-        x_t = [np.mean(values, axis=0) for values in zip(*ends, strict=True)]
-        moved = [np.sum(values, axis=0) / CLIENTS for values in zip(*changes, strict=True)]
-        c = [a + b for a, b in zip(c, moved, strict=True)]
-        assert close(weights_in(made.model), x_t, 1e-4)
-        assert close(weights_in(made.state, "server/"), c, 1e-4)
-        for client in {
-            client_of(world, round_, participant) for participant in range(PARTICIPANTS)
-        }:
-            assert close(weights_in(made.state, f"client/{client}/"), own[client], 1e-4)
 
 
 # --- divergence ---------------------------------------------------------------------------------
@@ -668,11 +551,6 @@ def test_all_dropped_keeps_the_start_model_and_the_state(world, tmp_path):
     assert len(state) == 2 * (1 + PARTICIPANTS)
 
 
-def test_all_dropped_in_the_first_round_leaves_an_empty_state(world, tmp_path):
-    _, made = with_dropped(world, tmp_path, range(PARTICIPANTS), local="scaffold")
-    assert load_tensors(made.state)[0] == {}
-
-
 def test_dropped_client_leaves_its_variate_and_its_share_of_c(world, tmp_path):
     _, first = with_dropped(world, tmp_path, (), local="scaffold")
     _, second = with_dropped(world, tmp_path, (1,), local="scaffold", state=first.state, round_=2)
@@ -705,17 +583,6 @@ def test_logits_of_client_models_by_hand(world, tmp_path):
     for member, update in zip(tensors["logits"], made.updates, strict=True):
         expected = slow_logits(weights_in(update, "model/"), pixels(world, "test"))
         assert np.allclose(member.numpy(), expected, atol=1e-4)
-
-
-def test_logits_of_an_averaged_model_on_public_images(world, tmp_path):
-    (made,) = federated(world, tmp_path, 1)
-    recipe_file = tmp_path / "recipe.yaml"
-    output = logits_of(world, tmp_path, recipe_file, "aggregated", [made.model], world.held_out)
-    tensors, notes = load_tensors(output)
-    samples = load_tensors(made.model)[1]["samples"]
-    assert notes == {"round": 1, "group": 0, "samples": [samples], "members": "aggregated"}
-    expected = slow_logits(weights_in(made.model), pixels(world, "held_out"))
-    assert np.allclose(tensors["logits"].numpy(), expected[None], atol=1e-4)
 
 
 def test_logits_of_the_validation_role_are_those_of_its_samples(world, tmp_path):
@@ -773,28 +640,6 @@ def test_nothing_is_drawn_where_nobody_answered(world, tmp_path):
     assert notes["samples"] == []
 
 
-def test_who_was_dropped_is_not_drawn_from(world, tmp_path):
-    recipe_file, made = with_dropped(world, tmp_path, (0, 1, 3))
-    ask = (world, tmp_path, recipe_file, "gaussian_2", made.updates)
-    tensors, _ = load_tensors(logits_of(*ask, aggregated=made.model))
-    expected = slow_logits(weights_in(made.model), pixels(world, "test"))
-    assert np.allclose(tensors["logits"].numpy(), expected, atol=1e-4)
-
-
-def test_members_that_nobody_knows_are_named(world, tmp_path):
-    (made,) = federated(world, tmp_path, 1)
-    with pytest.raises(FedstageError, match="members = 'laplace_3': use aggregated, clients"):
-        logits_of(world, tmp_path, tmp_path / "recipe.yaml", "laplace_3", made.updates)
-
-
-def test_member_that_does_not_fit_is_named(world, tmp_path):
-    (made,) = federated(world, tmp_path, 1)
-    tensors, notes = load_tensors(made.updates[2])
-    save_tensors(made.updates[2], tensors | {"model/linear.bias": torch.zeros(3)}, notes)
-    with pytest.raises(FedstageError, match=rf"{made.updates[2].name}: does not fit the model"):
-        logits_of(world, tmp_path, tmp_path / "recipe.yaml", "clients", made.updates)
-
-
 # --- distillation -------------------------------------------------------------------------------
 
 
@@ -836,47 +681,6 @@ def distilled(world, folder, made, **changes):
     return output
 
 
-def test_distillation_is_that_by_hand(world, tmp_path):
-    made = two_groups(world, tmp_path)
-    x = pixels(world, "held_out")
-    teacher = sum(slow_logits(weights_in(model), x) for model in made.models) / 2
-    student = weights_in(made.models[0])
-    for _ in range(4):
-        answers = slow_logits(student, x)
-        # tau^2 KL has the gradient tau (sigma_tau(student) - sigma_tau(teacher)) / b; tau = 4
-        wrong = 4.0 * (softmax(answers, 4.0) - softmax(teacher, 4.0)) / len(x)
-        student = [student[0] - 0.01 * wrong.T @ x, student[1] - 0.01 * wrong.sum(0)]
-    ours = distilled(world, tmp_path, made)
-    assert close(weights_in(ours), student)
-    assert not close(weights_in(made.models[0]), student, 1e-3)
-    notes, before = load_tensors(ours)[1], load_tensors(made.models[0])[1]
-    assert notes.pop("loss") > 0
-    assert notes == before == {"round": 1, "group": 0, "samples": before["samples"]}
-
-
-def test_a_student_learns_labels_and_what_it_was_by_hand(world, tmp_path):
-    server = DISTILLED["server"] | {"labels": 0.5, "buffer": {"weight": 0.3}}
-    made = two_groups(world, tmp_path, server=server, core={}, public="core")
-    core, settings = tmp_path / "core.safetensors", load_tensors(world.test)[0]
-    save_tensors(core, settings)
-    public = [
-        logits_of(world, tmp_path, made.recipe, "aggregated", [model], core, name=f"core_{number}")
-        for number, model in enumerate(made.models)
-    ]
-    x, y = pixels(world, "test"), np.eye(10)[labels(world, "test")]
-    teacher = sum(slow_logits(weights_in(model), x) for model in made.models) / 2
-    student = weights_in(made.models[0])
-    before = softmax(slow_logits(student, x), 4.0)
-    for _ in range(4):
-        answers = slow_logits(student, x)
-        soft = softmax(answers, 4.0)
-        wrong = 4.0 * (soft - softmax(teacher, 4.0)) + 0.3 * 4.0 * (soft - before)
-        wrong = (wrong + 0.5 * (softmax(answers) - y)) / len(x)
-        student = [student[0] - 0.01 * wrong.T @ x, student[1] - 0.01 * wrong.sum(0)]
-    ours = distilled(world, tmp_path, made, logits=public, public=core)
-    assert close(weights_in(ours), student)
-
-
 @pytest.mark.parametrize(("after", "same"), [(1, True), (0, False)])
 def test_the_first_rounds_have_no_buffer(world, tmp_path, after, same):
     plain = distilled(world, tmp_path, two_groups(world, tmp_path))
@@ -886,19 +690,6 @@ def test_the_first_rounds_have_no_buffer(world, tmp_path, after, same):
     assert (plain.read_bytes() == found.read_bytes()) == same
 
 
-def test_a_student_of_another_start_has_the_notes_of_its_own_round(world, tmp_path):
-    trainer = {"designated": {"starts_from": "previous"}}
-    made = two_groups(world, tmp_path, **{"global": trainer})
-    before = distilled(world, tmp_path, made, start=world.initial(LINEAR))
-    assert load_tensors(before)[1].keys() == {"round", "group", "loss"}
-
-
-def test_order_of_the_teachers_does_not_matter(world, tmp_path):
-    made = two_groups(world, tmp_path)
-    first = distilled(world, tmp_path, made).read_bytes()
-    assert distilled(world, tmp_path, made, logits=made.public[::-1]).read_bytes() == first
-
-
 def test_group_and_round_decide_the_batches_of_distillation(world, tmp_path):
     small = DISTILLED["server"] | {"batch_size": 5}
     made = two_groups(world, tmp_path, server=small)
@@ -906,17 +697,6 @@ def test_group_and_round_decide_the_batches_of_distillation(world, tmp_path):
     for change in ({"round": 2}, {"group": 1}):
         other = load_tensors(distilled(world, tmp_path, made, **change))[0]
         assert not torch.equal(other["linear.weight"], first["linear.weight"])
-
-
-def test_public_images_of_another_shape_are_named(world, tmp_path):
-    made = two_groups(world, tmp_path)
-    public = tmp_path / "public.safetensors"
-    save_tensors(public, {"images": torch.zeros(30, 3, 8, 8, dtype=torch.uint8)})
-    message = r"public\.safetensors: images of shape \[3, 8, 8\]: must be \[1, 8, 8\]"
-    with pytest.raises(FedstageError, match=message):
-        distilled(world, tmp_path, made, public=public)
-    with pytest.raises(FedstageError, match=message):
-        logits_of(world, tmp_path, made.recipe, "aggregated", made.models[:1], public, name="other")
 
 
 def test_diverging_student_is_named(world, tmp_path):
@@ -989,17 +769,6 @@ def test_students_of_a_server_that_stops_early_say_when(world, tmp_path):
     plain = two_groups(world, folder, server=SERVER | {"steps": notes["best_step"]})
     expected = load_tensors(distilled(world, folder, plain))[0]
     assert all(torch.equal(tensors[name], expected[name]) for name in expected)
-
-
-def test_averaged_students_are_the_mean_of_shorter_ones(world, tmp_path):
-    made = two_groups(world, tmp_path, server=SERVER | {"swa": {"start": 1, "every": 3}})
-    ours = weights_in(distilled(world, tmp_path, made))
-    passed = []
-    for steps in (4, 7):
-        folder = tmp_path / str(steps)
-        shorter = two_groups(world, folder, server=SERVER | {"steps": steps})
-        passed.append(weights_in(distilled(world, folder, shorter)))
-    assert close(ours, [(a + b) / 2 for a, b in zip(*passed, strict=True)], 1e-6)
 
 
 def judged_world(world, folder, **changes):
@@ -1172,20 +941,6 @@ def logits_of_rounds(world, folder, made, members):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("checkpoints", [1, 2, 3])
-def test_temporal_ensemble_averages_the_last_rounds(world, three_rounds, tmp_path, checkpoints):
-    folder, made = three_rounds
-    paths = logits_of_rounds(world, folder, made, "aggregated")
-    tables, name = [one.participants for one in made], f"aggregated_{checkpoints}"
-    rows = evaluated(world, tmp_path, folder / "recipe.yaml", name, paths[::-1], tables)
-    x, y = pixels(world, "test"), labels(world, "test")
-    for round_, row in enumerate(rows, start=1):
-        window = [made[r - 1] for r in range(round_ - checkpoints + 1, round_ + 1) if r >= 1]
-        answers = sum(slow_logits(weights_in(one.model), x) for one in window) / len(window)
-        assert_scores(row, world, answers, y)
-        assert (row["round"], row["evaluated"]) == (round_, name)
-
-
 def test_temporal_ensemble_reaches_back_to_rounds_that_are_not_evaluated(
     world, three_rounds, tmp_path
 ):
@@ -1215,32 +970,6 @@ def test_ensemble_of_clients_by_hand(world, three_rounds, tmp_path, name):
         assert_scores(row, world, total / mass, y)
 
 
-@pytest.mark.parametrize("average", ["logits", "probabilities"])
-def test_bayesian_ensemble_by_hand(world, three_rounds, tmp_path, average):
-    folder, made = three_rounds
-    recipe_file = folder / "recipe.yaml"
-    kinds = ("aggregated", "clients", "gaussian_2")
-    tables, answers = [one.participants for one in made], []
-    paths = []
-    for round_, one in enumerate(made, start=1):
-        said = []
-        for kind in kinds:
-            models = [one.model] if kind == "aggregated" else one.updates
-            more = {"aggregated": one.model} if kind == "gaussian_2" else {}
-            name = f"{average}_{kind}_{round_}"
-            paths.append(logits_of(world, tmp_path, recipe_file, kind, models, name=name, **more))
-            said.append(load_tensors(paths[-1])[0]["logits"].double().numpy())
-        said = np.concatenate(said)
-        assert len(said) == 1 + PARTICIPANTS + 2
-        every = np.stack([softmax(member) for member in said])
-        answers.append(said.mean(0) if average == "logits" else np.log(every.mean(0)))
-    name = "bayesian_gaussian_2" + ("_probabilities" if average == "probabilities" else "")
-    rows = evaluated(world, tmp_path, recipe_file, name, paths[::-1], tables)
-    for row, expected in zip(rows, answers, strict=True):
-        assert_scores(row, world, expected, labels(world, "test"))
-        assert row["evaluated"] == name
-
-
 def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):
     _, one = with_dropped(world, tmp_path, ())
     recipe_file, two = with_dropped(world, tmp_path, range(PARTICIPANTS), round_=2)
@@ -1251,19 +980,6 @@ def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):
     tables = [one.participants, two.participants]
     with pytest.raises(FedstageError, match="clients, round 2: no member of the ensemble"):
         evaluated(world, tmp_path, recipe_file, "clients", paths, tables)
-
-
-def test_evaluation_without_samples_is_refused(world, three_rounds, tmp_path):
-    folder, made = three_rounds
-    columns = load_table(world.clients).to_pydict()
-    columns["role"] = ["train"] * TRAIN  # as a recipe with validation = 0 has it
-    save_table(tmp_path / "clients.parquet", columns, CLIENTS_SCHEMA)
-    message = r"clients\.parquet: no sample of role 'validation' for any client; set validation"
-    with pytest.raises(FedstageError, match=message):
-        evaluated(
-            world, tmp_path, folder / "recipe.yaml", "global_model", [made[0].model],
-            [made[0].participants], "validation", clients=tmp_path / "clients.parquet",
-        )  # fmt: skip
 
 
 def test_evaluation_needs_labels(world, three_rounds, tmp_path):
@@ -1310,24 +1026,6 @@ def test_client_alone_trains_on_its_samples_only(world, tmp_path):
         notes = load_tensors(output)[1]
         assert notes.pop("loss") > 0
         assert notes == {"client": client, "samples": len(x), "steps": 3}
-
-
-@pytest.mark.parametrize("client", [1, None])
-def test_models_without_federation_train_on_the_focal_loss(world, tmp_path, client):
-    output = trained_alone(
-        world, tmp_path, local_recipe(tmp_path, pooled=client is None, **FOCUSED), client
-    )
-    start = weights_in(world.initial(LINEAR))
-    expected = slow_training(start, *own_data(world, client), gradient_of=slow_focal_gradient)
-    assert close(weights_in(output), expected)
-
-
-@pytest.mark.parametrize("client", [1, None])
-def test_class_weights_without_federation_are_of_the_datas_classes(world, tmp_path, client):
-    few = {"client": WHOLE | {"loss": {"name": "focal", "class_weights": [1.0] * 9}}}
-    recipe_file = local_recipe(tmp_path, pooled=client is None, **few)
-    with pytest.raises(FedstageError, match=r"focal: 9 class_weights: .* the data has 10"):
-        trained_alone(world, tmp_path, recipe_file, client)
 
 
 def test_pooled_model_trains_on_all_training_samples(world, tmp_path):
@@ -1426,208 +1124,3 @@ def test_each_clients_model_is_scored_on_the_clients_own_test_samples(world, tmp
     right = slow_logits(weights_in(models[0]), x).argmax(1) == y
     of_one = [100 * np.mean(right[owners == number]) for number in range(CLIENTS - 1)]
     assert pooled["own_test_mean"] == pytest.approx(np.mean(of_one))
-
-
-def test_evaluation_of_the_pooled_model_by_hand(world, tmp_path):
-    recipe_file = local_recipe(tmp_path, pooled=True)
-    assert read_recipe(recipe_file, LocalRecipe).pooled
-    model = trained_alone(world, tmp_path, recipe_file, None)
-    row = locally_evaluated(world, tmp_path, recipe_file, [model], who="pooled")
-    answers = slow_logits(weights_in(model), pixels(world, "test"))
-    assert_scores(row, world, answers, labels(world, "test"))
-    assert (row["evaluated"], row["client_std"], row["participants"]) == ("pooled", None, CLIENTS)
-
-
-def test_evaluation_of_one_client_by_hand(world, tmp_path):
-    """The client has an architecture of its own, and is not the first."""
-    recipe_file = local_recipe(tmp_path, architectures=[CNN, LINEAR])
-    model = trained_alone(world, tmp_path, recipe_file, 1)
-    row = locally_evaluated(world, tmp_path, recipe_file, [model], who="client_1")
-    answers = slow_logits(weights_in(model), pixels(world, "test"))
-    assert_scores(row, world, answers, labels(world, "test"))
-    assert (row["evaluated"], row["client_std"], row["participants"]) == ("client_1", None, CLIENTS)
-
-
-# --- the whole chain ----------------------------------------------------------------------------
-
-
-def chain(world, folder):
-    """Run two rounds of two groups with everything on, and score them; return all files."""
-    folder.mkdir()
-    client = {"learning_rate": 0.05, "batch_size": 5, "epochs": 1, "augmentation": "crop_flip"}
-    server = {"learning_rate": 0.05, "batch_size": 8, "steps": 3, "momentum": 0.9}
-    settings = DISTILLED | {"client": client, "server": server, "model": CNN, "local": "scaffold"}
-    recipe_file = written_recipe(folder, **settings)
-    starts, states = [world.initial(CNN, group) for group in (0, 1)], [None, None]
-    public, scored, tables, distilled_models = [], [], [], []
-    for round_ in (1, 2):
-        models = []
-        for group, participants in enumerate([(0, 1), (2, 3)]):
-            options = {"start": starts[group], "state": states[group]}
-            updates = [
-                trained(world, folder, recipe_file, participant, round_, group, **options)
-                for participant in participants
-            ]
-            name = f"round_{round_}_group_{group}"
-            made = averaged(world, folder, recipe_file, updates, name, keep=True, **options)
-            models.append(made.model)
-            tables.append(made.participants)
-            starts[group], states[group] = made.model, made.state
-            ask = (world, folder, recipe_file, "clients", updates)
-            scored.append(logits_of(*ask, name=f"{name}_clients"))
-            ask = (world, folder, recipe_file, "aggregated", [made.model], world.held_out)
-            public.append(logits_of(*ask, name=f"{name}_public"))
-        output = folder / f"round_{round_}_distilled.safetensors"
-        distillation(
-            recipe=recipe_file, round=round_, group=0, start=models[0], logits=public[-4:],
-            public=world.held_out, info=world.info, output=output,
-        )  # fmt: skip
-        starts[0] = output
-        distilled_models.append(output)
-    evaluated(world, folder, recipe_file, "global_model", distilled_models, tables)
-    evaluated(world, folder, recipe_file, "clients", scored, tables)
-    alone = local_recipe(folder, client=client)
-    local_models = [trained_alone(world, folder, alone, client) for client in range(CLIENTS)]
-    locally_evaluated(world, folder, alone, local_models)
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_the_same_calls_write_the_same_bytes(world, tmp_path):
-    torch.manual_seed(1)
-    np.random.seed(1)  # noqa: NPY002 - it must not matter
-    first = chain(world, tmp_path / "a")
-    torch.manual_seed(2)
-    np.random.seed(2)  # noqa: NPY002
-    torch.rand(7)
-    second = chain(world, tmp_path / "b")
-    assert len(first) > 30
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
-
-
-# --- damaged inputs -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def calls(world, tmp_path_factory):
-    """Return a valid call of every stage: the function, and its inputs."""
-    folder = tmp_path_factory.mktemp("calls")
-    made = two_groups(world, folder)
-    scored = logits_of(world, folder, made.recipe, "aggregated", [made.models[0]], name="scored")
-    (scaffold,) = federated(world, folder / "scaffold", 1, local="scaffold")
-    alone = local_recipe(folder)
-    local_models = [trained_alone(world, folder, alone, client) for client in range(CLIENTS)]
-    judged, judging = judged_world(world, folder / "judged")
-    common = {"info": world.info, "clients": world.clients}
-    labelled = common | {"data": world.test, "histogram": world.histogram}
-    stateful = {"recipe": folder / "scaffold" / "recipe.yaml", "state": scaffold.state}
-    models = {"models": [made.models[0]], "participants": [folder / "group_0.parquet"]}
-    return {
-        "local_training": (
-            local_training,
-            {"round": 1, "group": 0, "participants": [0], "participation": world.participation}
-            | common | stateful | {"state": [scaffold.state]}
-            | {"data": world.train, "start": world.initial(LINEAR)},
-        ),
-        "aggregation": (
-            aggregation,
-            {"info": world.info, "start": world.initial(LINEAR), "updates": scaffold.updates}
-            | stateful,
-        ),
-        "logits": (
-            logits,
-            {"members": "clients", "models": scaffold.updates, "data": world.train}
-            | common | {"recipe": made.recipe},
-        ),
-        "distillation": (
-            distillation,
-            {"recipe": made.recipe, "round": 1, "group": 0, "start": made.models[0]}
-            | {"logits": made.public, "public": world.held_out, "info": world.info},
-        ),
-        "judged": (
-            judged_distillation,
-            {"recipe": judged.recipe, "round": 1, "group": 0, "start": judged.models[0]}
-            | {"logits": judged.public, "public": world.held_out, "info": world.info} | judging,
-        ),
-        "drawn": (
-            logits,
-            {"members": "gaussian_2_as_released", "models": scaffold.updates, "data": world.train}
-            | {"aggregated": scaffold.model, "start": world.initial(LINEAR), "info": world.info}
-            | {"recipe": made.recipe},
-        ),
-        "evaluation": (
-            evaluation,
-            {"recipe": made.recipe, "evaluated": "global_model", "role": "validation", "rounds": 1}
-            | {"every": 1}
-            | labelled | models | {"data": world.train},
-        ),
-        "ensemble": (
-            evaluation,
-            {"recipe": made.recipe, "evaluated": "aggregated_1", "role": "test", "rounds": 1}
-            | {"every": 1}
-            | labelled | models | {"models": [scored]},
-        ),
-        "local_model": (
-            local_model,
-            {"recipe": alone, "who": "client_0", "data": world.train,
-            "start": world.initial(LINEAR)}
-            | common,
-        ),
-        "local_evaluation": (
-            local_evaluation,
-            {"recipe": alone, "rounds": 1, "role": "validation", "who": "each_client"}
-            | {"models": local_models} | labelled | {"data": world.train},
-        ),
-    }  # fmt: skip
-
-
-INPUTS = {
-    "local_training": "recipe data info clients participation start state",
-    "aggregation": "recipe info start state updates",
-    "logits": "recipe models data info clients",
-    "distillation": "recipe start logits public info",
-    "judged": "judged updates server_validation",
-    "drawn": "models aggregated start",
-    "evaluation": "recipe models data info clients histogram participants",
-    "ensemble": "models",
-    "local_model": "recipe data info clients start",
-    "local_evaluation": "recipe models data info clients histogram",
-}
-PAIRS = [(stage, option) for stage, options in INPUTS.items() for option in options.split()]
-
-
-def outputs(stage, folder):
-    if stage == "local_training":
-        return {"outputs": [folder / "output"]}
-    made = {"output": folder / "output"}
-    if stage == "aggregation":
-        made |= {"participants": folder / "participants", "new_state": folder / "state"}
-    return made
-
-
-@pytest.mark.parametrize(("stage", "option"), PAIRS)
-def test_truncated_input_is_named_and_nothing_written(calls, tmp_path, stage, option):
-    function, inputs = calls[stage]
-    original = inputs[option]
-    last = original[-1] if isinstance(original, list) else original
-    broken = tmp_path / f"broken{last.suffix}"
-    broken.write_bytes(last.read_bytes()[: last.stat().st_size // 2])
-    changed = [*original[:-1], broken] if isinstance(original, list) else broken
-    with pytest.raises(FedstageError, match=broken.name):
-        function(**(inputs | {option: changed}), **outputs(stage, tmp_path))
-    assert list(tmp_path.iterdir()) == [broken]
-
-
-@pytest.mark.parametrize(("stage", "option"), PAIRS)
-def test_missing_input_is_named(calls, tmp_path, stage, option):
-    function, inputs = calls[stage]
-    gone = tmp_path / "gone.file"
-    changed = [*inputs[option][:-1], gone] if isinstance(inputs[option], list) else gone
-    with pytest.raises(FedstageError, match=r"gone\.file"):
-        function(**(inputs | {option: changed}), **outputs(stage, tmp_path))
-
-
-def test_unharmed_calls_succeed(calls, tmp_path):
-    for stage, (function, inputs) in calls.items():
-        function(**inputs, **outputs(stage, tmp_path / stage))
-        assert (tmp_path / stage / "output").is_file()

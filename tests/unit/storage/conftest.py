@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.shared.settings import federated
 
 from fedstage.execution.cli import main
 from fedstage.plan import data_files
@@ -24,22 +25,21 @@ from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 
 SMALL = Recipe.model_validate(
-    {
-        "data": {"digits": {"test": 80, "held_out": 30}},
-        "clients": 4,
-        "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 8}},
-        "validation": 0.2,
-        "participants": 4,
-        "model": "logistic_regression",
-        "global_models": 2,
-        "local": "scaffold",
-        "client": {"epochs": 1, "batch_size": 500, "learning_rate": 0.05},
-        "ensemble": "aggregated",
-        "global": "designated",
-        "server": {"steps": 2, "batch_size": 20, "learning_rate": 0.05},
-        "numerics": {"device": "cpu"},
-        "seed": 5,
-    }
+    federated(
+        data={"digits": {"test": 80, "held_out": 30}},
+        partition={"dirichlet": {"alpha": 1.0, "min_samples": 8}},
+        validation=0.2,
+        participants=4,
+        model="logistic_regression",
+        global_models=2,
+        local="scaffold",
+        client={"epochs": 1, "batch_size": 500, "learning_rate": 0.05},
+        ensemble="aggregated",
+        server={"steps": 2, "batch_size": 20, "learning_rate": 0.05},
+        numerics={"device": "cpu"},
+        seed=5,
+        **{"global": "designated"},
+    )
 )
 
 

@@ -4,15 +4,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from tests.shared.graph import lists_of
+from tests.shared.settings import federated
 
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
@@ -25,7 +23,6 @@ from fedstage.plan.training import (
     aggregated_model,
     aggregation,
     global_model,
-    head_sharing,
     logits,
     member_logits,
     participants_table,
@@ -33,34 +30,30 @@ from fedstage.plan.training import (
     updates,
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder, training_id
-from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.settings.groups import group_participants
 from fedstage.settings.models import InitialModel
 from fedstage.settings.recipes import LocalRecipe, Recipe
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import save_json
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.records import find_round_job
-from fedstage.storage.tables import save_rows
-from fedstage.storage.tensors import save_tensors
 from fedstage.storage.why import why
 
 RECIPE = Recipe.model_validate(
-    {
-        "data": {"digits": {"test": 80, "held_out": 30}},
-        "clients": 3,
-        "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 8}},
-        "validation": 0.2,
-        "participants": 2,
-        "model": "logistic_regression",
-        "global_models": 2,
-        "local": "scaffold",
-        "client": {"epochs": 1, "batch_size": 500, "learning_rate": 0.05},
-        "ensemble": {"aggregated": {"checkpoints": 2}},
-        "global": "designated",
-        "server": {"steps": 2, "batch_size": 20, "learning_rate": 0.05},
-        "numerics": {"device": "cpu"},
-        "seed": 5,
-    }
+    federated(
+        data={"digits": {"test": 80, "held_out": 30}},
+        clients=3,
+        partition={"dirichlet": {"alpha": 1.0, "min_samples": 8}},
+        validation=0.2,
+        model="logistic_regression",
+        global_models=2,
+        local="scaffold",
+        client={"epochs": 1, "batch_size": 500, "learning_rate": 0.05},
+        ensemble={"aggregated": {"checkpoints": 2}},
+        server={"steps": 2, "batch_size": 20, "learning_rate": 0.05},
+        numerics={"device": "cpu"},
+        seed=5,
+        **{"global": "designated"},
+    )
 )
 BASE = owners(RECIPE)[1]
 ALONE = LocalRecipe(
@@ -335,14 +328,6 @@ AGGREGATED = aggregated_model(RECIPE, 2, 0)
 # --- what is told ---------------------------------------------------------------------------------
 
 
-def test_memory_of_a_gpu_is_told_where_one_was_used(jobs):
-    place = f"distillation/{Path(DISTILLED).parts[2]}/*2/*_0.record.json"
-    (record,) = Path("results/logs").rglob(place)
-    made_on_gpu = load_json(record) | {"peak_gpu_memory_mb": 512}
-    save_json(record, made_on_gpu)
-    assert shown(DISTILLED).facts["took"].endswith(" MB, 512 MB on the GPU")
-
-
 def test_a_student_came_from_its_aggregate_and_its_teacher(jobs):
     told = shown(DISTILLED)
     assert told.text.startswith(f"{DISTILLED}\n")
@@ -432,51 +417,9 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     assert shown(scores).inputs["metrics"][METRICS].endswith(f", was {now}")
 
 
-def test_what_is_forgotten_came_from_the_measures_of_its_runs(jobs):
-    runs, table = Path("results/descriptions/x/r.runs.json"), "results/retention/x/r.md"
-    measures = "results/training/l/metrics/retention/rounds_0001.parquet"
-    row = dict.fromkeys(RETENTION_SCHEMA.names) | {"round": 1, "top1_accuracy": 10.0}
-    save_rows(measures, [row], RETENTION_SCHEMA)
-    none = torch.zeros(2, dtype=torch.bool)
-    save_tensors(str(Path(measures).with_suffix(".safetensors")), {"start": none, "end": ~none})
-    part = {"length": {"rounds": 1}, "federated": canonical(RECIPE)}
-    run = {"settings": {"method": "a", "seed": 0}, "metrics": METRICS, "partition": "p"}
-    run |= {"candidates": [{"parts": [part]}], "retention": [measures]}
-    about = {"experiment": "x", "scale": "r", "title": "X", "rows": ["method"]}
-    runs.parent.mkdir(parents=True, exist_ok=True)
-    save_json(runs, about | {"runs": [run]})
-    names = ("csv", "parquet", "by_run", "overlap", "html", "curves", "venn")
-    outputs = {name: table.replace(".md", f".{name}.png") for name in names}
-    source = stage_fingerprint("retention_summary")
-    call("retention_summary", "retention_summary/x/r", source, runs=runs, markdown=table, **outputs)
-    told = shown(table)
-    assert told.inputs.keys() == {"runs", "measures"}
-    assert told.inputs["measures"] == {measures: f"{content_digest(Path(measures))}, unchanged"}
-
-
 def test_the_command_prints_it(jobs, capsys):
     assert main(["why", DISTILLED]) == 0
     assert capsys.readouterr() == (why(Path(DISTILLED)) + "\n", "")
-
-
-def test_it_needs_no_torch(jobs):
-    code = (
-        "import sys; from fedstage.execution.cli import main; code = main(sys.argv[1:]); "
-        "sys.exit(code or 'torch' in sys.modules)"
-    )
-    command = [sys.executable, "-c", code, "why", DISTILLED]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, why(Path(DISTILLED)) + "\n")
-
-
-def test_the_file_may_be_named_from_anywhere(jobs, monkeypatch):
-    expected = why(Path(DISTILLED))
-    monkeypatch.chdir(jobs / training_folder(RECIPE))
-    relative = Path(DISTILLED).relative_to(training_folder(RECIPE))
-    monkeypatch.chdir(jobs.parent)
-    assert why(jobs / DISTILLED) == expected
-    monkeypatch.chdir(jobs / training_folder(RECIPE))
-    assert why(relative) == expected
 
 
 # --- what has changed since -----------------------------------------------------------------------
@@ -505,15 +448,6 @@ def test_a_file_that_is_gone_is_explained_with_the_command_that_makes_it(jobs, p
     ]
 
 
-def test_a_file_of_a_segment_that_is_gone_is_explained(segments, monkeypatch):
-    path = aggregated_model(BASE, 1, 0)
-    Path(path).unlink()
-    monkeypatch.chdir(segments.parent)
-    told = why(segments / path)
-    assert "by stage segment, for aggregation" in told
-    assert told.endswith(f"  cd {segments} && snakemake --cores all {path}")
-
-
 def test_a_file_that_is_another_than_was_made_is_told(jobs):
     then = content_digest(Path(DISTILLED))
     shutil.copyfile(AGGREGATED, DISTILLED)
@@ -524,46 +458,6 @@ def test_source_that_has_changed_is_told(jobs, monkeypatch):
     monkeypatch.setattr("fedstage.storage.why.source_of", lambda *which: "0" * 12)
     then = source_of(RECIPE, "segment")
     assert shown(DISTILLED).facts["source"] == f"{then} then, 000000000000 now: changed"
-
-
-def test_a_stage_that_was_run_by_hand_has_no_source(jobs):
-    record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
-    save_json(record, load_json(record) | {"source": None})
-    assert shown(DISTILLED).facts["source"].startswith("not recorded")
-
-
-def test_settings_that_are_gone_or_no_longer_valid_leave_the_rest_told(jobs):
-    path = Path(f"{training_folder(RECIPE)}/recipe.yaml")
-    content = yaml.safe_load(path.read_text())
-    content["settings"]["clients"] = 0
-    path.write_text(yaml.safe_dump(content))
-    told = shown(DISTILLED)
-    assert "then; now unknown" in told.facts["source"]
-    assert "clients = 0" in told.facts["source"]
-    assert told.settings["clients"] == 0
-    assert ", was " in told.inputs["recipe"][str(path)]
-    path.unlink()
-    told = shown(DISTILLED)
-    assert "now unknown" in told.facts["source"]
-    assert told.settings is None
-    assert told.inputs["recipe"][str(path)].startswith("gone, was ")
-
-
-def test_of_many_inputs_the_unchanged_are_cut_short(jobs):
-    record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
-    content = load_json(record)
-    copies = {}
-    for number in range(12):
-        name = f"results/copy_{number:02d}.json"
-        shutil.copyfile(INFO, name)
-        copies[name] = content_digest(Path(INFO))
-    content["inputs"]["info"] = copies
-    save_json(record, content)
-    Path("results/copy_11.json").write_text("other")
-    told = shown(DISTILLED)
-    assert len(told.inputs["info"]) == 9
-    assert "results/copy_11.json" in told.inputs["info"]
-    assert "    and 3 more, unchanged" in told.text
 
 
 # --- segments -------------------------------------------------------------------------------------
@@ -616,34 +510,6 @@ def test_a_record_of_another_segment_is_not_taken(segments):
         why(Path(aggregated_model(BASE, 1, 1)))  # of another group
 
 
-def test_a_record_of_other_rounds_is_not_taken(segments):
-    model, logits = aggregated_model(BASE, 1, 0), public_logits(1, 1)
-    for earlier, round_ in ((model, 2), (logits, 3)):
-        later = Path(earlier.replace("round_0001", f"round_{round_:04d}"))
-        later.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(earlier, later)
-        with pytest.raises(FedstageError, match="no record"):
-            why(later)
-
-
-def test_only_segments_with_students_make_logits_and_of_public_images_only(segments):
-    other = Path(public_logits(2, 0).replace("held_out", "test"))
-    shutil.copyfile(public_logits(2, 0), other)
-    shutil.rmtree("results/logs/logits_segment")
-    for path in (other, Path(public_logits(1, 0))):
-        with pytest.raises(FedstageError, match="no record"):
-            why(path)
-
-
-def test_the_job_that_names_a_file_counts_more_than_a_segment(jobs):
-    name = f"results/logs/segment/segment_0001_0002_groups_0_{training_id(RECIPE)}"
-    source, recipe = source_of(RECIPE, "segment"), f"{training_folder(RECIPE)}/recipe.yaml"
-    kept = content_digest(Path(DISTILLED))
-    call("segment", name[13:], source, recipe=recipe, first=1, last=2, groups=[0])
-    assert content_digest(Path(DISTILLED)) == kept
-    assert shown(DISTILLED).facts["made"].endswith(" by stage distillation")
-
-
 # --- what cannot be told --------------------------------------------------------------------------
 
 
@@ -681,22 +547,6 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
         assert str(other) in line
 
 
-def test_a_stage_that_there_is_not_any_more_leaves_the_rest_told(jobs):
-    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_1.record.json")
-    save_json(other, load_json(other) | {"stage": "cohort"})
-    told = why(jobs / participants_table(RECIPE, 1, 1))
-    assert "now unknown: stage = 'cohort': this version has none" in told
-
-
-def test_a_damaged_record_of_a_data_set_is_named(jobs):
-    (record,) = (jobs / "results/logs/dataset").glob("*.record.json")
-    record.write_text("{")
-    told = why(jobs / participants_table(RECIPE, 1, 1))
-    clients = why(jobs / data_files.clients_table(RECIPE))
-    assert "made" in told
-    assert f"its record is damaged, left out  {record}: " in clients
-
-
 def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     record = next(Path("results/logs/distillation").rglob("round_0002/*.record.json"))
     record.unlink()
@@ -706,59 +556,3 @@ def test_a_job_that_failed_leaves_no_record(jobs, capsys):
     log = str(record).replace(".record.json", ".log")
     assert main(["distillation", "--log", log, *arguments]) == 1
     assert not record.exists()
-
-
-# --- heads ----------------------------------------------------------------------------------------
-
-HEADED = Recipe.model_validate(
-    {
-        **RECIPE.model_dump(mode="json", by_alias=True),
-        "local": "fedavg",
-        "model": {"cnn_small": {"head": {}}},
-        "global_models": 3,
-        "server_model": True,
-        "head_sharing": True,
-        "ensemble": "clients",
-    }
-)
-
-
-def transferred(group, output, model, heads):
-    """Transfer heads by the command, from models that have nothing but a head."""
-    for number, path in enumerate([model, *heads]):
-        prefix = "model/" if "/participant_" in path else ""
-        tensors = {f"{prefix}head.classifier.bias": torch.full((2,), float(number))}
-        save_tensors(Path(path), tensors, {"round": 2, "group": group})
-    call(
-        "head_sharing", f"head_sharing/{training_id(HEADED)}/round_0002/group_{group}",
-        source_of(HEADED, "head_sharing"), recipe=recipe_file(HEADED), round=2, group=group,
-        model=model, heads=heads, output=output,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("group", [0, 2])
-def test_a_model_with_a_head_tells_whose_head_it_took(group, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = head_sharing(HEADED, 2, group)
-    if group:
-        model = aggregated_model(HEADED, 2, 2)
-        heads = [global_model(HEADED, 2, 0)]
-    else:
-        model = global_model(HEADED, 1, 0)
-        heads = [one for k in (1, 2) for one in updates(HEADED, 2, k)]
-    settings, output = as_json(canonical(HEADED)), f"{training_folder(HEADED)}/recipe.yaml"
-    source = stage_fingerprint("recipe")
-    call(
-        "recipe", f"recipe/training/{training_id(HEADED)}", source, settings=settings, output=output
-    )
-    transferred(group, path, model, heads)
-    told = shown(path)
-    assert re.fullmatch(r"\S+\+00:00 by stage head_sharing", told.facts["made"])
-    assert told.facts["source"] == f"{source_of(HEADED, 'segment')}, the same now"
-    assert told.settings == canonical(HEADED)
-    assert told.options == {"round": 2, "group": group}
-    assert {option: set(files) for option, files in told.inputs.items()} == {
-        "recipe": {f"{training_folder(HEADED)}/recipe.yaml"},
-        "model": {model},
-        "heads": set(heads),
-    }

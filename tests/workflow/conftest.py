@@ -13,6 +13,7 @@ from tempfile import NamedTemporaryFile
 
 import pytest
 import yaml
+from tests.shared.settings import federated
 from tests.workflow import prepared
 
 from fedstage.plan.training import DISTILLATIONS
@@ -45,19 +46,16 @@ SPLIT["model"] = SPLIT["architectures"][0]
 
 def tiny_config(*, results=("table",), **changes):
     """A configuration that trains linear models for two rounds; changes go into its base."""
-    base = {
-        "data": {"digits": {"test": 200, "held_out": 100, "server_validation": 50}},
-        "clients": 4,
-        "partition": {"dirichlet": {"alpha": 1.0, "min_samples": 5}},
-        "validation": 0.1,
-        "participants": 2,
-        "model": "logistic_regression",
-        "rounds": 2,
-        "client": {"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
-        "server": {"steps": 5, "batch_size": 32, "learning_rate": 0.05},
-        "numerics": {"device": "cpu"},
-        "seed": 0,
-    }
+    base = federated(
+        data={"digits": {"test": 200, "held_out": 100, "server_validation": 50}},
+        partition={"dirichlet": {"alpha": 1.0, "min_samples": 5}},
+        validation=0.1,
+        model="logistic_regression",
+        rounds=2,
+        client={"epochs": 1, "batch_size": 32, "learning_rate": 0.05},
+        server={"steps": 5, "batch_size": 32, "learning_rate": 0.05},
+        numerics={"device": "cpu"},
+    )
     methods = changes.pop("methods", METHODS)
     return {
         "targets": ["tiny"],

@@ -61,13 +61,6 @@ def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(config
     assert project.plan().jobs == {}
 
 
-def test_choices_are_the_same_in_segments(configured):
-    run = configured({"fedavg_os": one_round()}, execution={"granularity": "segment"}).plan()
-    assert run.jobs["choice"] == 1
-    assert run.jobs["evaluation"] == 2 * 3
-    assert sum(count for job, count in run.jobs.items() if job.startswith("segment_")) == 3
-
-
 def test_all_that_presents_chosen_runs_may_read_every_file_that_it_reads(configured):
     private = {"privacy": {"example": {"clip": 1.0, "noise": 1.0, "delta": 1e-4}}}
     rows = {"mine": one_round(), "private": one_round() | private}

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from fedstage.execution.cli import main
 from fedstage.storage.tensors import load_tensors
 
 pytestmark = pytest.mark.workflow
@@ -81,35 +80,6 @@ def test_fedkd_and_then_fedavg_adds_three_rounds_to_fedkd(planned):
     assert (only["distilled_model"], only["one_shot_evaluation"]) == (1, 0)
 
 
-def test_fedavg_and_then_fedkd_shares_the_rounds_and_trains_clients_anew(planned):
-    run = planned("fedavg", "fedkd", "fedkd_4r_fedavg_then_fedkd")
-    assert run.jobs["local_training"] == 3 * CLIENTS
-    assert run.jobs["local_model"] == 2 * CLIENTS
-    assert run.jobs["distilled_model"] == 2
-    # More rounds of FedAvg beside it are three rounds and those behind them.
-    assert planned("fedavg", "fedkd_4r_fedavg_then_fedkd", rounds=5).jobs["local_training"] == (
-        5 * CLIENTS
-    )
-
-
-@pytest.mark.parametrize("granularity", ["round", "segment"])
-def test_starts_are_made_in_every_granularity(project, granularity):
-    write(project, ROWS, ["table"])
-    path = project.path / "config.yaml"
-    config = yaml.safe_load(path.read_text())
-    config |= {"execution": {"granularity": granularity}, "keep": "needed"}
-    path.write_text(yaml.safe_dump(config))
-    run = project.plan("results/tables/tiny/default.md")
-    assert run.jobs["local_model"] == 2 * CLIENTS
-    assert run.jobs["local_training"] == 0
-
-
-def test_claims_are_made_where_nothing_but_bytes_is_wanted(project):
-    names = ("fedavg", "fedavg_os", "fens")
-    jobs = write(project, {name: ALL[name] for name in names}, ["communication"]).plan().jobs
-    assert (jobs["communication"], jobs["claims"], jobs["tables"]) == (1, 1, 0)
-
-
 # --- a real run -----------------------------------------------------------------------------------
 
 
@@ -141,22 +111,6 @@ def test_what_travels_is_what_the_equations_say(table):
     assert moved(table, "fens", "total") == (MODEL + 3 * mlp, CLIENTS * MODEL + 3 * mlp)
     assert moved(table, "fedavg_os", "total") == (MODEL, MODEL)
     assert moved(table, "local_only", "total") == (0, 0)
-
-
-def test_four_rounds_are_the_sum_of_one_and_three(table):
-    for order in ("fedkd_4r_fedkd_then_fedavg", "fedkd_4r_fedavg_then_fedkd"):
-        assert moved(table, order, "federated_round") == (3 * MODEL, 3 * MODEL)
-        assert moved(table, order, "local_model") == (MODEL, 0)
-        assert moved(table, order, "total") == (4 * MODEL + 40, 4 * MODEL)
-    parts = table.loc["fedkd_4r_fedavg_then_fedkd"]["part"].dropna()
-    assert list(parts) == [1, 2, 2, 2]
-
-
-def test_predicting_takes_one_model_or_all_with_their_aggregator(table):
-    memory = table.xs("total", level="phase")["memory_bytes"]
-    mlp = 4 * (CLIENTS * 10 * 5 + 5 * 10)
-    expected = dict.fromkeys(ALL, MODEL) | {"fens": CLIENTS * MODEL + mlp}
-    assert memory.to_dict() == expected
 
 
 def test_the_best_round_is_that_of_validation_samples(made, table):
@@ -203,17 +157,6 @@ def test_claims_about_bytes_are_judged_by_them(made):
     assert claims["mean"].to_dict() == {"three": 3.0, "more": 3.0}
     assert claims.loc["more", ["stated_low", "stated_high"]].tolist() == [2, 4]
     assert set(claims["metric"]) == {"times_one_shot"}
-
-
-def test_all_that_was_asked_for_is_there(made, capsys):
-    for kind in ("md", "csv", "parquet", "html"):
-        assert (made.path / f"results/communication/tiny/default.{kind}").stat().st_size
-    figure = "results/figures/tiny/default_communication.png"
-    assert (made.path / figure).stat().st_size > 10_000
-    assert "as_released" in (made.path / "results/tables/tiny/default.md").read_text()
-    assert main(["why", str(made.path / figure)]) == 0
-    assert ", the same now" in capsys.readouterr().out
-    assert made.plan().jobs == {}
 
 
 def test_communication_is_added_to_a_finished_run_without_training(made, tmp_path):

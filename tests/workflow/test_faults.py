@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 
 import pytest
 import yaml
@@ -17,16 +16,6 @@ def test_a_bad_setting_is_one_line(project):
         "fedstage: tiny/default, method fedavg: clients = 0: must be greater than or equal to 1"
     )
     assert "common.smk" not in run.output
-
-
-def test_broken_yaml_is_told_with_its_place(project):
-    project.configure(clients=4)
-    with (project.path / "config.yaml").open("a") as file:
-        file.write("more: [1, 2\n")
-    run = project.call("--dry-run")
-    assert run.code == 1
-    line = run.output.splitlines()[-1]
-    assert re.match(r"fedstage: config\.yaml: line \d+: not valid YAML: expected ", line)
 
 
 def test_numbers_of_a_part_go_into_a_file(project):
@@ -149,11 +138,3 @@ def test_an_unknown_target_is_told_with_what_was_meant(project, target, told):
     run = project.call("--dry-run", target)
     assert run.code == 1
     assert run.output.splitlines()[-1] == told
-
-
-@pytest.mark.parametrize("target", ["tiny", "tiny/default"])
-def test_an_experiment_is_a_target_by_its_name(project, target):
-    project.configure(methods=["fedavg"])
-    every, one = project.plan(), project.plan(target)
-    assert one.jobs - Counter({target: 1}) == every.jobs - Counter({"all": 1})
-    assert one.jobs[target] == 1

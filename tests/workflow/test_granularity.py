@@ -102,13 +102,6 @@ def test_states_moments_and_residuals_are_kept_where_a_run_may_go_on(by_particip
     assert "cnn_small-fedavg" not in kept
 
 
-def test_teachers_that_are_asked_give_no_logits(planned):
-    """Students read their teachers' models, of this round and of others."""
-    jobs = planned(ASKED).jobs
-    assert jobs["distillation"] == 3 * 3
-    assert jobs["logits"] == 3  # of feddf_buffered
-
-
 def test_generators_are_kept_where_a_run_may_go_on(by_participant, planned):
     """With the state of clients beside them. Label counts are among the bytes that are sent."""
     run = planned(GENERATORS)
@@ -126,23 +119,6 @@ def test_generators_are_kept_where_a_run_may_go_on(by_participant, planned):
     names = ("logistic_regression-fedavg", "fedavg-designated-fedftg")
     plain, taught = (next(sent[key] for key in sent if f"-{name}-seed" in key) for name in names)
     assert [one - other for one, other in zip(taught, plain, strict=True)] == [4 * 10] * 3
-
-
-def test_odds_of_discriminators_weigh_votes(by_participant, planned):
-    """One generator, and a discriminator a client, for all rounds and all who teach by them."""
-    jobs = planned(ODDS).jobs
-    clients = len(by_participant.files("results/discriminators/*/client_*.safetensors"))
-    expected = {"public_generator": 1, "client_discriminator": clients, "client_odds": 1}
-    assert {name: jobs[name] for name in expected} == expected
-    assert jobs["distillation"] == 2 * 3
-    assert clients > 1
-
-
-def test_heads_and_logits_pass_between_groups(planned):
-    """Clients learn of one another by the server's head, its model, or logits of other groups."""
-    jobs = planned(HEADS).jobs
-    assert jobs["feature_training"] == jobs["cached_labels"] == jobs["selected_labels"] == 3
-    assert jobs["head_sharing"] == 3 + 2 * 2  # of the server's model, and of those for round 2
 
 
 def test_a_segment_does_not_keep_updates_that_nobody_reads(expected, project):

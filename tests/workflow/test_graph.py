@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,14 +43,6 @@ def test_a_job_on_another_machine_finds_its_recipe(copy):
     wildcards = f"recipe={recipe.name},round=0002,group=0,participant=1"
     copy.job(f"local_training:{wildcards}", "local_training")
     assert update.read_bytes() == before
-
-
-def test_an_unknown_line_is_told_in_one_line(project, alone):
-    target = "results/training/no-such-recipe/round_0001/group_0/aggregated.safetensors"
-    run = replace(project, snakefile=alone).call("--dry-run", target)
-    assert run.code != 0
-    folder = "results/training/no-such-recipe"
-    assert f"{folder}: no experiment of this configuration has this folder" in run.output
 
 
 def test_no_rule_starts_snakemake_anew():

@@ -49,12 +49,6 @@ def test_temperature_reaches_only_students(copy):
     assert [(round_, participant) for round_, participant, _ in plan.trained()] == [(2, 0)]
 
 
-def test_temperature_reaches_no_recipe_without_distillation(copy):
-    server = {"steps": 5, "batch_size": 32, "learning_rate": 0.05, "temperature": 2.0}
-    plan = copy.configure(server=server, methods=["fedavg", "scaffold"]).plan()
-    assert plan.jobs["local_training"] == plan.jobs["aggregation"] == plan.jobs["evaluation"] == 0
-
-
 def test_two_more_rounds_train_two_rounds(copy, new_project):
     run = copy.configure(rounds=4).make()
     assert {round_ for round_, _, _ in run.trained()} == {3, 4}
@@ -68,25 +62,6 @@ def test_two_more_rounds_train_two_rounds(copy, new_project):
     for path, content in fresh.results().items():
         if "/training/" in path or "/partitions/" in path:
             assert longer[path] == content, path
-
-
-def test_round_state_is_kept_where_a_run_may_go_on(copy):
-    scaffold = copy.recipe(method="scaffold")
-    assert not (scaffold / "round_0001/group_0/state.safetensors").exists()
-    assert (scaffold / "round_0002/group_0/state.safetensors").exists()
-
-
-def test_feddf_shares_the_first_round_of_fedavg(copy):
-    plan = copy.configure(methods=["fedavg", "feddf"]).plan()
-    assert plan.jobs["distillation"] == 2
-    assert [(round_, participant) for round_, participant, _ in plan.trained()] == [(2, 0), (2, 1)]
-
-
-def test_one_more_evaluated_ensemble_trains_nothing(copy):
-    run = copy.configure(methods=["fedavg", "ensemble_of_clients"]).make()
-    assert run.jobs["local_training"] == run.jobs["aggregation"] == 0
-    assert run.jobs["logits"] == 2
-    assert run.jobs["evaluation"] == 1
 
 
 def test_one_more_seed_leaves_the_first_alone(copy):

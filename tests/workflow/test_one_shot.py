@@ -108,13 +108,6 @@ GENERATED = ONE_SHOT | {
 }
 
 
-def test_who_learns_labels_of_generated_images_trains_no_model_of_a_client(configured):
-    jobs = configured({"labels": GENERATED | {"distillation": "labels"}}).plan().jobs
-    assert jobs["client_generator"] == CLIENTS
-    assert jobs["generated"] == jobs["distilled_model"] == jobs["one_shot_evaluation"] == 1
-    assert jobs["local_model"] == jobs["client_logits"] == jobs["aggregator"] == 0
-
-
 def test_students_of_generated_images_share_generators_images_and_models(configured):
     rows = {name: GENERATED | {"distillation": name} for name in ("labels", "kl", "l1")}
     jobs = configured(rows | {"fedens": ONE_SHOT}).plan().jobs
@@ -122,16 +115,6 @@ def test_students_of_generated_images_share_generators_images_and_models(configu
     assert jobs["client_logits"] == 2 * CLIENTS  # on the test set and on generated images
     assert jobs["generated"] == jobs["aggregator"] == 1
     assert jobs["distilled_model"] == 3
-
-
-def test_seven_rules_train_each_client_once(configured):
-    """FedENS is the row of averages."""
-    run = configured(SEVEN | {"fedens": ONE_SHOT | {"aggregator": "averaging"}}).plan()
-    assert run.jobs["local_model"] == CLIENTS
-    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 7
-    # The test set, and the aggregator's part, of each client's model.
-    assert run.jobs["client_logits"] == 2 * CLIENTS
-    assert run.jobs["local_training"] == run.jobs["aggregation"] == 0
 
 
 def test_whoever_votes_and_with_which_weight_the_clients_are_the_same(configured):
@@ -147,31 +130,6 @@ def test_whoever_votes_and_with_which_weight_the_clients_are_the_same(configured
     assert run.jobs["aggregator"] == len(SEVEN) + len(votes) + len(knowing)
     assert run.jobs["local_model"] == 2 * CLIENTS
     assert run.jobs["initial_model"] == 2
-
-
-def test_clients_that_train_alone_are_those_of_the_ensemble_or_train_on_all_samples(configured):
-    more = {"whole": ALONE | {"local_fraction": 1.0}, "client_2": ALONE | {"evaluate_client": 2}}
-    run = configured({"mlp": rule("mlp"), "clients": ALONE} | more).plan()
-    assert run.jobs["local_model"] == 2 * CLIENTS
-    assert run.jobs["local_evaluation"] == 3
-
-
-def test_a_client_that_is_scored_by_itself_is_the_only_one_that_is_trained(configured):
-    row = ALONE | {"evaluate_client": 1}
-    run = configured({"client_1": row, "client_1_int8": row | INT8}).plan()
-    assert run.jobs["local_model"] == run.jobs["quantised_model"] == 1
-    assert run.jobs["local_evaluation"] == 2
-    assert "local_model: who client_1 (" in run.output
-    assert "quantised_model: who client_1 (" in run.output
-
-
-def test_scores_of_all_and_of_one_in_both_precisions_share_models(configured):
-    rows = {"clients": ALONE, "client_1": ALONE | {"evaluate_client": 1}}
-    rows |= {f"{name}_int8": row | INT8 for name, row in rows.items()}
-    run = configured(rows | {"pooled": {"training": "pooled", "rounds": 1}}).plan()
-    assert run.jobs["local_model"] == CLIENTS + 1
-    assert run.jobs["quantised_model"] == CLIENTS
-    assert run.jobs["local_evaluation"] == 5
 
 
 SERVER = {"steps": 4, "batch_size": 16, "learning_rate": 0.05}
@@ -201,16 +159,6 @@ def test_all_methods_of_the_paper_train_each_client_once(configured):
     assert run.jobs["partition"] == 2
 
 
-def test_precisions_share_all_models_of_clients(configured):
-    """FENS in both precisions, and the mean of client models in both: App. B.3."""
-    rows = {"fens": rule("mlp"), "clients": ALONE}
-    run = configured(rows | {f"{name}_int8": row | INT8 for name, row in rows.items()}).plan()
-    assert run.jobs["local_model"] == run.jobs["quantised_model"] == CLIENTS
-    assert run.jobs["client_logits"] == 2 * 2 * CLIENTS  # test and aggregator, both precisions
-    assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == 2
-    assert run.jobs["local_evaluation"] == 2
-
-
 def test_what_reads_finished_models_trains_no_client(again):
     """Quantised in another way, without one of them, or by a longer training of the aggregator."""
     longer = {"federated": ROUNDS["federated"] | {"rounds": 9}}
@@ -222,10 +170,6 @@ def test_what_reads_finished_models_trains_no_client(again):
     assert run.jobs["quantised_model"] == CLIENTS
     assert run.jobs["client_logits"] == 2 * CLIENTS
     assert run.jobs["aggregator"] == run.jobs["one_shot_evaluation"] == len(more)
-
-
-def test_granularities_do_not_matter(again):
-    assert again(SEVEN, execution={"granularity": "segment"}).jobs["aggregator"] == 0
 
 
 # --- a real run -----------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from fedstage import results
-
 pytestmark = pytest.mark.workflow
 
 REPOSITORY = Path(__file__).parents[2]
@@ -86,22 +84,6 @@ def test_each_centre_and_class_has_its_accuracy_by_name(patients):
     assert tested["accuracy"].nunique() > 1
     text = (project.path / "results/clients/patients/default.md").read_text()
     assert all(f"| {name} " in text for name in ("Basel", "Bern", "Chur", "Geneva", "ill", "well"))
-
-
-def test_the_names_are_in_results_at_hand(patients, monkeypatch):
-    project, _ = patients
-    monkeypatch.setenv("FEDSTAGE_DATA", str(project.path / "data"))
-    clients = results.by_client("patients", "fedavg", 0, folder=project.path)
-    assert list(clients["client"]) == [0, 1, 2, 3]
-    assert list(clients["client_name"]) == ["Basel", "Bern", "Chur", "Geneva"]
-    classes = results.by_class("patients", "fedavg", 0, folder=project.path)
-    assert list(classes["class_name"]) == ["ill", "well"]
-
-
-def test_the_model_learns(patients):
-    project, _ = patients
-    table = pd.read_csv(project.path / "results/tables/patients/default.csv")
-    assert table["top1_accuracy"].item() > 60
 
 
 def test_another_number_of_clients_is_refused_with_the_right_one(patients, new_project):

@@ -95,19 +95,6 @@ def test_flipped_labels_are_another_result(mine):
     assert NOTHING in plan(mine).output
 
 
-def test_an_added_file_is_another_result(mine):
-    write_part(mine.path / "data/mine/train-2.parquet", 20)
-    (metrics,) = mine.files(METRICS)
-    assert any(
-        line.endswith("mine/train-2.parquet") and ", added" in line
-        for line in why(mine, metrics).splitlines()
-    )
-    run = mine.make(FEDSTAGE_DATA="data")
-    assert run.jobs["dataset"] == run.jobs["partition"] == run.jobs["tables"] == 1
-    (info,) = mine.files("results/data/*/info.json")
-    assert json.loads((mine.path / info).read_text())["train"] == 80
-
-
 def test_another_data_folder_counts_by_its_content(mine):
     shutil.copytree(mine.path / "data", mine.path / "elsewhere", copy_function=shutil.copyfile)
     assert NOTHING in plan(mine, "elsewhere").output
@@ -118,13 +105,6 @@ def test_another_data_folder_counts_by_its_content(mine):
     assert NOTHING in plan(mine).output
     (train,) = mine.files("results/data/*/train.safetensors")
     assert ", was " in why(mine, train, "elsewhere")
-
-
-def test_files_that_are_touched_or_not_read_change_nothing(mine):
-    (mine.path / "data/mine/train.parquet").touch()
-    (mine.path / "data/mine/README.md").write_text("Mine.")
-    write_part(mine.path / "data/mine/validation.parquet", 20)  # read only where there is no test
-    assert NOTHING in plan(mine).output
 
 
 SWAP = """\
@@ -151,15 +131,6 @@ def test_data_that_changes_between_the_plan_and_its_job_is_not_used(mine, tmp_pa
     assert not mine.files("results/data/*/train.safetensors")
     mine.make(FEDSTAGE_DATA="data")
     assert (accuracy(mine) == before) == back
-
-
-@pytest.mark.parametrize("folder", ["nowhere", ""])
-def test_data_that_has_been_put_away_is_not_other_data(mine, folder):
-    assert NOTHING in plan(mine, folder).output
-    shutil.rmtree(mine.path / "data/mine")
-    assert NOTHING in plan(mine).output
-    (train,) = mine.files("results/data/*/train.safetensors")
-    assert "not there now" in why(mine, train)
 
 
 @pytest.mark.parametrize(

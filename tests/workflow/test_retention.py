@@ -31,12 +31,6 @@ def rows(project, name):
     return list(csv.DictReader((project.path / name).open()))
 
 
-def measured(project):
-    """The files of measures, by their names; recipes differ in theirs."""
-    files = project.files("results/training/*/metrics/retention/*")
-    return {str(path): (project.path / path).read_bytes() for path in files}
-
-
 @pytest.fixture(scope="module")
 def made(new_project):
     project = configured(new_project(), methods=["fedavg", "fedsdd"])
@@ -75,13 +69,3 @@ def test_the_table_and_the_claims_are_of_them(made):
         + made.files("results/figures/tiny/default_venn.png")
     )
     assert not made.plan().jobs
-
-
-@pytest.mark.parametrize("keep", ["all", "needed"])
-def test_segments_measure_the_same_and_keep_what_is_measured(made, project, keep):
-    execution = {"granularity": "segment", "segment_rounds": 3}
-    configured(project, methods=["fedavg", "fedsdd"], execution=execution, keep=keep).make()
-    assert measured(project) == measured(made)
-    assert not project.plan("--rerun-triggers", "mtime", "params").jobs
-    updates = project.files("results/training/*/round_*/*/participant_*")
-    assert bool(updates) == (keep == "all")

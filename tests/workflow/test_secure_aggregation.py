@@ -2,7 +2,6 @@
 
 import re
 
-import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.workflow
@@ -42,20 +41,6 @@ def test_segments_give_the_same_bytes(by_participant, new_project):
     assert found == by_participant.results()
 
 
-def test_some_participants_have_dropped_out(by_participant):
-    tables = by_participant.files("results/training/*/*/*/participants.parquet")
-    dropped = [pq.read_table(by_participant.path / path)["dropped"].to_pylist() for path in tables]
-    assert [len(rows) for rows in dropped] == [4] * 6
-    assert 0 < sum(map(sum, dropped)) < 24
-
-
 def test_no_secret_stays(by_participant):
     assert by_participant.files("results/training/*/*/*/secure/*_shares.*")
     assert not by_participant.files("results/training/*/*/*/secure/*_private.*")
-
-
-def test_states_of_clients_are_there_to_go_on_from(by_participant):
-    """As those of the server are: after the last round of a run."""
-    (kept,) = by_participant.files("results/training/*/*/*/secure/client_states.*")
-    assert "round_0003" in kept.parts
-    assert len(by_participant.files("results/training/*/round_0003/*/state.*")) == 1

@@ -75,18 +75,6 @@ def test_warm_up_shares_its_rounds_with_the_undistilled_recipe(configured):
     assert run.jobs["distillation"] == (2 + 2 + 1) + (2 + 1)
 
 
-def test_checkpoints_share_the_groups_that_are_not_distilled(configured):
-    rows = {"none": SDD, **{f"R = {r}": sdd(r) for r in (1, 2, 4)}}
-    run = configured(rows, rounds=3).plan()
-    participants = {}
-    for round_, participant, recipe in run.trained():
-        participants.setdefault(recipe, set()).add((round_, participant))
-    everything = {(round_, participant) for round_ in (1, 2, 3) for participant in (0, 1)}
-    students = {(2, 0), (3, 0)}
-    assert sorted(participants.values(), key=len) == [students, students, students, everything]
-    assert run.jobs["distillation"] == 3 * 3
-
-
 def test_one_more_ensemble_or_checkpoint_trains_nothing(copy):
     config = yaml.safe_load((copy.path / "config.yaml").read_text())
     tiny = config["experiments"]["tiny"]
@@ -157,18 +145,3 @@ def test_a_buffer_shares_the_core_and_the_first_edge_with_none(configured):
     assert sorted(round_ for round_, _, _ in run.trained()) == [1, 2, 2, 2, 3, 3, 3]
     assert run.jobs["distillation"] == 3 * 3
     assert run.jobs["logits"] == 0  # teachers speak about the augmented images
-
-
-def test_unsynchronised_edges_are_trained_once_for_all_methods(configured):
-    rows = {name: {"staleness": "never"} for name in ("kd", "bkd", "melting")}
-    run = configured(rows, **CORE).plan()
-    assert sorted(round_ for round_, _, _ in run.trained()) == [1, 2, 3]
-    assert run.jobs["distillation"] == 3 * 3
-
-
-def test_withdrawn_edges_train_nothing(configured):
-    """A late edge of round 2 is an absent participant, and nothing is distilled."""
-    late = {"staleness": {"cyclic": {"delays": [0, 1]}}}
-    rows = {"kd": late, "without": {"like": "kd", "withdraw_stale": True}}
-    run = configured(rows, **CORE).plan()
-    assert run.jobs["distillation"] == 3 + 2

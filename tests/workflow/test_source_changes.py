@@ -72,19 +72,6 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
     assert project.make().jobs == {}
 
 
-def test_a_local_trainer_makes_its_own_recipes_anew(edited, finished):
-    file = "algorithm/local_trainers/scaffold.py"
-    plan = edited(
-        file, "* update.payload[name] / clients", "* update.payload[name] / (1 * clients)"
-    ).plan()
-    recipe = finished.recipe(method="scaffold").name
-    assert set(plan.trained()) == {
-        (t, participant, recipe) for t in (1, 2) for participant in (0, 1)
-    }
-    assert plan.jobs["evaluation"] == 1
-    assert plan.jobs["partition"] == plan.jobs["dataset"] == plan.jobs["distillation"] == 0
-
-
 def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project, edit):
     project.configure(methods=["fedavg", "feddf_buffered"]).make()
     what = "Return a round's settings, without the buffer"
@@ -99,11 +86,6 @@ def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project,
         "distillation": 2, "local_training": 2, "aggregation": 1, "logits": 1, "evaluation": 1,
         "run_scores": 1, "tables": 1, "all": 1,
     }  # fmt: skip
-
-
-def test_tables_make_no_training_anew(edited):
-    plan = edited("results/tables/markdown.py", "def render(", "DIGITS = 2\n\n\ndef render(").plan()
-    assert plan.jobs == {"tables": 1, "all": 1}
 
 
 @pytest.mark.parametrize("granularity", ["round", "segment"])

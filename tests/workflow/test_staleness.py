@@ -60,13 +60,3 @@ def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(project, 
         other.make()
         found = results(other)
         assert {path: found.get(path) for path in expected} == expected
-
-
-def test_methods_share_what_starts_from_no_distilled_model(project):
-    """Never synchronised, FedDF trains what FedAvg trains, and its servers differ."""
-    settings = {"rounds": 3, "staleness": "never"}
-    alone = project.configure(methods=["fedavg"], **settings).make()
-    assert alone.jobs["local_training"] == 2 * 3
-    more = project.configure(methods=["fedavg", "feddf"], **settings).make()
-    assert more.jobs["local_training"] == 0
-    assert (more.jobs["distillation"], more.jobs["logits"]) == (3, 3)

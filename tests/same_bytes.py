@@ -1,6 +1,6 @@
 """Are the results of two working folders the same, byte by byte?
 
-    python tests/same_bytes.py digests [FOLDER] > before.txt     SHA-256 of every artefact
+    python tests/same_bytes.py digests [FOLDER] > before.txt     a SHA-256 of every artefact
     python tests/same_bytes.py compare before.txt [FOLDER]       what differs; exit status 1 if any
 
 Make the same targets in both folders first, for a change of structure before and after it:
@@ -11,18 +11,31 @@ Make the same targets in both folders first, for a change of structure before an
 
 An artefact is a file below `results` whose bytes follow from settings and source: not the logs with
 their records, which hold times, nor the descriptions of runs and claims that tables are made from.
+
+What a file states of itself is left out, since it changes with the source: a digest is of the
+tensors with the other metadata, of the values of a table with its schema, and of what JSON and YAML
+hold. It follows from the file alone, so it is the same whichever version of the package is there.
 """
 
 import argparse
 import hashlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
 
 #: Folders below `results` of files that hold times, or are no results.
 NOT_COMPARED = ("logs", "descriptions", "round_times", "costs", "report")
 #: The end of files of scores, which hold times too; what tables show of them is compared.
 _SCORES = ".scores.csv"
+#: The keys of what a file states of itself: in the metadata of tensors, and in JSON and YAML.
+_STATED = ("file", "source", "sha256")
+_SEAL = "fedstage"
 
 
 def artefacts(folder: Path) -> Iterator[Path]:
@@ -37,17 +50,37 @@ def artefacts(folder: Path) -> Iterator[Path]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every artefact by its path below `results`."""
-    found = {}
-    for path in artefacts(folder):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found[path.relative_to(folder / "results").as_posix()] = digest
-    return found
+    """Return the SHA-256 of every artefact's content by its path below `results`."""
+    return {
+        path.relative_to(folder / "results").as_posix(): hashlib.sha256(content(path)).hexdigest()
+        for path in artefacts(folder)
+    }
+
+
+def content(path: Path) -> bytes:
+    """Return the content of a file without what it states of itself."""
+    raw = path.read_bytes()
+    if path.suffix == ".safetensors":
+        start = 8 + int.from_bytes(raw[:8], "little")
+        header = json.loads(raw[8:start])
+        notes = header.get("__metadata__", {})
+        header["__metadata__"] = {key: notes[key] for key in notes if key not in _STATED}
+        return _json(header) + raw[start:]
+    if path.suffix == ".parquet":
+        table = pq.ParquetFile(pa.BufferReader(raw)).read(use_threads=False)
+        return _json([str(table.schema.remove_metadata()), table.to_pydict()])
+    if path.suffix in (".json", ".yaml"):
+        read = json.loads(raw) if path.suffix == ".json" else yaml.safe_load(raw)
+        return _json({key: read[key] for key in read if key != _SEAL})
+    return raw
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
 
 
 def compare(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """Return a line for each artefact that is missing, new, or has other bytes."""
+    """Return a line for each artefact that is missing, new, or has other content."""
     missing = [f"missing  {name}" for name in before.keys() - after.keys()]
     new = [f"new      {name}" for name in after.keys() - before.keys()]
     shared = before.keys() & after.keys()

@@ -37,8 +37,8 @@ from fedstage.stages import options_of
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 
-#: Kinds of files whose content is sealed; what else there is (CSV, figures) no stage reads.
-KINDS = (".safetensors", ".parquet", ".json", ".yaml")
+#: Kinds of files that state a digest of their content.
+KINDS = (".safetensors", ".parquet")
 PAGE = 4096
 #: What a damaged length may make a reader allocate, beside what it has, and its seconds.
 MEMORY, SECONDS = 8 * 2**30, 120

@@ -127,7 +127,7 @@ def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, 
     (metrics,) = copy.recipe().glob("metrics/*/*.parquet")
     before = metrics.read_bytes()
     metrics.unlink()
-    advice = "or keep them with execution: {other_source: accept} in config.yaml"
+    advice = "or keep such files with execution: {other_source: accept} in config.yaml"
     for options in ([], ["--rerun-triggers", "mtime"]):
         run = copy.call(name(copy, metrics), *options)
         assert run.code != 0

@@ -14,8 +14,7 @@ rule description:
         what="runs|claims",
     localrule: True
     params:
-        # Not by `output`: snakemake does not compare params that look at it.
-        content=lambda w: as_json(sealed(described(w, w.what), DESCRIPTION.format(**w))),
+        content=lambda w: as_json(described(w, w.what)),
     message:
         "{wildcards.what} of {wildcards.experiment}, scale {wildcards.scale}"
     shell:

@@ -30,8 +30,7 @@ from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.stages import Seconds, call, find_stage, options_of
-from fedstage.storage.files import save_text
-from fedstage.storage.identity import making
+from fedstage.storage.files import making, save_text
 from fedstage.storage.project_plugins import load_project_plugins
 from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 

@@ -4,6 +4,7 @@ Parsing all modules takes half a second, as long as everything else before a sho
 """
 
 import hashlib
+import json
 import os
 import sys
 from contextlib import suppress
@@ -27,12 +28,12 @@ def key_of(module: str, *contents: bytes) -> str:
 
 
 def recall(key: str) -> list[str] | None:
-    """Return the lines kept under a key, None if there are none or they have been altered."""
+    """Return the lines kept under a key, None if there are none or the file was cut off."""
     try:
-        seal, *lines = (cache_folder() / "source" / key).read_text().splitlines() or [""]
-    except (OSError, UnicodeDecodeError):
+        lines: list[str] = json.loads((cache_folder() / "source" / key).read_text())
+    except (OSError, ValueError):
         return None
-    return lines if seal == _seal(lines) else None
+    return lines
 
 
 def remember(key: str, lines: list[str]) -> None:
@@ -42,9 +43,5 @@ def remember(key: str, lines: list[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = folder / f".{key}.{os.getpid()}.tmp"
         # With the user's umask, which `tempfile` ignores.
-        temporary.write_text("\n".join([_seal(lines), *lines]))
+        temporary.write_text(json.dumps(lines))
         temporary.replace(folder / key)  # at once, since others may read it meanwhile
-
-
-def _seal(lines: list[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -19,8 +19,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Metric, Reach
 from fedstage.settings.validation import validate
-from fedstage.storage.files import load_json
-from fedstage.storage.identity import folder_above
+from fedstage.storage.files import folder_above, load_json
 
 SEED = "seed"
 #: The files of a run, one or several each.

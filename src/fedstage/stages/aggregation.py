@@ -30,9 +30,8 @@ from fedstage.settings.models import Lower
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.teaching import teaching_of
 from fedstage.stages import Made
-from fedstage.storage.opened import open_all, open_tensors
 from fedstage.storage.tables import save_table
-from fedstage.storage.tensors import save_tensors
+from fedstage.storage.tensors import open_tensors, save_tensors
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
 from fedstage.weights import Tensors, renamed, together
@@ -147,7 +146,7 @@ def _read_bases(read: AggregationInputs[Path], received: Sequence[Update]) -> di
     """Return the models that updates started from, by their rounds."""
     paths = dict(zip(read.updates, read.bases, strict=True)) if read.bases else {}
     rounds = {update.metadata["base_round"]: paths[update.path] for update in received if paths}
-    opened = open_all(list(rounds.values()))
+    opened = map(open_tensors, rounds.values())
     return {round_: tensors for round_, (tensors, _) in zip(rounds, opened, strict=True)}
 
 

@@ -10,8 +10,7 @@ from fedstage.algorithm.secure.messages import answered, read_messages
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import ClientStateInputs
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.opened import open_tensors
-from fedstage.storage.tensors import save_tensors
+from fedstage.storage.tensors import open_tensors, save_tensors
 from fedstage.weights import Tensors
 
 

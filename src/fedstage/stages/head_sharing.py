@@ -7,8 +7,7 @@ from fedstage.algorithm.exchange.updates import part
 from fedstage.models.heads import HEAD
 from fedstage.plan.inputs import HeadSharingInputs
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.opened import open_tensors
-from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.storage.tensors import load_tensors, open_tensors, save_tensors
 from fedstage.weights import Weights
 
 _UPDATE = "model/"
@@ -32,6 +31,6 @@ def head_sharing(
 
 def _head_of(path: Path) -> Weights:
     """Return the tensors of a model's head, or an update's; empty if it was dropped."""
-    tensors, _ = open_tensors(path, kept=0)
+    tensors, _ = open_tensors(path)
     model = part(tensors, _UPDATE) or tensors
     return {name: model[name] for name in model if name.startswith(f"{HEAD}.")}

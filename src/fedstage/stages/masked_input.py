@@ -20,8 +20,7 @@ from fedstage.settings.exchange import secure_of
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
-from fedstage.storage.opened import open_tensors
-from fedstage.storage.tensors import save_tensors
+from fedstage.storage.tensors import open_tensors, save_tensors
 
 
 def masked_input(recipe: Recipe, read: MaskedInputInputs[Path], made: Made) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from fedstage.plan.digests import SCHEMA_VERSION, digest
 from fedstage.storage.files import save_text
-from fedstage.storage.seals import sealed
 
 
 def recipe(*, settings: str, output: Path) -> None:
@@ -14,4 +13,4 @@ def recipe(*, settings: str, output: Path) -> None:
 
     parsed = json.loads(settings)
     content = {"schema": SCHEMA_VERSION, "digest": digest(parsed), "settings": parsed}
-    save_text(output, yaml.safe_dump(sealed(content, output), sort_keys=False))
+    save_text(output, yaml.safe_dump(content, sort_keys=False))

@@ -1,8 +1,12 @@
-"""Writing files whole, and reading small ones.
+"""Writing files whole, reading small ones, and which file of a run a file is.
 
 Every file is written under a temporary name in its folder and then renamed, so that a killed job
 never leaves half a file under the real name. What a run reports is forced to disk first, so that a
-machine that loses power keeps it. JSON is sealed (`fedstage.storage.seals`).
+machine that loses power keeps it.
+
+The identity of a file is its path below `results`, which names recipe, round, group, participant,
+client and seed. It is relative: the folder may be moved, renamed, linked, or copied to another
+machine. Outside a folder of that name a path identifies nothing.
 """
 
 import errno
@@ -11,21 +15,66 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
-from fedstage.storage.identity import identity_of, note_written
-from fedstage.storage.seals import sealed, unsealed
 
 #: Folders below `results` whose files are forced to disk.
 _REPORTED = ("tables", "claims", "choices")
 #: The name under which a process writes a file: its machine, as another one may share the folder,
 #: and its number there.
 _TEMPORARY = re.compile(r"\..+\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
+
+
+@dataclass(frozen=True)
+class Making:
+    """A job: its source, the sources whose files it may read (none: all), and the files written."""
+
+    source: str | None = None
+    read: Collection[str] = ()
+    written: dict[str, None] = field(default_factory=dict)
+
+
+#: The job of this process.
+JOB: ContextVar[Making] = ContextVar("JOB", default=Making())  # noqa: B039 - never changed
+
+
+@contextmanager
+def making(source: str | None, read: Collection[str] = ()) -> Iterator[Making]:
+    """State `source` in tensors and tables that are written, and refuse those of other sources.
+
+    Parameters
+    ----------
+    read : collection of str
+        The fingerprints of files that may be read, in addition to `source`; any if there are none.
+    """
+    job = Making(source, read)
+    token = JOB.set(job)
+    try:
+        yield job
+    finally:
+        JOB.reset(token)
+
+
+def identity_of(path: str | Path) -> str | None:
+    """Return the path below the nearest folder `results`, None where there is no such folder."""
+    parts = Path(path).parts
+    if RESULTS not in parts[:-1]:
+        return None
+    nearest = parts[-2::-1].index(RESULTS)
+    return "/".join(parts[len(parts) - 1 - nearest :])
+
+
+def folder_above(path: str | Path) -> Path:
+    """Return the parent of the nearest folder `results`, or the current folder if there is none."""
+    identity = identity_of(path)
+    return Path() if identity is None else Path(path).parents[len(Path(identity).parts)]
 
 
 @contextmanager
@@ -50,7 +99,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if reported:
             _sync(temporary)
         os.replace(temporary, path)
-        note_written(path)
+        JOB.get().written.setdefault(str(path))
         if reported:
             _sync_folders(path)
     except OSError as error:
@@ -128,17 +177,17 @@ def save_text(path: str | Path, text: str) -> None:
 
 
 def save_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write readable JSON, sealed, keys in the given order."""
-    save_text(path, json.dumps(sealed(content, path), indent=2) + "\n")
+    """Write readable JSON, keys in the given order."""
+    save_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def load_json(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object that was sealed.
+    """Read a JSON object.
 
     Raises
     ------
     FedstageError
-        If the file is missing or damaged, belongs to another path, or holds no object.
+        If the file is missing or damaged, or holds no object.
     """
     try:
         content = json.loads(read_bytes(path))
@@ -146,4 +195,4 @@ def load_json(path: str | Path) -> dict[str, Any]:
         raise FedstageError(f"{path}: truncated or altered, not JSON ({error})") from None
     if not isinstance(content, dict):
         raise FedstageError(f"{path}: must be a JSON object")
-    return unsealed(content, path)
+    return content

@@ -1,9 +1,14 @@
-"""Tables as Parquet files with SHA-256 digests, verified at every read.
+"""Tables as Parquet files, verified at every read.
+
+The metadata of a file have a key of what it states of itself: see `fedstage.storage.tensors`. The
+SHA-256 is of all other bytes of the file.
 
 Arrow's threads are not used. A process that ends before them is sometimes aborted after its work
 (apache/arrow issues 34314 and 50482), and a job must not use more threads than it asked for.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,26 +18,41 @@ import pyarrow.parquet as pq
 
 from fedstage.errors import FedstageError
 from fedstage.storage.files import read_bytes, replacing
-from fedstage.storage.parquet_seals import sealed_parquet, verify_footer, verify_groups
-from fedstage.storage.tensors import describe_damage
+from fedstage.storage.tensors import CHECKSUM, check_statement, describe_damage, statement
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: The most rows of a row group, unless the writer of a table gives another number.
-ROWS_A_GROUP = 2**20
+#: The key in the metadata.
+SEAL = "fedstage"
+_DIGITS = 64  # of a SHA-256
 
 
-def save_table(
-    path: str | Path,
-    columns: Mapping[str, Any],
-    schema: pa.Schema,
-    rows_a_group: int = ROWS_A_GROUP,
-) -> None:
-    """Write columns as Parquet in the documented `schema`, with a digest of each row group."""
+def save_table(path: str | Path, columns: Mapping[str, Any], schema: pa.Schema) -> None:
+    """Write columns as Parquet in the documented `schema`."""
     table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+        seal = statement(path) | {CHECKSUM: "0" * _DIGITS}
+        writer.add_key_value_metadata({SEAL: json.dumps(seal, separators=(",", ":"))})
+    before, _, after = _around_digest(sink.getvalue().to_pybytes())
     with replacing(path) as temporary:
-        temporary.write_bytes(sealed_parquet(table, path, rows_a_group))
+        temporary.write_bytes(before + _digest(before, after) + after)
+
+
+def _around_digest(raw: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return a file's digest, and all bytes before and after it."""
+    key = f'"{CHECKSUM}":"'.encode()
+    start = raw.rfind(key) + len(key)
+    return raw[:start], raw[start : start + _DIGITS], raw[start + _DIGITS :]
+
+
+def _digest(*parts: bytes) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest().encode()
 
 
 def save_rows(path: str | Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
@@ -40,42 +60,27 @@ def save_rows(path: str | Path, rows: Sequence[Mapping[str, Any]], schema: pa.Sc
     save_table(path, {name: [row[name] for row in rows] for name in schema.names}, schema)
 
 
-def load_table(
-    path: str | Path,
-    columns: Sequence[str] | None = None,
-    where: Mapping[str, int] | None = None,
-) -> pa.Table:
+def load_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a Parquet file that `save_table` wrote.
 
     Parameters
     ----------
     columns : sequence of str, optional
         The columns to read, by default all.
-    where : dict, optional
-        Values of integer columns: row groups in which no row can have one of them are neither read
-        nor verified. The others are returned whole.
 
     Raises
     ------
     FedstageError
         If the file is missing or damaged, belongs to another path, or lacks one of `columns`.
     """
-    if not Path(path).is_file():
-        raise FedstageError(f"{path}: no such file")
-    raw = memoryview(_map(path) if where else read_bytes(path))
-    try:
-        metadata, digests = verify_footer(raw, path)
-        groups = _groups_with(metadata, where or {})
-        verify_groups(raw, metadata, digests, groups)
-        missing = set(columns or ()) - set(metadata.schema.to_arrow_schema().names)
-        if missing:
-            raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
-        # Not read_table: it imports pyarrow.dataset and thereby pandas, which takes a second.
-        file = pq.ParquetFile(pa.BufferReader(raw), metadata=metadata, pre_buffer=False)
-        chosen = list(columns) if columns else None
-        return file.read_row_groups(groups, columns=chosen, use_threads=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _damaged(path, error) from None
+    raw = read_bytes(path)
+    before, stated, after = _around_digest(raw)
+    if stated != _digest(before, after):
+        raise FedstageError(describe_damage(path, "a Parquet file with a valid SHA-256"))
+    # Not read_table: it imports pyarrow.dataset and thereby pandas, which takes a second.
+    file = pq.ParquetFile(pa.BufferReader(raw), pre_buffer=False)
+    check_statement(path, json.loads(file.metadata.metadata[SEAL.encode()]))
+    return _read(path, file, columns)
 
 
 def load_foreign_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -90,14 +95,17 @@ def load_foreign_table(path: str | Path, columns: Sequence[str] | None = None) -
         raise FedstageError(f"{path}: no such file")
     try:
         with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            table = file.read(columns=list(columns) if columns else None, use_threads=False)
+            return _read(path, file, columns)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: truncated or altered, not Parquet ({detail})") from None
-    missing = set(columns or ()) - set(table.column_names)
+
+
+def _read(path: str | Path, file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
+    missing = set(columns or ()) - set(file.schema_arrow.names)
     if missing:
         raise FedstageError(f"{path}: has no column {sorted(missing)[0]!r}")
-    return table
+    return file.read(columns=list(columns) if columns else None, use_threads=False)
 
 
 def load_frame(path: str | Path) -> "DataFrame":
@@ -109,36 +117,3 @@ def frame_of(table: pa.Table) -> "DataFrame":
     """Return a table as a pandas data frame."""
     frame: DataFrame = table.to_pandas(use_threads=False)
     return frame
-
-
-def _map(path: str | Path) -> pa.Buffer:
-    """Return the bytes of a file, which are read when they are accessed."""
-    try:
-        return pa.memory_map(str(path)).read_buffer()
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
-
-
-def _groups_with(metadata: pq.FileMetaData, where: Mapping[str, int]) -> list[int]:
-    """Return the row groups in which, by their statistics, a row may have these values."""
-    places = {name: metadata.schema.names.index(name) for name in where}
-    return [
-        number
-        for number in range(metadata.num_row_groups)
-        if all(
-            _may_have(metadata.row_group(number).column(places[name]).statistics, value)
-            for name, value in where.items()
-        )
-    ]
-
-
-def _may_have(statistics: pq.Statistics | None, value: int) -> bool:
-    if statistics is None or not statistics.has_min_max:
-        return True
-    return bool(statistics.min <= value <= statistics.max)
-
-
-def _damaged(path: str | Path, error: Exception) -> FedstageError:
-    detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-    expected = "a Parquet file with valid SHA-256s"
-    return FedstageError(describe_damage(path, expected, detail))

@@ -1,21 +1,23 @@
-"""Tensors as safetensors files, verified at every read.
+"""Tensors as safetensors files, and what each such file, like each table, states of itself.
 
-The metadata of a file hold a SHA-256 over its header and payload, and its identity.
+That is its identity, the fingerprint of the source that made it, and a SHA-256 of its content.
+Readers verify all three: a damaged file, a copy in place of another file, and a file that other
+code made are refused with one line.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from fedstage.errors import FedstageError
-from fedstage.storage.files import read_bytes, replacing
-from fedstage.storage.identity import check_statement, statement
-from fedstage.weights import Tensors, Weights, shapes_of
+from fedstage.storage.files import JOB, identity_of, read_bytes, replacing
+from fedstage.weights import Deferred, Entry, Tensors, Weights, shapes_of
 
 if TYPE_CHECKING:  # stages that only read tables do not wait for torch
     import torch
@@ -23,7 +25,6 @@ if TYPE_CHECKING:  # stages that only read tables do not wait for torch
 
 METADATA = "__metadata__"
 CHECKSUM = "sha256"
-_STATED = ("file", "source")
 _BLOCK = 2**18  # bytes read at a time: they stay in the processor's cache
 _LENGTH = 8  # a safetensors file starts with the header's length, 8 bytes little endian
 
@@ -33,8 +34,8 @@ class Header(NamedTuple):
 
     content: dict[str, Any]  # all of it: an entry for each tensor, and the metadata
     metadata: dict[str, str]
-    spans: list[tuple[int, int]]  # begin and end of each tensor, in bytes from `start`
     start: int  # where the payload starts, in bytes from the start of the file
+    size: int  # of the payload, in bytes
 
 
 def read_header(file: BinaryIO) -> Header:
@@ -43,15 +44,39 @@ def read_header(file: BinaryIO) -> Header:
     file.seek(0)
     length = int.from_bytes(file.read(_LENGTH), "little")
     content = json.loads(file.read(min(length, size)))
-    try:
-        metadata = content.get(METADATA, {})
-        offsets = [entry["data_offsets"] for name, entry in content.items() if name != METADATA]
-        spans = [(int(begin), int(end)) for begin, end in offsets]
-    except (KeyError, TypeError, AttributeError, OverflowError):
-        raise ValueError("not the header of a safetensors file") from None
-    if not isinstance(metadata, dict) or _LENGTH + length > size:
+    metadata = content.get(METADATA, {}) if isinstance(content, dict) else None
+    start = _LENGTH + length
+    if not isinstance(metadata, dict) or start > size:
         raise ValueError("cut off, or not the header of a safetensors file")
-    return Header(content, metadata, spans, _LENGTH + length)
+    return Header(content, metadata, start, size - start)
+
+
+def statement(path: str | Path) -> dict[str, str]:
+    """Return what the file at `path` states of itself: its identity and the source of its job."""
+    identity, source = identity_of(path), JOB.get().source
+    if identity is None:
+        return {}
+    return {"file": identity} | ({"source": source} if source else {})
+
+
+def check_statement(path: str | Path, stated: Mapping[str, Any]) -> None:
+    """Raise FedstageError unless the file at `path` states its identity and a planned source.
+
+    A folder above may be a link into another folder `results`, so the end of the path counts.
+    """
+    expected, job = identity_of(path), JOB.get()
+    if expected is None:
+        return
+    if not f"/{expected}".endswith(f"/{(file := stated.get('file'))}"):
+        reason = f"is {file}, not {expected}: a copy in its place"
+        raise FedstageError(f"{path}: {reason}; delete it to make it again")
+    allowed, source = {*job.read, job.source} - {None}, stated.get("source")
+    if job.read and source not in allowed:
+        raise FedstageError(
+            f"{path}: made by source {source}, not by that of the plan "
+            f"({', '.join(sorted(map(str, allowed)))}): an older version; delete it to make it "
+            "again, or keep such files with execution: {other_source: accept} in config.yaml"
+        )
 
 
 def save_tensors(
@@ -100,7 +125,8 @@ def _bytes_of(tensor: "torch.Tensor") -> memoryview:
 
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     if not len(flat):
-        return memoryview(b"")  # an empty array may have a stride of 0, which has no other view
+        # An empty array may have a stride of 0, which has no other view.
+        return memoryview(bytearray())
     return flat.view(torch.uint8).numpy().data
 
 
@@ -138,11 +164,8 @@ def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     """
     from safetensors.torch import load_file
 
-    try:
-        with Path(path).open("rb") as file:
-            metadata = verify(path, file)
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
+    with _opened(path) as file:
+        metadata = verify(path, file)
     return _parsed(path, partial(load_file, path)), metadata
 
 
@@ -157,18 +180,42 @@ def _parsed(path: str | Path, load: Callable[[], Weights]) -> Weights:
         raise FedstageError(describe_damage(path, "a safetensors file", detail)) from None
 
 
-def verified_spans(path: str | Path) -> list[tuple[int, int]]:
-    """Return begin and end of each tensor of a file, in bytes of its payload, without torch.
+def open_tensors(path: str | Path) -> tuple[Deferred, dict[str, Any]]:
+    """Read as `load_tensors`, but each tensor only when it is taken, and without keeping it."""
+    mapped, metadata = map_tensors(path)
+    with _opened(path) as file:
+        header = read_header(file)
+    entries = {}
+    for name, tensor in mapped.items():
+        place = header.start + header.content[name]["data_offsets"][0]
+        like = tensor.to("meta")
+        entries[name] = Entry(like, partial(_take, path, place, like))
+    return Deferred(entries), metadata
 
-    Raises
-    ------
-    FedstageError
-        If the file is missing or damaged, or belongs to another path.
-    """
+
+def _take(path: str | Path, place: int, like: "torch.Tensor") -> "torch.Tensor":
+    """Read the tensor at a place of a file, of the shape and type of another."""
+    import torch
+
+    tensor = torch.empty_like(like, device="cpu")
+    with _opened(path) as file:
+        file.seek(place)
+        file.readinto(_bytes_of(tensor))
+    return tensor
+
+
+def payload_size(path: str | Path) -> int:
+    """Return the bytes of a file's tensors, without torch, after verifying it."""
+    with _opened(path) as file:
+        verify(path, file)
+        return read_header(file).size
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[BufferedReader]:
     try:
         with Path(path).open("rb") as file:
-            verify(path, file)
-            return read_header(file).spans
+            yield file
     except OSError as error:
         raise FedstageError(f"{path}: {error.strerror}") from None
 
@@ -178,23 +225,18 @@ def verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
     try:
         header = read_header(file)
         stated = header.metadata.pop(CHECKSUM, None)
+        digest = hashlib.sha256(_encode(header.content))
         file.seek(header.start)
-        blocks = iter(partial(file.read, _BLOCK), b"")
-        intact = stated == _checksum(header.content, blocks)
+        for block in iter(partial(file.read, _BLOCK), b""):
+            digest.update(block)
+        intact = stated == digest.hexdigest()
         metadata = {key: json.loads(value) for key, value in header.metadata.items()}
     except (ValueError, TypeError, RecursionError):
         intact = False
     if not intact:
         raise FedstageError(describe_damage(path, "a safetensors file with a valid SHA-256"))
-    check_statement(path, {key: metadata.pop(key, None) for key in _STATED})
+    check_statement(path, {key: metadata.pop(key, None) for key in ("file", "source")})
     return metadata
-
-
-def _checksum(content: Mapping[str, Any], payload: Iterable[bytes | memoryview]) -> str:
-    digest = hashlib.sha256(_encode(content))
-    for block in payload:
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def _encode(content: Mapping[str, Any]) -> bytes:

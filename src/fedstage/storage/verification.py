@@ -10,21 +10,18 @@ from fedstage.plan.results import RESULTS
 from fedstage.settings.command_lines import as_typed
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
-from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
 from fedstage.storage.records import by_path, readable
 from fedstage.storage.tables import load_table
-from fedstage.storage.tensors import verified_spans
+from fedstage.storage.tensors import payload_size
 from fedstage.storage.why import fingerprint_now
-from fedstage.storage.yaml_files import load_sealed_yaml, load_yaml
+from fedstage.storage.yaml_files import load_yaml
 
 _Digest = Callable[[str], str | None]
-#: Files of other kinds (figures, CSV, Markdown) have no digest except in their job's record.
+#: Files of other kinds have no digest except in their job's record.
 _READERS: Mapping[str, Callable[[Path], object]] = {
-    ".safetensors": verified_spans,
+    ".safetensors": payload_size,
     ".parquet": load_table,
-    ".json": load_json,
-    ".yaml": load_sealed_yaml,
 }
 
 

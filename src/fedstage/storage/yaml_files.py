@@ -14,7 +14,6 @@ from fedstage.errors import FedstageError
 from fedstage.plan.digests import SCHEMA_VERSION, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.validation import validate_restricted
-from fedstage.storage.seals import unsealed
 
 S = TypeVar("S", bound=Settings)
 
@@ -51,8 +50,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         content = _parse(path.read_text(encoding="utf-8"), path)
-    except FileNotFoundError:
-        raise FedstageError(f"{path}: No such file") from None
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise FedstageError(f"{path}: not UTF-8 text: {error}") from None
     except yaml.YAMLError as error:
@@ -154,29 +153,15 @@ def _check_node(node: yaml.Node, path: Path) -> None:
             raise FedstageError(f"{path}: line {line}: {node.value!r}: has a NUL character")
 
 
-def load_sealed_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping that a stage sealed.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing or altered, or belongs to another path.
-    """
-    try:
-        return unsealed(load_yaml(path), path)
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
-
-
 def read_recipe(path: Path, kind: type[S]) -> S:
     """Read the settings that stage `recipe` wrote.
 
     Raises
     ------
     FedstageError
-        If the file is missing or altered, or belongs to another recipe or schema.
+        If the file is missing or altered, or belongs to another schema.
     """
-    content = load_sealed_yaml(path)
+    content = load_yaml(path)
     if (found := content.get("schema")) != SCHEMA_VERSION:
         raise FedstageError(f"{path}: schema = {found!r}: this version reads {SCHEMA_VERSION}")
     settings = content.get("settings")

@@ -341,7 +341,7 @@ def test_a_file_that_cannot_be_written_ends_in_one_line(tmp_path, output, reason
     assert log.read_text() == done.stderr
 
 
-@pytest.mark.parametrize("limit", [0, 100, 1500])
+@pytest.mark.parametrize("limit", [0, 100, 1000])
 def test_a_limit_of_file_size_ends_in_one_line_and_leaves_nothing(tmp_path, limit):
     """As a full disk does: also where the log, or the record, has no room."""
     code = (

@@ -88,9 +88,6 @@ def test_a_damaged_runs_file_is_named(written):
     *_, path = written
     damaged = path.read_text().replace('"clients": 10', '"clients": 0')
     path.write_text(damaged)
-    with pytest.raises(FedstageError, match=r"default\.runs\.json: altered"):
-        read_runs_file(path)
-    save_json(path, json.loads(damaged))  # sealed as it is
     place = r"default\.runs\.json: runs\.0\.candidates\.0\.parts\.0\.federated\.clients = 0"
     with pytest.raises(FedstageError, match=place):
         read_runs_file(path)

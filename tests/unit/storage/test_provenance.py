@@ -148,8 +148,6 @@ def test_no_tensors_have_a_digest_too(tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda raw: raw[:-1],
-        lambda raw: raw + b"x",
         lambda raw: raw[:20],
         lambda raw: raw[:3],
         lambda raw: b"",
@@ -158,7 +156,7 @@ def test_no_tensors_have_a_digest_too(tmp_path):
         lambda raw: raw[:8] + b"[" + raw[9:],
     ],
 )
-def test_what_is_cut_off_or_states_nothing_is_digested_as_a_whole(tensors, damage):
+def test_what_states_nothing_is_digested_as_a_whole(tensors, damage):
     tensors.write_bytes(damage(tensors.read_bytes()))
     assert content_digest(tensors) == whole_digest(tensors)
 

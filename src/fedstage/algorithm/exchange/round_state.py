@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.exchange.updates import Update, part
-from fedstage.storage.opened import open_all
+from fedstage.storage.tensors import open_tensors
 from fedstage.weights import Tensors, renamed, together
 
 _VARIATES = ("server/", "client/")
@@ -36,7 +36,7 @@ def read_state(paths: Sequence[Path]) -> Tensors:
 
     With secure aggregation there are two files: the server's part and the clients' part.
     """
-    return together(*(tensors for tensors, _ in open_all(paths)))
+    return together(*(open_tensors(path)[0] for path in paths))
 
 
 def variates(state: Tensors) -> Tensors:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedstage.storage.opened import open_all, open_tensors
+from fedstage.storage.tensors import open_tensors
 from fedstage.weights import Tensors, renamed
 
 
@@ -50,7 +50,7 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
     Absent participants are left out.
     """
     updates = []
-    for path, (tensors, metadata) in zip(paths, open_all(paths), strict=True):
+    for path, (tensors, metadata) in zip(paths, map(open_tensors, paths), strict=True):
         if metadata["client"] is None:
             continue
         model, payload, residual, kept = (
@@ -62,7 +62,7 @@ def read_updates(paths: Sequence[Path]) -> list[Update]:
 
 def place_of(path: Path) -> dict[str, int]:
     """Return the round and group of an update, even if its participant was absent."""
-    metadata = open_tensors(path, kept=0)[1]
+    metadata = open_tensors(path)[1]
     return {key: metadata[key] for key in ("round", "group")}
 
 

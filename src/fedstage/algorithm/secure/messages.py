@@ -22,7 +22,7 @@ from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.masks import KEY_BYTES
 from fedstage.algorithm.secure.shares import SHARE_BYTES
 from fedstage.algorithm.secure.unmasking import Revealed
-from fedstage.storage.opened import open_all
+from fedstage.storage.tensors import open_tensors
 from fedstage.weights import Tensors, Weights
 
 
@@ -48,7 +48,7 @@ class Message(NamedTuple):
 
 def read_messages(paths: Sequence[Path]) -> list[Message]:
     """Return the messages of all participants of a group in their order, including empty ones."""
-    read = (Message(*opened) for opened in open_all(paths))
+    read = (Message(*opened) for opened in map(open_tensors, paths))
     return sorted(read, key=lambda message: message.participant)
 
 

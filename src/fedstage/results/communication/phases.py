@@ -27,7 +27,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
-from fedstage.storage.tensors import load_tensors, verified_spans
+from fedstage.storage.tensors import load_tensors, payload_size
 
 #: The phase of all rounds of a federated recipe; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
@@ -103,7 +103,7 @@ def _before_rounds(number: int, recipe: Recipe) -> list[Phase]:
     """Return the phases in which every client receives a generator, and sends a discriminator."""
     if not (files := before_rounds(recipe)):
         return []
-    down, up = map(tensor_bytes, files)
+    down, up = map(payload_size, files)
     return [
         Phase(number, "generator", 0, Moved(0, down, recipe.clients * down)),
         Phase(number, "discriminator", 0, Moved(up, 0, recipe.clients * up)),
@@ -130,7 +130,7 @@ def _one_shot(number: int, recipe: OneShotRecipe) -> list[Phase]:
 
 def one_shot_bytes(part: Part) -> int:
     """Return the bytes of one model up and one down, the largest of the clients' models."""
-    return 2 * max(map(tensor_bytes, client_models(part.recipe, part.length)))
+    return 2 * max(map(payload_size, client_models(part.recipe, part.length)))
 
 
 def held_bytes(part: Part) -> int:
@@ -143,13 +143,8 @@ def held_bytes(part: Part) -> int:
         assert isinstance(recipe, Recipe), "no other recipe has groups"
         return len(load_table(participants_table(recipe, round_, group), ["participant"]))
 
-    sizes = [tensor_bytes(path) for path in held_files(recipe, part.length, filled, chosen)]
+    sizes = [payload_size(path) for path in held_files(recipe, part.length, filled, chosen)]
     return max(sizes) if holds_one(recipe, part.length) else sum(sizes)
-
-
-def tensor_bytes(path: str) -> int:
-    """Return the stored bytes of the tensors in a file, which is verified as a whole."""
-    return sum(end - start for start, end in verified_spans(path))
 
 
 def total(phases: Iterable[Phase]) -> Moved:

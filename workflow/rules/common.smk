@@ -32,7 +32,7 @@ from fedstage.plan.source import fingerprint_of, sources_of, stage_fingerprint
 from fedstage.plan.syntax import modules
 from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
-from fedstage.storage.raw_contents import raw_digest
+from fedstage.storage.raw_files import raw_digest
 from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.

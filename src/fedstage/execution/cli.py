@@ -170,7 +170,7 @@ def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part of a record about the raw files that a job has read."""
     if name != "dataset":
         return {}
-    from fedstage.storage.raw_contents import raw_of_job
+    from fedstage.storage.raw_files import raw_of_job
 
     return raw_of_job(options["settings"], options["folder"] or default_folder())
 

@@ -16,7 +16,7 @@ from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.validation import validate
 from fedstage.stages import Made
 from fedstage.storage.files import save_json
-from fedstage.storage.raw_contents import unchanged
+from fedstage.storage.raw_files import unchanged
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.public_images import change_once
 

@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
-from fedstage.storage.raw_contents import Contents, raw_of_job
+from fedstage.storage.raw_files import Contents, raw_of_job
 from fedstage.storage.yaml_files import load_yaml
 
 UNCHANGED = ", unchanged"

@@ -1,13 +1,171 @@
-"""The raw files of a data set, found in the same way by loaders and by the rule `dataset`.
+"""The raw files of a data set, and digests of them, so that other data gives another result.
 
-`DataSet.raw` of the settings names them. Their content determines the data set, see
-`fedstage.storage.raw_contents`. Standard library only, because the Snakefile imports it.
+`DataSet.raw` of the settings names the files, for loaders and for the rule `dataset`, which has a
+digest of them among its params. It follows from names and bytes alone, so it is the same for a copy
+of the data in another place or on another machine.
+
+Reading the data at every call would take as long as using it. So digests are kept in the user's
+cache, one file per data folder, each with the size and times of the file that was read. A file that
+has just been written is read again: within the resolution of its times it may still change.
 """
 
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.plan.remembered import cache_folder
+from fedstage.settings.data import DataOption
 from fedstage.settings.data_sets import DataSet
+from fedstage.settings.validation import validate
+from fedstage.storage.files import load_json, save_text
+
+_DIGITS = 16
+_SETTLED = 2.0  # seconds after which a change changes a file's times, on every file system
+_LARGE = 10**9  # bytes that take long enough to read for a message
+
+Contents = dict[str, str]
+#: Size, times of the last change of content and of anything (ns), digest.
+Known = dict[str, list[Any]]
+
+
+def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
+    """Return the digest of each raw file by its name below the data folder.
+
+    None if the set names no raw files, or if no file of some part can be read: data that has been
+    put away has not changed.
+    """
+    if folder is None:
+        return None
+    parts = raw_files(settings, folder)
+    if not parts or not all(parts.values()):
+        return None
+    files = {os.path.relpath(path, folder): path for paths in parts.values() for path in paths}
+    try:
+        return digests(files, cache_folder() / "raw" / _name_of(folder))
+    except OSError:
+        return None
+
+
+def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | None:
+    """Return a digest of the content of a set's raw files, None if it names none.
+
+    If the files are missing, those in the `record` of the job count.
+    """
+    if not (settings.in_folder and settings.raw):
+        return None
+    contents = raw_contents(settings, folder) or recorded(record)
+    return _digest_of(contents) if contents else None
+
+
+def _digest_of(contents: Contents) -> str:
+    return hashlib.sha256(json.dumps(sorted(contents.items())).encode()).hexdigest()[:_DIGITS]
+
+
+@contextmanager
+def unchanged(settings: DataSet, folder: Path | None, planned: str | None) -> Iterator[None]:
+    """Check that raw files read in the block have the `planned` digest and do not change in it.
+
+    Raises
+    ------
+    FedstageError
+        If the files have another digest, or if one of them changes in the block.
+    """
+    contents = raw_contents(settings, folder)
+    if contents and planned and _digest_of(contents) != planned:
+        raise FedstageError(
+            f"{folder}: raw files of data = {settings.name!r} have digest {_digest_of(contents)}, "
+            f"planned was {planned}: they have changed since the start of the run; start it again"
+        )
+    before = _marks(settings, folder)
+    yield
+    changed = [path for path, mark in _marks(settings, folder).items() if before.get(path) != mark]
+    if changed:
+        raise FedstageError(f"{changed[0]}: changed while it was read; start the run again")
+
+
+def _marks(settings: DataSet, folder: Path | None) -> dict[Path, list[int]]:
+    parts = raw_files(settings, folder) if folder and settings.raw else {}
+    return {path: _mark(path) for paths in parts.values() for path in paths}
+
+
+def recorded(record: Path) -> Contents | None:
+    """Return the raw files in a job's record with their digests, None if it has none."""
+    if not record.is_file():
+        return None
+    contents: Contents | None = load_json(record).get("raw", {}).get("files")
+    return contents
+
+
+def raw_of_job(option: str, folder: Path | None) -> dict[str, Any]:
+    """Return the part of a record of a job `dataset` about raw files, if its set names any.
+
+    `option` are the set's settings as JSON.
+    """
+    settings = validate(DataOption, {"data": json.loads(option)}, "--settings").data
+    contents = raw_contents(settings, folder)
+    return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
+
+
+def digests(files: Mapping[str, Path], cache: Path) -> Contents:
+    """Return the digest of each file; only files whose digest is not in `cache` are read.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read.
+    """
+    known = _load(cache)
+    marks = {name: _mark(path) for name, path in files.items()}
+    new = {name: mark for name, mark in marks.items() if known.get(name, [])[:-1] != mark}
+    _announce(sum(mark[0] for mark in new.values()), cache)
+    read = {name: _digest(files[name]) for name in new}
+    before = time.time() - _SETTLED
+    kept = {name: [*mark, read[name]] for name, mark in new.items() if mark[-1] < before * 1e9}
+    if kept:
+        with suppress(FedstageError):  # where nothing can be kept, files are read every time
+            save_text(cache, json.dumps(known | kept, indent=2))
+    return {name: read.get(name) or known[name][-1] for name in files}
+
+
+def _load(cache: Path) -> Known:
+    """Return what is cached, nothing if the cache is damaged."""
+    try:
+        known = json.loads(cache.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    lists = isinstance(known, dict) and all(isinstance(entry, list) for entry in known.values())
+    return known if lists else {}
+
+
+def _mark(path: Path) -> list[int]:
+    """Return size, mtime and ctime of a file; ctime shows a change even if mtime has been reset."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+
+
+def _name_of(folder: Path) -> str:
+    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:_DIGITS] + ".json"
+
+
+def _announce(size: int, cache: Path) -> None:
+    if size >= _LARGE:
+        text = f"reading {size / 1e9:.0f} GB of raw data, whose digests are then kept in {cache}"
+        print(text, file=sys.stderr)
+
+
+# --- which files they are -------------------------------------------------------------------------
 
 
 def raw_files(settings: DataSet, folder: Path) -> dict[str, list[Path]]:

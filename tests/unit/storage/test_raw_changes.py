@@ -1,13 +1,14 @@
-"""What `fedstage why` says of raw files."""
+"""What `fedstage why` says of raw files, and the data sets behind recipes and runs files."""
 
 import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fedstage.storage.files import save_json
-from fedstage.storage.raw_changes import raw_changes
-from fedstage.storage.raw_contents import raw_of_job
+from fedstage.storage.raw_changes import data_behind, raw_changes
+from fedstage.storage.raw_files import raw_of_job
 
 OPTION = json.dumps({"name": "parquet", "folder": "mine"})
 FILES = ["results/data/mine-0/train.safetensors", "results/data/mine-0/info.json", "results/x/y"]
@@ -73,3 +74,48 @@ def test_a_configuration_that_names_no_folder_is_passed_over(root, text):
 def test_without_records_there_is_nothing_to_say(root):
     (root / "results/logs/dataset/mine-0.record.json").unlink()
     assert list(raw_changes(root, FILES, root / "data")) == []
+
+
+# --- data sets behind files -----------------------------------------------------------------------
+
+COWS, SHEEP, GOATS = ({"name": "table", "folder": name} for name in ("cows", "sheep", "goats"))
+
+
+@pytest.fixture
+def named(tmp_path):
+    """A working folder with three data sets, a recipe that names two, and runs of the others."""
+    for name, settings in {"a": COWS, "b": SHEEP, "c": GOATS}.items():
+        record = {"options": {"settings": json.dumps(settings)}}
+        path = tmp_path / f"results/logs/dataset/{name}.record.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_json(path, record)
+    recipe = {"settings": {"data": COWS, "public": SHEEP, "rounds": [1, None]}}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    save_json(tmp_path / "x.runs.json", {"runs": [{"parts": [{"local": {"data": GOATS}}]}]})
+    save_json(tmp_path / "x.json", {"data": SHEEP})
+    return tmp_path
+
+
+def made(*names):
+    return [f"results/data/{name}/info.json" for name in names]
+
+
+def test_recipes_and_runs_files_name_data_sets(named):
+    assert data_behind(named, ["recipe.yaml"]) == made("a", "b")
+    assert data_behind(named, ["x.runs.json"]) == made("c")
+    assert data_behind(named, ["recipe.yaml", "x.runs.json"]) == made("a", "b", "c")
+
+
+def test_other_files_and_files_that_are_gone_name_none(named):
+    assert data_behind(named, ["x.json", "gone/recipe.yaml", "gone.runs.json"]) == []
+
+
+def test_public_samples_of_the_data_set_itself_are_no_other_data_set(named):
+    recipe = {"settings": {"data": SHEEP, "public": {"name": "held_out"}}}
+    (named / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    assert data_behind(named, ["recipe.yaml"]) == made("b")
+
+
+def test_a_damaged_record_is_passed_over(named):
+    (named / "results/logs/dataset/a.record.json").write_text("{")
+    assert data_behind(named, ["recipe.yaml"]) == made("b")

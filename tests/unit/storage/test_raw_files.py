@@ -19,17 +19,19 @@ from fedstage.settings.data import (
     TorchvisionData,
 )
 from fedstage.settings.validation import validate
-from fedstage.storage import raw_contents as module
+from fedstage.storage import raw_files as module
 from fedstage.storage.files import save_json
-from fedstage.storage.raw_contents import (
+from fedstage.storage.raw_files import (
     digests,
+    find_part,
+    place_of,
     raw_contents,
     raw_digest,
+    raw_files,
     raw_of_job,
     recorded,
     unchanged,
 )
-from fedstage.storage.raw_files import find_part, place_of, raw_files
 
 MINE = ParquetData(name="parquet", folder="mine")
 ALICE = "2bd806c97f0e00af"  # SHA-256 of "alice", by sha256sum

@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -31,8 +31,6 @@ WRITTEN = "written"
 _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
 
 DIGITS = 16  # hexadecimal, of a SHA-256 in a record
-#: Stages of results that read scores in a file made of the metrics.
-_OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
 
 
 def write_record(
@@ -72,33 +70,6 @@ def write_record(
         **(more or {}),
     }
     save_json(log.with_suffix(SUFFIX), record)
-
-
-def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]:
-    """Return the files of runs that a stage of results reads, by kind; runs files may be gone."""
-    listed = [path for path in runs_files if path.is_file()]
-    runs = [run for path in listed for run in load_json(path)["runs"]]
-    measured = {"retention_summary": "retention", "clients": "clients"}
-    if key := measured.get(stage):
-        return {"measures": [path for run in runs for path in run[key]]}
-    found = {}
-    if stage not in _OF_SCORES:
-        found = {
-            "metrics": _named(runs, "metrics", "over_rounds"),
-            "chosen": _named(runs, "chosen"),
-        }
-    if stage == "figures":
-        found |= {"partitions": _named(runs, "partition"), "infos": _named(runs, "info")}
-    return {kind: files for kind, files in found.items() if files}
-
-
-def _named(runs: list[dict[str, Any]], *keys: str) -> list[str]:
-    """Return the files under some keys of runs, each once."""
-    return list(dict.fromkeys(_values(runs, keys)))
-
-
-def _values(runs: list[dict[str, Any]], keys: tuple[str, ...]) -> Iterator[str]:
-    yield from (run[key] for key in keys for run in runs if run.get(key))
 
 
 @cache

@@ -19,7 +19,7 @@ from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.build import build
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.taught import is_distilled
+from fedstage.plan.rounds import is_distilled
 from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator

@@ -23,7 +23,7 @@ from tests.shared.stages import (
 
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.taught import is_distilled
+from fedstage.plan.rounds import is_distilled
 from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import training_folder
 from fedstage.randomness import numpy_generator, torch_generator

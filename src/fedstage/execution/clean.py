@@ -19,9 +19,8 @@ from fedstage.experiments.catalogue import (
     resolve_sound,
 )
 from fedstage.experiments.library import experiment_names
-from fedstage.plan.folders import settings_of_folders
 from fedstage.plan.results import FOLDERS, RESULTS
-from fedstage.plan.runs import split_target
+from fedstage.plan.runs import settings_of_folders, split_target
 from fedstage.plan.stages import OF_SETTINGS, RECIPES
 from fedstage.results.tables.labels import human_bytes
 from fedstage.settings.config_file import Config

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from fedstage.errors import FedstageError
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.rounds import evaluated_rounds
-from fedstage.plan.staleness import is_idle
+from fedstage.plan.rounds import evaluated_rounds, is_idle
 from fedstage.settings.base import alternatives
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import GlobalModel, SplitModel

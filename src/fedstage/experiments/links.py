@@ -11,9 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
-from fedstage.plan.folders import main_folder
 from fedstage.plan.results import BY_METHOD, RESULTS
-from fedstage.plan.runs import Run
+from fedstage.plan.runs import Run, main_folder
 from fedstage.results.at_hand.names import run_name
 
 

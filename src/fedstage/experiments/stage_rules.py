@@ -9,7 +9,7 @@ from fedstage.experiments.catalogue import Catalogue
 from fedstage.experiments.targets import asked_runs
 from fedstage.plan.graph import folder_of
 from fedstage.plan.jobs import OF_ROUNDS
-from fedstage.plan.participants import cohorts
+from fedstage.plan.rounds import cohorts
 from fedstage.plan.rules import Rule, cohort_rules, rules_of
 from fedstage.plan.runs import Run
 from fedstage.plan.stages import GRAPH

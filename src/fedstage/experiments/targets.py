@@ -9,8 +9,7 @@ from fedstage.experiments.catalogue import Catalogue, find
 from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.folders import folders_of
-from fedstage.plan.runs import Run, split_target
+from fedstage.plan.runs import Run, folders_of, split_target
 from fedstage.plan.stages import RECIPES, files_of_result
 from fedstage.plan.training import client_states
 from fedstage.plan.training_folder import owners

@@ -17,9 +17,8 @@ from fedstage.plan.inputs import (
     ParticipationInputs,
     PartitionInputs,
 )
-from fedstage.plan.participants import delays, groups_drawn
 from fedstage.plan.results import RESULTS
-from fedstage.plan.rounds import block_of
+from fedstage.plan.rounds import block_of, delays, groups_drawn
 from fedstage.settings.data import Data
 from fedstage.settings.equivalences import left_out
 from fedstage.settings.groups import PlanSettings

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from fedstage.plan.data_files import partition
 from fedstage.plan.discriminators import client_discriminator
-from fedstage.plan.generated import client_generator
 from fedstage.plan.graph import File, Stage, behind, files_in, listed
-from fedstage.plan.one_shot import feature_moments
+from fedstage.plan.one_shot import client_generator, feature_moments
+from fedstage.plan.rounds import first_distillation
 from fedstage.plan.scores import metrics_file
-from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import (
     SECURE,
     client_state,

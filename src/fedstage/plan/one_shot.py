@@ -1,6 +1,6 @@
 """One-shot federated learning: each stage, its files, and what they are made from.
 
-The clients' models are declared in `fedstage.plan.unfederated`; `one_shot_folders` declares the
+The clients' models are declared in `fedstage.plan.unfederated`; `one_shot_sharing` declares the
 settings behind them for every file that is made from models.
 """
 
@@ -8,35 +8,80 @@ from functools import partial
 
 from fedstage.plan import data_files, unfederated
 from fedstage.plan.data_files import info
-from fedstage.plan.generated import (
-    client_generators,
-    generated,
-    generated_images,
-)
 from fedstage.plan.graph import File, Stage, never
 from fedstage.plan.inputs import (
     AggregatorInputs,
+    ClientsInputs,
     ClosedFormModelInputs,
     DistilledModelInputs,
     FeatureMomentsInputs,
+    GeneratedInputs,
     OneShotEvaluationInputs,
-)
-from fedstage.plan.one_shot_folders import (
-    AGGREGATORS,
-    MOMENTS,
-    STUDENTS,
-    start_setting,
-    student_start,
+    SynthesisedInputs,
 )
 from fedstage.plan.one_shot_sharing import (
+    AGGREGATORS,
+    GENERATED,
+    GENERATORS,
+    MOMENTS,
+    STUDENTS,
+    SYNTHESISED,
     learns_from_ensemble,
     learns_from_moments,
     members,
+    start_setting,
+    student_start,
 )
+from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.public import Generated
 from fedstage.settings.server import needs_validation
 from fedstage.settings.teaching import teaching_of
+
+# --- images that are generated, by clients' generators or against their models --------------------
+
+
+@partial(Stage, folder=GENERATORS, outputs={"output": "client_{client}.safetensors"})
+def client_generator(recipe: OneShotRecipe, client: int) -> ClientsInputs[str]:
+    """Train a client's generator of images."""
+    return ClientsInputs(**data_files.clients_samples(recipe))
+
+
+def client_generators(recipe: OneShotRecipe) -> list[File]:
+    """Return the generators of the members, in the order of clients."""
+    return [client_generator(recipe, client) for client in members(recipe)]
+
+
+_IMAGES = {
+    "output": "train.safetensors",
+    "histogram": "label_histogram.parquet",
+    "picture": "images.png",
+}
+
+
+@partial(Stage, folder=GENERATED, outputs=_IMAGES | {"rounds": "rounds.parquet"})
+def generated(recipe: OneShotRecipe) -> GeneratedInputs[str]:
+    """Generate images with the clients' generators."""
+    return GeneratedInputs(info(recipe), [*client_generators(recipe)])
+
+
+@partial(
+    Stage,
+    folder=SYNTHESISED,
+    outputs=_IMAGES | {"student": "student.safetensors", "weights": "weights.safetensors"},
+    batches=("server",),
+)
+def synthesised(recipe: OneShotRecipe) -> SynthesisedInputs[str]:
+    """Generate images against an ensemble, and teach a student with them."""
+    models = unfederated.members_models(recipe)
+    return SynthesisedInputs(info(recipe), [*models], student_start(recipe))
+
+
+def generated_images(recipe: OneShotRecipe, output: str = "output") -> File:
+    """Return a file of the images that a generator makes, by default the images."""
+    by_server = isinstance(recipe.generator, Adversarial)
+    return (synthesised if by_server else generated)(recipe, output=output)
+
 
 # --- aggregators ----------------------------------------------------------------------------------
 

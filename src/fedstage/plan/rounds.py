@@ -1,4 +1,17 @@
-"""Numbering of rounds, from 1: blocks with a common file of participants, and evaluated rounds."""
+"""What happens in which round: participants, their staleness, and when models are taught.
+
+Rounds are numbered from 1. Blocks of them have a common file of participants.
+"""
+
+from functools import cache
+from itertools import accumulate, count
+
+from fedstage.randomness import fraction
+from fedstage.settings.equivalences import simplest
+from fedstage.settings.exchange import exchanges_features, is_stale, students
+from fedstage.settings.groups import client_groups, group_participants
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.staleness import Cyclic, Delays, Random, Staleness
 
 #: Rounds with a common file of participants.
 BLOCK = 100
@@ -19,3 +32,117 @@ def block_of(round_: int) -> tuple[int, int]:
 def evaluated_rounds(rounds: int, every: int) -> list[int]:
     """Return the rounds that are evaluated: each `every`-th, and the last."""
     return sorted({*range(every, rounds + 1, every), rounds})
+
+
+def base_round(recipe: Recipe, round_: int, participant: int) -> int:
+    """Return b: the participant of round t starts from w*_{b,k}, with b = t - 1 if it is in step.
+
+    Where groups are drawn, a participant has the delay that it would have without groups.
+    """
+    return base_of(recipe.staleness, recipe.seed, round_, participant % recipe.participants)
+
+
+def base_of(staleness: Staleness, seed: int, round_: int, participant: int) -> int:
+    """Return `base_round` of a participant i = 0, ..., R - 1."""
+    if staleness.name == "never":
+        return 0
+    return max(0, round_ - 1 - _delay(staleness, seed, round_, participant))
+
+
+def _delay(staleness: Staleness, seed: int, round_: int, participant: int) -> int:
+    if isinstance(staleness, Cyclic):
+        return staleness.delays[(round_ - 1) % len(staleness.delays)]
+    if not isinstance(staleness, Random):
+        return 0
+    drawn = fraction(seed, "staleness", round_, participant)
+    ends = list(accumulate(staleness.probabilities))
+    last = max(d for d, share in enumerate(staleness.probabilities) if share)
+    return next((d for d, end in enumerate(ends) if drawn < end), last)
+
+
+def is_withdrawn(recipe: Recipe, round_: int, participant: int) -> bool:
+    """Whether a participant is absent because it would be stale."""
+    return recipe.withdraw_stale and base_round(recipe, round_, participant) < round_ - 1
+
+
+def is_idle(recipe: Recipe, round_: int) -> bool:
+    """Whether all participants of a round are withdrawn: nothing is trained or distilled."""
+    return recipe.withdraw_stale and all(
+        is_withdrawn(recipe, round_, participant) for participant in range(recipe.participants)
+    )
+
+
+def first_active(recipe: Recipe, first: int) -> int:
+    """Return the first round from `first` on that is not idle; 0 if there is none."""
+    if not recipe.withdraw_stale or first == 1:
+        return first
+    if not _may_be_in_step(recipe.staleness):
+        return 0
+    return next(round_ for round_ in count(first) if not is_idle(recipe, round_))
+
+
+def _may_be_in_step(staleness: Staleness) -> bool:
+    """Whether a delay may be 0 in rounds after the first."""
+    if isinstance(staleness, Cyclic):
+        return 0 in staleness.delays
+    if isinstance(staleness, Random):
+        return staleness.probabilities[0] > 0
+    return staleness.name == "none"
+
+
+@cache
+def first_distillation(recipe: Recipe) -> int:
+    """Return the first round that ends in a distillation; 0 if there is none."""
+    trainer = recipe.global_trainer
+    return first_active(recipe, trainer.warm_up + 1) if trainer else 0
+
+
+def is_distilled(recipe: Recipe, round_: int, group: int) -> bool:
+    """Whether the group is a student of this round; no group is if all participants are absent."""
+    if group not in students(recipe) or is_idle(recipe, round_):
+        return False
+    return 0 < first_distillation(recipe) <= round_
+
+
+def takes_head(recipe: Recipe, group: int) -> bool:
+    """Whether the group's model takes the head of the server's in every round."""
+    return recipe.head_sharing and group in client_groups(recipe)
+
+
+def takes_features(recipe: Recipe, group: int) -> bool:
+    """Whether the group's model is the server's, and learns from clients' features every round."""
+    return exchanges_features(recipe) and group not in client_groups(recipe)
+
+
+def was_taught(recipe: Recipe, round_: int, group: int) -> bool:
+    """Whether anything taught the group in some round up to this one, so that it is in w*_{t,k}."""
+    if takes_head(recipe, group) or takes_features(recipe, group):
+        return round_ > 0
+    return group in students(recipe) and 0 < first_distillation(recipe) <= round_
+
+
+def cohorts(recipe: Recipe, group: int, size: int | None) -> list[tuple[int, ...]]:
+    """Cut the participants of a group into cohorts of at most `size`; None: all of them in one.
+
+    Participants that may be stale start from models of their own, so each trains in its own job.
+    """
+    participants = tuple(group_participants(recipe, group))
+    step = 1 if is_stale(recipe) else size or len(participants)
+    return [participants[start : start + step] for start in range(0, len(participants), step)]
+
+
+def groups_drawn(recipe: Recipe) -> int | None:
+    """Return the number of groups if the group of each client is drawn, else None."""
+    settings = simplest(recipe)
+    return len(client_groups(settings)) if settings.client_groups == "drawn" else None
+
+
+def delays(recipe: Recipe) -> Delays | None:
+    """Return how participants are late, if any are."""
+    settings = simplest(recipe)
+    if settings.staleness.name == "none":
+        return None
+    # Jobs call this, so it must not run code that reads settings, which never counts.
+    return Delays.model_construct(
+        staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
+    )

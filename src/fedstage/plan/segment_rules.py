@@ -1,21 +1,126 @@
-"""Rules of segments; segments that make the same files, for different recipes, share a rule.
+"""Files and rules of segments; those that make the same files, for different recipes, share one.
 
 One rule per segment would be simpler, but Snakemake searches all rules for each file it plans.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import PurePosixPath
 
-from fedstage.plan import segment_files
-from fedstage.plan.graph import folder_of
+from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.rules import command, named
 from fedstage.plan.runs import Run
+from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import Kept, LogitsSegment, Segment, plan
 from fedstage.plan.source import source_of
 from fedstage.plan.stages import STAGES
+from fedstage.plan.training import STEPS, logits
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.config_file import Keep
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.runs import RunLength
+
+#: Kinds of files of rounds, by the stages that make no models.
+KINDS = {
+    "local_training": "updates",
+    **dict.fromkeys((stage.name for stage in STEPS), "updates"),
+    "logits": "logits",
+    "cached_labels": "logits",
+    "selected_labels": "logits",
+}
+#: Options of files that do not change in a run: settings, data sets, and files made from these.
+_COMMON = frozenset(
+    ("recipe", "info", "data", "clients", "public", "odds", "histogram", "server_validation")
+)
+
+
+def kind_of(file: File) -> str:
+    """Return the kind of a file of a round, which decides whether the file stays on disk.
+
+    Only the last ``state`` of a segment stays, from which later rounds continue; no ``secret``
+    does.
+    """
+    stage = file.job.stage
+    if file.output in stage.temporary:
+        return "state"
+    if file.output in stage.secret:
+        return "secret"
+    return "participants" if file.output == "participants" else KINDS.get(stage.name, "models")
+
+
+def inputs_of(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
+    """Return the settings and data that jobs read, and the files of rounds that others make."""
+    common: dict[str, None] = {}
+    others: dict[str, None] = {}
+    own = list(jobs)
+    made = {file for job in own for file in job.files.values()}
+    for job in dict.fromkeys(job.alike for job in own):
+        for option, files in job.inputs.items():
+            read = common if option in _COMMON else others
+            read.update(dict.fromkeys(file for file in listed(files) if file not in made))
+    return list(common), list(others)
+
+
+def outputs_of(jobs: Iterable[Job], kept: Kept | None = None) -> list[File]:
+    """Return the files of jobs that stay, in the order in which they are made; by default all.
+
+    The order matters: snakemake renews the times of outputs one after the other, and a file must
+    not be older than its inputs.
+    """
+    own = list(jobs)
+    last = {(job.stage, job.at["group"]): job for job in own}
+    return [
+        file
+        for job in own
+        for file in job.files.values()
+        if _stays(file, kept, job is last[job.stage, job.at["group"]])
+    ]
+
+
+def _stays(file: File, kept: Kept | None, last: bool) -> bool:
+    kind = kind_of(file)
+    if kind == "state":
+        return last
+    if kind == "secret":
+        return False
+    return kept is None or kind not in kept or file.job.at["round"] in kept[kind]
+
+
+def rounds_kept(segment: Segment, jobs: Iterable[Job], keep: Keep, read: Collection[str]) -> Kept:
+    """Return the rounds of a segment whose files stay, by kind.
+
+    Depending on `keep`, all files stay, or all but the updates that no job reads (``models``), or
+    only the files that jobs `read` and the models of the last round (``needed``).
+    """
+    every = tuple(range(segment.first, segment.last + 1))
+    needed: dict[str, set[int]] = defaultdict(set)
+    for job in jobs:
+        for file in job.files.values():
+            if file in read:
+                needed[kind_of(file)].add(job.at["round"])
+    needed["models"].add(segment.last)
+    kinds = ("updates", "models", "participants", "logits")
+    whole = {"all": kinds, "models": kinds[1:], "needed": ()}[keep]
+    return {kind: every if kind in whole else tuple(sorted(needed[kind])) for kind in kinds}
+
+
+def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]:
+    """Return the files of rounds that segments (their `inputs_of` others) or evaluations read."""
+    paths = set(chain.from_iterable(others))
+    for run in runs:
+        if isinstance(run.recipe, Recipe):
+            paths.update(_evaluated(run.recipe, run.length))
+    return paths
+
+
+def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
+    """Yield the files that an evaluation, or the logits that it reads, are made from."""
+    scores = [metrics_file(recipe, length)]
+    for job in behind(scores, lambda job: job.stage in (evaluation, logits)):
+        yield from (file for file in files_in(job.inputs) if file.job.stage is not logits)
+
 
 Part = Segment | LogitsSegment
 
@@ -75,12 +180,10 @@ def segment_rules(
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]
     jobs = {part: part.jobs() for part in parts}
-    inputs = {part: segment_files.inputs(own) for part, own in jobs.items()}
-    read = segment_files.files_read(runs, (others for _, others in inputs.values())) | set(files)
-    kept: dict[Part, Kept] = {
-        part: segment_files.rounds_kept(part, jobs[part], keep, read) for part in trained
-    }
-    outputs = {part: segment_files.outputs(own, kept.get(part)) for part, own in jobs.items()}
+    inputs = {part: inputs_of(own) for part, own in jobs.items()}
+    read = files_read(runs, (others for _, others in inputs.values())) | set(files)
+    kept: dict[Part, Kept] = {part: rounds_kept(part, jobs[part], keep, read) for part in trained}
+    outputs = {part: outputs_of(own, kept.get(part)) for part, own in jobs.items()}
     # A job that reads many files of another one names only the first of them as its input:
     # snakemake looks up one file instead of a hundred, and searches a rule's outputs in order.
     first: dict[str, str] = {path: paths[0] for paths in outputs.values() for path in paths}

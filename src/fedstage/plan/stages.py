@@ -5,7 +5,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from fedstage.plan import data_files, discriminators, generated, one_shot, scores, unfederated
+from fedstage.plan import data_files, discriminators, one_shot, scores, unfederated
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import FOLDERS, figure_files, files_at, result_file
@@ -26,7 +26,6 @@ GRAPH: tuple[Stage, ...] = (
     *_declared(discriminators),
     *_declared(scores),
     *_declared(unfederated),
-    *_declared(generated),
     *_declared(one_shot),
     *one_shot.EVALUATIONS.values(),
 )

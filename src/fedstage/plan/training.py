@@ -43,8 +43,8 @@ from fedstage.plan.inputs import (
     UnmaskInputs,
 )
 from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
-from fedstage.plan.staleness import base_round
-from fedstage.plan.taught import (
+from fedstage.plan.rounds import (
+    base_round,
     first_distillation,
     is_distilled,
     takes_features,

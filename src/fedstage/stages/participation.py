@@ -9,7 +9,7 @@ from fedstage.data.client_groups import by_group, draw_groups
 from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, draw_independently, table
 from fedstage.plan.inputs import ParticipationInputs
-from fedstage.plan.staleness import base_of
+from fedstage.plan.rounds import base_of
 from fedstage.settings.groups import PlanSettings
 from fedstage.settings.staleness import Delays
 from fedstage.settings.validation import validate_json

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.plan.graph import File, Job, files_in
-from fedstage.plan.segment_files import outputs
+from fedstage.plan.segment_rules import outputs_of
 from fedstage.plan.segments import Kept, Segment
 from fedstage.plan.training import local_training
 from fedstage.settings.recipes import Recipe
@@ -48,7 +48,7 @@ def segment(
         "logits": kept_logits,
     }
     kept: Kept = {kind: tuple(some) for kind, some in rounds.items() if some is not None}
-    unread = _unread_after(jobs, set(outputs(jobs, kept)))
+    unread = _unread_after(jobs, set(outputs_of(jobs, kept)))
     seconds = Seconds()
     for together in _merged(jobs):
         seconds |= run_job(*together)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.remembered import cache_folder
+from fedstage.plan.syntax import cache_folder
 from fedstage.settings.data import DataOption
 from fedstage.settings.data_sets import DataSet
 from fedstage.settings.validation import validate

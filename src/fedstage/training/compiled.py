@@ -13,7 +13,7 @@ import torch
 import torch._dynamo.config
 import torch._inductor.config
 
-from fedstage.plan.remembered import cache_folder
+from fedstage.plan.syntax import cache_folder
 from fedstage.settings.numerics import Numerics
 from fedstage.training.passes import Loss, ModelLoss, eager_loss
 

@@ -9,9 +9,8 @@ import pytest
 from fedstage.experiments.catalogue import load_catalogue, metrics_of
 from fedstage.experiments.descriptions import files_of_rounds
 from fedstage.experiments.targets import asked_runs
-from fedstage.plan.folders import scored
 from fedstage.plan.graph import File, behind, listed
-from fedstage.plan.runs import split_target
+from fedstage.plan.runs import scored, split_target
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.source import fingerprint_of, sources_of
 from fedstage.storage.yaml_files import load_yaml

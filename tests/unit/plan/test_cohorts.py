@@ -4,7 +4,7 @@ from tests.shared import recipes
 
 from fedstage.experiments.stage_rules import cohorts_of
 from fedstage.plan.one_shot_sharing import alone
-from fedstage.plan.participants import cohorts
+from fedstage.plan.rounds import cohorts
 from fedstage.plan.runs import Run
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.runs import RunLength

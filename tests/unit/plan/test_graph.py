@@ -14,9 +14,8 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import File, Folder, Stage, listed, restricted
 from fedstage.plan.inputs import Inputs, P
 from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
+from fedstage.plan.rounds import first_distillation, is_idle
 from fedstage.plan.scores import client_accuracy, evaluation, retention
-from fedstage.plan.staleness import is_idle
-from fedstage.plan.taught import first_distillation
 from fedstage.plan.training import global_model, logits
 from fedstage.settings.base import Settings
 from fedstage.settings.equivalences import simplest

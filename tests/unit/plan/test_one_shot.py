@@ -5,9 +5,14 @@ from tests.shared.graph import lists_of
 
 from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
-from fedstage.plan.generated import client_generators, generated_images
 from fedstage.plan.graph import name_of
-from fedstage.plan.one_shot import traffic_tables, travelling_models
+from fedstage.plan.one_shot import (
+    client_generators,
+    generated_images,
+    synthesised,
+    traffic_tables,
+    travelling_models,
+)
 from fedstage.plan.one_shot_sharing import (
     local_recipe,
     members,

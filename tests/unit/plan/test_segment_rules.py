@@ -4,7 +4,7 @@ import re
 
 from tests.shared.recipes import recipe
 
-from fedstage.plan import segment_files
+from fedstage.plan import segment_rules as of_rules
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.training_folder import training_id
@@ -26,8 +26,8 @@ def test_recipes_that_make_the_same_files_share_a_rule():
         for name, job in rule.jobs.items():
             assert training_id(job.part.recipe) == name
             jobs = job.part.jobs()
-            kept = segment_files.rounds_kept(job.part, jobs, "needed", ())
-            made = segment_files.outputs(jobs, kept)
+            kept = of_rules.rounds_kept(job.part, jobs, "needed", ())
+            made = of_rules.outputs_of(jobs, kept)
             assert [path.format(recipe=name) for path in rule.outputs if "/aggr" in path] == made
             assert re.fullmatch(rule.recipes, name)
             assert not re.fullmatch(other.recipes, name)

@@ -5,7 +5,7 @@ from itertools import product
 
 from tests.shared.recipes import METHODS, recipe
 
-from fedstage.plan import segment_files, segments
+from fedstage.plan import segment_rules, segments
 from fedstage.plan.graph import listed
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.runs import Run
@@ -33,14 +33,14 @@ def planned(runs, length, keep="all"):
     """Return the files that each segment declares."""
     trained, logits = segments.plan(runs, length)
     parts = [*trained, *logits]
-    read = segment_files.files_read(runs, map(others, parts))
-    kept = {part: segment_files.rounds_kept(part, part.jobs(), keep, read) for part in trained}
-    return {part: segment_files.outputs(part.jobs(), kept.get(part)) for part in parts}
+    read = segment_rules.files_read(runs, map(others, parts))
+    kept = {part: segment_rules.rounds_kept(part, part.jobs(), keep, read) for part in trained}
+    return {part: segment_rules.outputs_of(part.jobs(), kept.get(part)) for part in parts}
 
 
 def others(part):
     """Return the files of rounds that a segment reads, and others make."""
-    return [path for path in segment_files.inputs(part.jobs())[1] if of_a_round(path)]
+    return [path for path in segment_rules.inputs_of(part.jobs())[1] if of_a_round(path)]
 
 
 def of_a_round(path):
@@ -106,7 +106,7 @@ def test_what_is_read_stays_and_is_made():
             one = run(name, 7, evaluate={"name": evaluate}, evaluate_every=3)
             parts = planned([one], length, "needed")
             made = {path for files in parts.values() for path in files}
-            read = segment_files.files_read([one], map(others, parts))
+            read = segment_rules.files_read([one], map(others, parts))
             assert set(filter(of_a_round, read)) <= made, (name, length, evaluate)
             every = {path for files in planned([one], length).values() for path in files}
             assert made <= every, (name, length, evaluate)
@@ -164,8 +164,8 @@ def test_only_updates_that_are_read_stay():
     (part,) = parts = planned([one], 4, "models")
     found = [path for path in parts[part] if "/participant_" in path]
     assert found == [path for round_ in (2, 4) for path in updates(one.recipe, round_, 0)]
-    read = segment_files.files_read([one], map(others, parts))
-    assert part.options(segment_files.rounds_kept(part, part.jobs(), "models", read)) == (
+    read = segment_rules.files_read([one], map(others, parts))
+    assert part.options(segment_rules.rounds_kept(part, part.jobs(), "models", read)) == (
         "--first 1 --last 4 --groups 0"
         " --kept-updates 2 4 --kept-models 1 2 3 4"
         " --kept-participants 1 2 3 4 --kept-logits 1 2 3 4"

@@ -12,9 +12,9 @@ from tests.shared.settings import CLIENT, SERVER, one_shot
 
 from fedstage.plan import discriminators
 from fedstage.plan import one_shot as shot
-from fedstage.plan.generated import generated_images
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
+from fedstage.plan.one_shot import generated_images
 from fedstage.plan.source import (
     DECLARING,
     called,

@@ -17,7 +17,7 @@ from tests.shared.recipes import (
 from tests.shared.settings import SERVER
 
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.taught import (
+from fedstage.plan.rounds import (
     first_distillation,
     is_distilled,
     was_taught,

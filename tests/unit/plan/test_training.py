@@ -15,7 +15,7 @@ from tests.shared.recipes import (
 )
 
 from fedstage.plan import data_files
-from fedstage.plan.staleness import base_round
+from fedstage.plan.rounds import base_round
 from fedstage.plan.training import (
     aggregated_model,
     aggregation,

@@ -6,7 +6,7 @@ from tests.shared.settings import federated
 from tests.shared.stages import make_data
 
 from fedstage.execution.cli import main
-from fedstage.plan import segment_files, segments
+from fedstage.plan import segment_rules, segments
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
@@ -92,10 +92,10 @@ def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: Fal
     run = Run({}, recipe, RunLength(rounds=rounds, evaluate_every=every))
     trained, logits = segments.plan([run], length)
     if read is None:
-        read = segment_files.files_read(
-            [run], [segment_files.inputs(part.jobs())[1] for part in (*trained, *logits)]
+        read = segment_rules.files_read(
+            [run], [segment_rules.inputs_of(part.jobs())[1] for part in (*trained, *logits)]
         )
-    kept = {part: segment_files.rounds_kept(part, part.jobs(), keep, read) for part in trained}
+    kept = {part: segment_rules.rounds_kept(part, part.jobs(), keep, read) for part in trained}
     for part in trained:
         settings = as_json(canonical(simplest(part.recipe)))
         call("recipe", settings=settings, output=f"{training_folder(part.recipe)}/recipe.yaml")
@@ -109,13 +109,15 @@ def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: Fal
             == 0
         )
     parts = (*trained, *logits)
-    return [path for part in parts for path in segment_files.outputs(part.jobs(), kept.get(part))]
+    return [
+        path for part in parts for path in segment_rules.outputs_of(part.jobs(), kept.get(part))
+    ]
 
 
 def ready(part):
     from pathlib import Path
 
-    return all(Path(path).exists() for path in segment_files.inputs(part.jobs())[1])
+    return all(Path(path).exists() for path in segment_rules.inputs_of(part.jobs())[1])
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_by
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
-from fedstage.plan.taught import was_taught
+from fedstage.plan.rounds import was_taught
 from fedstage.randomness import torch_generator
 from fedstage.settings.exchange import (
     caches_labels,

@@ -5,7 +5,7 @@ Tensors count, file headers do not; a compressed change counts as it is encoded.
 
 from fedstage.algorithm.exchange.compression import sent_bytes
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.plan.taught import is_distilled
+from fedstage.plan.rounds import is_distilled
 from fedstage.settings.exchange import generates, students
 from fedstage.settings.local_training import Compression
 from fedstage.settings.recipes import Recipe

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.folders import folders_of
+from fedstage.plan.runs import folders_of
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.merging import flatten
 from fedstage.storage.records import find_artefact, records_of

@@ -3,7 +3,7 @@
 import pytest
 
 from fedstage.plan import syntax
-from fedstage.plan.remembered import cache_folder, key_of, recall, remember
+from fedstage.plan.syntax import cache_folder, key_of, recall, remember
 
 
 @pytest.fixture(autouse=True)

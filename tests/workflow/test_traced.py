@@ -18,7 +18,7 @@ import yaml
 from fedstage.execution.cli import stage_parser
 from fedstage.plan.definitions import is_check
 from fedstage.plan.source import reachable, reached_by, source_of, stage_fingerprint
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import STAGES, module_of
 from fedstage.plan.syntax import modules
 from fedstage.stages import call
 from fedstage.storage.provenance import SUFFIX
@@ -217,7 +217,7 @@ def test_what_runs_in_a_job_is_in_its_fingerprint(project, alone, monkeypatch):
         seen.add(alike(job, settings))
         command = Path(str(record).removesuffix(SUFFIX) + ".log").read_text().splitlines()[0]
         called = traced(command)
-        traced_stages |= {name for name in STAGES if (f"fedstage.stages.{name}", name) in called}
+        traced_stages |= {name for name in STAGES if (module_of(name), name) in called}
         for name in uncovered(called, settings, stage, options):
             missing.setdefault(name, set()).add(stage)
     assert missing == {}

@@ -28,7 +28,7 @@ from fedstage.plan.graph import File, Job, found_file
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.results import FOLDERS
-from fedstage.plan.stages import OTHERS, RESULTS, STAGES
+from fedstage.plan.stages import OTHERS, RESULTS, STAGES, module_of
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
@@ -224,7 +224,7 @@ def _reached(
     """Return the modules that count as a whole, and the definitions of others that count."""
     declaring = _declaring(stage in STAGES and STAGES[stage].about_plan, package)
     unchosen = optional_modules() - chosen
-    waiting = {f"fedstage.stages.{name}" for name in (stage, *calls)}
+    waiting = {module_of(name) for name in (stage, *calls)}
     waiting |= parents(waiting) - declaring
     found: set[str] = set()
     declared = Reached(declaring, package)

@@ -118,6 +118,28 @@ STAGES: dict[str, Command] = {
     stage.name: stage for stage in (*OTHERS, *GRAPH, SEGMENT, LOGITS_SEGMENT, *RESULTS)
 }
 
+#: The modules of stages that share one; those of others are named after their stage.
+_SHARED = {
+    "discriminators": "public_generator client_discriminator client_odds",
+    "distillation": "live_distillation judged_distillation label_distillation "
+    "data_free_distillation",
+    "figures": "comparison sweep",
+    "generated": "client_generator synthesised",
+    "local_model": "quantised_model client_logits",
+    "moments": "feature_moments closed_form_model",
+    "partition": "core",
+    "public_labels": "cached_labels selected_labels",
+    "secure_aggregation": "advertise share masked_input unmask client_state",
+    "segment": "logits_segment",
+    "server_model": "feature_training head_sharing",
+}
+_MODULES = {stage: module for module, stages in _SHARED.items() for stage in stages.split()}
+
+
+def module_of(stage: str) -> str:
+    """Return the name of the module that has the function of a stage."""
+    return f"fedstage.stages.{_MODULES.get(stage, stage)}"
+
 
 def configuration_of(name: str) -> Any:
     """Return the class of the configurations that a stage reads from a file, if it does."""

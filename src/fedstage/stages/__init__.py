@@ -1,4 +1,4 @@
-"""Stages: one thin function per file, which connects files with the packages below.
+"""Stages: thin functions, which connect files with the packages below.
 
 `fedstage.plan.stages` lists them all. The function of a stage in the graph takes a configuration,
 and the files that it reads as one object, whose class the graph declares. Its keywords are its
@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from fedstage.plan.digests import as_json
 from fedstage.plan.graph import Job
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import STAGES, module_of
 from fedstage.settings.base import Settings
 from fedstage.storage.yaml_files import read_recipe
 
@@ -34,7 +34,7 @@ Made = Mapping[str, Path]
 
 def find_stage(name: str) -> Callable[..., Seconds | None]:
     """Return the function of a stage, after importing its module."""
-    stage: Callable[..., Seconds | None] = getattr(import_module(f"fedstage.stages.{name}"), name)
+    stage: Callable[..., Seconds | None] = getattr(import_module(module_of(name)), name)
     return stage
 
 

@@ -1,12 +1,35 @@
-"""Stage `distillation`: an averaged model w_{t,k} learns from an ensemble's logits."""
+"""Stages of distillation: an averaged model w_{t,k} learns from an ensemble.
 
+The ensemble is given by its logits, or by models that see the student's images (`live`); without
+its worst clients (`judged`), by kept labels, or on images that the server generates (`data_free`).
+"""
+
+from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from fedstage.algorithm.ensemble_trainers import read_members
-from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.algorithm.exchange.updates import read_updates
+from fedstage.algorithm.global_trainers.data_free import learn_without_data
+from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused, teachers
+from fedstage.algorithm.global_trainers.lesson import kept_lesson, lesson, live_targets, of_round
+from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.students import learn, read_public_samples, read_student
-from fedstage.plan.inputs import DistillationInputs
+from fedstage.algorithm.global_trainers.teachers import read_teachers
+from fedstage.data.label_counts import read_counts
+from fedstage.data.samples import read_labelled
+from fedstage.models.loading import state_of
+from fedstage.plan.inputs import (
+    DataFreeDistillationInputs,
+    DistillationInputs,
+    JudgedDistillationInputs,
+    LabelDistillationInputs,
+    LiveDistillationInputs,
+)
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.teaching import teaching_of
+from fedstage.stages import Made
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
@@ -20,3 +43,65 @@ def distillation(
     images, labels = read_public_samples(student, read.public)
     taught = lesson(recipe, read_members(read.logits, read.odds), images, round_, labels)
     save_tensors(output, *learn(student, taught, read.server_validation))
+
+
+def live_distillation(
+    recipe: Recipe, read: LiveDistillationInputs[Path], *, round_: int, group: int, output: Path
+) -> None:
+    """Distil an ensemble whose members see the student's images, or provide their features."""
+    device, info = begin(recipe, read.info)
+    student = read_student(recipe, read.start, round_, group, info, device)
+    teachers = read_teachers(recipe, read.members, info, device)
+    images, labels = read_public_samples(student, read.public)
+    if read.logits:
+        taught = lesson(recipe, read_members(read.logits), images, round_, labels)
+    else:
+        whole = Taught(images, None, labels, live_targets(recipe, teachers))
+        taught = of_round(recipe, whole, round_)
+    save_tensors(output, *learn(student, taught, read.server_validation, teachers))
+
+
+def judged_distillation(
+    recipe: Recipe, read: JudgedDistillationInputs[Path], *, round_: int, group: int, output: Path
+) -> None:
+    """Distil the clients that the server's labelled images do not reject, into their average."""
+    device, info = begin(recipe, read.info)
+    _, truth = read_labelled(read.server_validation, None, torch.device("cpu"))
+    kept = fused(read_members(read.judged), truth, teaching_of(recipe).server.drop_worst)
+    student = read_student(recipe, read.start, round_, group, info, device)
+    received, averaged = read_updates(read.updates), kept.averaged.get(group, [])
+    student = replace(
+        student,
+        weights=average_of_kept(student.weights, received, averaged, recipe.aggregation),
+        metadata=student.metadata | {"dropped": kept.dropped},
+    )
+    images, labels = read_public_samples(student, read.public)
+    members = teachers(read_members(read.logits), kept.teaching)
+    taught = lesson(recipe, members, images, round_, labels)
+    save_tensors(output, *learn(student, taught, read.server_validation))
+
+
+def label_distillation(
+    recipe: Recipe, read: LabelDistillationInputs[Path], *, round_: int, group: int, output: Path
+) -> None:
+    """Teach the server's model the labels of the stages `cached_labels` or `selected_labels`."""
+    device, info = begin(recipe, read.info)
+    student = read_student(recipe, read.start, round_, group, info, device)
+    images, labels = read_public_samples(student, read.public)
+    taught = kept_lesson(recipe, read.labels, images, round_, labels)
+    save_tensors(output, *learn(student, taught, read.server_validation))
+
+
+def data_free_distillation(
+    recipe: Recipe, read: DataFreeDistillationInputs[Path], made: Made, *, round_: int, group: int
+) -> None:
+    """Train a student and the generator of its images in turn; write both."""
+    device, info = begin(recipe, read.info)
+    student = read_student(recipe, read.start, round_, group, info, device)
+    live = read_teachers(recipe, read.members, info, device)
+    model, counts = student.model(), read_counts(read.histogram)
+    generator, learnt = learn_without_data(
+        recipe, model, live, counts, info, read.generator, round_, group
+    )
+    save_tensors(made["new_generator"], state_of(generator), {"round": round_, "group": group})
+    save_tensors(made["output"], state_of(model), student.metadata | learnt)

@@ -1,4 +1,4 @@
-"""Stage `segment`: several rounds of some groups in one process."""
+"""Stages that do several rounds in one process: of some groups, or the logits of a group."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -7,7 +7,7 @@ from typing import Any
 
 from fedstage.plan.graph import File, Job, files_in
 from fedstage.plan.segment_rules import outputs_of
-from fedstage.plan.segments import Kept, Segment
+from fedstage.plan.segments import Kept, LogitsSegment, Segment
 from fedstage.plan.training import local_training
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, run_job
@@ -80,3 +80,22 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
 
     for _, some in groupby(jobs, key=alike):
         yield list(some)
+
+
+def logits_segment(
+    recipe: Recipe, *, rounds: list[int], group: int, members: str, images: str
+) -> Seconds:
+    """Call the stage `logits` for each of `rounds`; return the seconds of each.
+
+    Parameters
+    ----------
+    members : str
+        The kind of the members (`fedstage.plan.members`).
+    images : str
+        The name of the public images in file names.
+    """
+    part = LogitsSegment(recipe, group, members, images, tuple(rounds))
+    seconds = Seconds()
+    for job in part.jobs():
+        seconds |= run_job(job)
+    return seconds

@@ -9,7 +9,6 @@ from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot import (
     client_generators,
     generated_images,
-    synthesised,
     traffic_tables,
     travelling_models,
 )

@@ -416,13 +416,14 @@ def test_code_counts_for_stages_of_settings_that_need_it_only():
 IMPORTS = """
 import importlib, json, sys
 from fedstage.plan.source import optional_modules
+from fedstage.plan.stages import module_of
 heavy = {"torch", "pyarrow", "numpy"} & {*sys.modules}
 found = {"optional": sorted(optional_modules()), "heavy": sorted(heavy), "loaded": {}}
 for stage in sys.argv[1:]:
     for name in [name for name in sys.modules if name.startswith("fedstage.")]:
         if not name.startswith("fedstage.settings"):  # which declares only, and takes long
             del sys.modules[name]
-    importlib.import_module(f"fedstage.stages.{stage}")
+    importlib.import_module(module_of(stage))
     loaded = [name for name in sys.modules if name.partition(".")[0] == "fedstage"]
     found["loaded"][stage] = loaded
 print(json.dumps(found))
@@ -454,13 +455,13 @@ def stages_in(modules_found):
 
 def test_segments_reach_the_stages_that_they_call_for_a_recipe():
     rounds = {"segment", "local_training", "aggregation"}
-    taught = rounds | {"logits", "logits_segment", "distillation"}
+    taught = rounds | {"logits", "distillation"}
     for name, stage, expected in (
         ("fedavg", "segment", rounds),
         ("distilled", "segment", taught),
-        ("heads", "segment", taught | {"head_sharing"}),
-        ("features", "segment", rounds | {"feature_training"}),
-        ("fedavg", "logits_segment", {"logits_segment", "logits"}),
+        ("heads", "segment", taught | {"server_model"}),
+        ("features", "segment", rounds | {"server_model"}),
+        ("fedavg", "logits_segment", {"segment", "logits"}),
     ):
         assert stages_in(reachable(*reach(stage, RECIPES[name]))[0]) == expected, (name, stage)
 

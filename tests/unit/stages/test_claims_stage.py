@@ -9,7 +9,7 @@ from fedstage.execution.cli import main
 from fedstage.plan.results import FORMATS
 from fedstage.results.claims.report import SCHEMA
 from fedstage.stages import call
-from fedstage.stages.comparison import comparison
+from fedstage.stages.figures import comparison
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
 

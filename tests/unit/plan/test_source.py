@@ -247,7 +247,7 @@ COUNTED = {
     "algorithm.aggregation.server_optimizers": {
         "adaptive": each(TRAINED[1:], "adam", "yogi") | FITTED,
     },
-    "algorithm.discriminators": {"": each(OF_ODDS[:2], "odds")},
+    "algorithm.discriminators": {"": each(OF_ODDS, "odds")},
     "algorithm.ensemble_trainers": {
         "odds": each(TAUGHT[:1], "odds"),
         # What is scored and asked of taught recipes was made from students in any case.
@@ -268,10 +268,13 @@ COUNTED = {
         "generators.cvae": each(OF_GENERATORS["clients"], "cvae"),
         "generators.coboosting": each(OF_GENERATORS["server"], "coboosting"),
     },
-    "training.losses": {"focal": each(("local_training", "segment", "local_model"), "focal")},
+    "training.losses": {
+        "focal": each(("local_training", "segment", "local_model", "quantised_model",
+                       "client_logits"), "focal"),
+    },
     "models": {"discriminator": each(OF_ODDS, "odds")},
     "data": {
-        "partitions.iid": each(("partition",), "iid"),
+        "partitions.iid": each(("partition", "core"), "iid"),
         "datasets.torchvision_data": each(("dataset",), "cifar10"),
     },
 }  # fmt: skip

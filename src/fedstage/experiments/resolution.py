@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.evaluated import check_evaluated
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
 from fedstage.experiments.natural import with_clients
-from fedstage.experiments.presented import check_labels, check_results
-from fedstage.experiments.secure import check_secure
+from fedstage.experiments.run_checks import (
+    check_evaluated,
+    check_labels,
+    check_results,
+    check_secure,
+)
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
 from fedstage.experiments.unknown_keys import check_keys
 from fedstage.plan.data_files import AnyRecipe

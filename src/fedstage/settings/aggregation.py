@@ -16,7 +16,6 @@ from fedstage.settings.base import (
     Settings,
 )
 from fedstage.settings.model_rules import ServerRule, WeightedAverage
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 #: Vectors consist of integers modulo this number.
 MODULUS = 2**32
@@ -102,7 +101,6 @@ class ServerStep(Choice):
 class ServerMomentum(ServerStep):
     """FedAvgM: heavy-ball momentum on the server (Hsu et al. 2019)."""
 
-    lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     name: Literal["momentum"]
     learning_rate: Rate = 1.0
     """Learning rate of the server's steps."""
@@ -120,7 +118,6 @@ class Adaptive(ServerStep):
     """Settings shared by Adam and Yogi on the server (Reddi et al. 2021)."""
 
     module: ClassVar[str] = "adaptive"
-    lacks: ClassVar[Lacks] = {"name": ("for which it must be average", Trait.PLAIN_AVERAGE)}
     learning_rate: Rate = 0.01
     """Learning rate of the server's steps."""
     beta1: Fraction = 0.9
@@ -159,8 +156,6 @@ class StaleDiscount(Choice):
 
     room: ClassVar[str] = "algorithm.aggregation"
     functions: ClassVar[Functions] = {"factor": ("settings", "delay")}
-    needs: ClassVar[Needs] = {"name": (Trait.AVERAGE,)}
-    lacks: ClassVar[Lacks] = {"name": ("for which it must be constant", Trait.PLAIN_AVERAGE)}
 
 
 class PolynomialDiscount(StaleDiscount):
@@ -181,18 +176,6 @@ class Aggregation(Settings):
     uses: ClassVar[Mapping[str, str]] = {
         "rule": "algorithm.aggregation.rules",
         "secure": "algorithm.aggregation.secure",
-    }
-    needs: ClassVar[Needs] = {
-        "stale": (Trait.AVERAGE,),
-        "batch_norm": (Trait.WEIGHTS,),
-        "batch_norm=re_estimate": (Trait.PRESENT,),
-        "secure": (Trait.WEIGHTS, Trait.SUM, Trait.FIXED_GROUPS),
-    }
-    lacks: ClassVar[Lacks] = {
-        "learning_rate": ("for which it must be 1", Trait.PLAIN_AVERAGE),
-        "stale": ("for which it must be models", Trait.PLAIN_AVERAGE),
-        "batch_norm": ("for which it must be average", Trait.PLAIN_AVERAGE),
-        "batch_norm=local": ("which clients keep", Trait.MEMORYLESS, Trait.STATISTICS, Trait.SUM),
     }
     rule: ServerRule = WeightedAverage(name="average")
     """How the server combines the participants' models; by default it averages them."""
@@ -218,10 +201,3 @@ class Aggregation(Settings):
     """Secure aggregation: the server gets the sum of the updates, but no single update. By default
     it is off.
     """
-
-    def _faults(self) -> Iterator[str]:
-        if self.server_optimizer.name != "average" and self.learning_rate != 1.0:
-            yield (
-                f"learning_rate = {self.learning_rate}: must be 1 with server_optimizer = "
-                f"{self.server_optimizer.name}, which has a learning_rate of its own"
-            )

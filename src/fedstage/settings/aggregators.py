@@ -15,7 +15,6 @@ from fedstage.settings.base import (
     Rate,
     Width,
 )
-from fedstage.settings.traits import Needs, Trait
 
 
 class AggregationRule(Choice):
@@ -122,7 +121,6 @@ class Moe(TrainedRule):
     """
 
     sees_images: ClassVar[bool] = True
-    needs: ClassVar[Needs] = {"name": (Trait.IMAGES,)}
     name: Literal["moe"]
     channels: Annotated[tuple[Width, Width], Field(strict=False)] = (6, 16)
     """Channels of the two convolutions."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args
@@ -21,7 +21,6 @@ from pydantic_core import CoreSchema
 
 from fedstage.settings.patterns import NAME, WEIGHTS_FILE
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.traits import Lacks, Needs, Part
 
 #: Numbers of rounds, steps or samples; the upper bounds are far above practical values.
 Positive = Annotated[int, Field(ge=1, le=10**9)]
@@ -96,14 +95,11 @@ class Settings(BaseModel):
     """Base of all settings: frozen, strict about types, without unknown keys.
 
     `uses` maps a field to a module that is needed only if the field differs from its default.
-    `needs` and `lacks` are explained in `fedstage.settings.traits`; the declarations of base
-    classes apply as well. `package` is a package that the implementation imports and an extra
-    installs; see `fedstage.execution.requirements`.
+    `package` is a package that the implementation imports and an extra installs; see
+    `fedstage.execution.requirements`.
     """
 
     uses: ClassVar[Mapping[str, str]] = {}
-    needs: ClassVar[Needs] = {}
-    lacks: ClassVar[Lacks] = {}
     package: ClassVar[str | None] = None
 
     model_config = ConfigDict(
@@ -131,15 +127,6 @@ class Settings(BaseModel):
         """Yield what is wrong with the combination of fields; only the first fault is reported."""
         yield from ()
 
-    def declarations(self, key: str = "") -> Iterator[Part]:
-        """Yield these settings and nested ones, each with its key and a class's declarations."""
-        yield from (Part(key, self, *declared) for declared in _declared(type(self)))
-        for name, named in _keys(type(self)):
-            value, at = getattr(self, name), f"{key}.{named}" if key else named
-            for i, part in enumerate(value if isinstance(value, tuple) else (value,)):
-                if isinstance(part, Settings):
-                    yield from part.declarations(at if part is value else f"{at}.{i}")
-
     @cached_property
     def _field_hash(self) -> int:
         return hash(tuple(self.__dict__.get(name) for name in type(self).model_fields))
@@ -163,19 +150,6 @@ class Settings(BaseModel):
         copied = super().__copy__()
         copied.__dict__.pop("_field_hash", None)
         return copied
-
-
-@cache
-def _declared(kind: type[Settings]) -> list[tuple[Needs, Lacks]]:
-    """Return the declarations of a class and of each of its bases, separately."""
-    own = ((vars(base).get("needs", {}), vars(base).get("lacks", {})) for base in kind.__mro__)
-    return [declared for declared in own if any(declared)]
-
-
-@cache
-def _keys(kind: type[Settings]) -> list[tuple[str, str]]:
-    """Return the fields of a class with their keys in files."""
-    return [(name, field.alias or name) for name, field in kind.model_fields.items()]
 
 
 class Choice(Settings):

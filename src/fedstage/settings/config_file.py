@@ -34,13 +34,6 @@ class Execution(Settings):
     version of the source made.
     """
 
-    def _faults(self) -> Iterator[str]:
-        if self.clients_per_job != 1 and self.granularity != "participant":
-            yield (
-                f"clients_per_job = {self.clients_per_job!r}: only with granularity = "
-                f"'participant', because a {self.granularity} trains all clients of a group"
-            )
-
 
 #: Files of a round that stay on disk: all; all but updates that no job reads; or only files that
 #: are read.

@@ -66,11 +66,6 @@ class Resized(ImageSet):
     pixel covers.
     """
 
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        if self.resampling != "bilinear" and self.image_size is None:
-            yield f"resampling = {self.resampling!r}: only with image_size"
-
 
 class ParquetData(Sized, Resized):
     """Images in the Parquet layout of the Hugging Face hub.
@@ -241,12 +236,6 @@ class TextData(OwnTables, Texts):
     name: Literal["texts"]
     text: str = "text"
     """Column of texts."""
-
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        for key in ("label", "client_column"):
-            if getattr(self, key) == self.text:
-                yield f"{key} = {self.text!r}: is the text"
 
 
 class AgNews(Sized, Texts):

@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from fedstage.settings.base import Augmentation, Choice, Count, Functions, Positive, Seed, Share
-from fedstage.settings.traits import Lacks, Trait
 
 
 class DataSet(Choice):
@@ -25,10 +24,6 @@ class DataSet(Choice):
 
     room: ClassVar[str] = "data.datasets"
     functions: ClassVar[Functions] = {"load": ("settings", "folder")}
-    lacks: ClassVar[Lacks] = {
-        "no are_images": ("whose samples are {0.samples}", Trait.IMAGES),
-        "no server_validation": ("", Trait.VALIDATION),
-    }
     samples: ClassVar[str] = "images"
     has_own_test: ClassVar[bool] = False
     in_folder: ClassVar[bool] = True

@@ -14,7 +14,6 @@ from fedstage.settings.base import (
     Settings,
     Width,
 )
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class Ensemble(Choice):
@@ -34,7 +33,6 @@ class Clients(Ensemble):
     """All clients' models of the round, from all groups."""
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
-    lacks: ClassVar[Lacks] = dict.fromkeys(("weights", "average"), ("", Trait.UNIFORM))
     name: Literal["clients"]
     weights: Literal["uniform", "samples", "confidence"] = "uniform"
     """Weights of members: equal, in proportion to training samples, or for each image by the
@@ -87,16 +85,6 @@ class Odds(Ensemble):
     """
 
     members: ClassVar[tuple[str, ...]] = ("clients",)
-    needs: ClassVar[Needs] = {"name": (Trait.IMAGES,)}
-    lacks: ClassVar[Lacks] = {
-        "name": (
-            "whose odds are of public images as they are",
-            Trait.CLIENTS,
-            Trait.UNIFORM,
-            Trait.LIVE,
-            Trait.NOISY,
-        )
-    }
     name: Literal["odds"]
     generator: PublicGenerator = PublicGenerator()
     """Generator of the images from which clients' discriminators tell their own."""
@@ -107,7 +95,6 @@ class Odds(Ensemble):
 class Aggregated(Ensemble):
     """The K averaged models of each of the last rounds (temporal ensembling)."""
 
-    lacks: ClassVar[Lacks] = {"name": ("", Trait.CLIENTS, Trait.UNIFORM)}
     name: Literal["aggregated"]
     checkpoints: Positive = 1
     """Number of last rounds whose models are members."""
@@ -119,9 +106,6 @@ class Bayesian(Ensemble):
     module: ClassVar[str] = "aggregated"  # whose members weigh the same, too
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.ensemble_trainers.sampling"}
     members: ClassVar[tuple[str, ...]] = ("aggregated", "clients")  # and the drawn ones
-    lacks: ClassVar[Lacks] = {
-        "name": ("whose members are drawn as logits", Trait.CLIENTS, Trait.UNIFORM, Trait.MODELS)
-    }
     name: Literal["bayesian"]
     distribution: Literal["gaussian", "dirichlet"] = "gaussian"
     """Distribution from which models are drawn."""
@@ -142,11 +126,6 @@ EnsembleTrainer = ByName[_Ensembles | Odds]
 class Distilling(Settings):
     """What trainers of global models have in common: they train students."""
 
-    needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.ENSEMBLE, Trait.DISTILLED)}
-    lacks: ClassVar[Lacks] = {
-        "name": ("whose students are trained further", Trait.ONLY_AVERAGED),
-        "starts_from": ("which averages nobody", Trait.PLAIN_AVERAGE),
-    }
     warm_up: Count = 0
     """Number of initial rounds without students."""
     starts_from: Literal["aggregated", "previous"] = "aggregated"
@@ -158,7 +137,6 @@ class Distilling(Settings):
 class Basic(Distilling):
     """Every global model is a student."""
 
-    needs: ClassVar[Needs] = {"name": (Trait.SHARED,)}
     name: Literal["basic"]
 
 

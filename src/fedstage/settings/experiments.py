@@ -78,7 +78,8 @@ class Table(Settings):
     @classmethod
     def _published_of_the_same(cls, raw: Any) -> Any:
         """Compare published numbers in the table's metric by default."""
-        return _published_of(raw, {"metric": raw["metric"]} if "metric" in raw else {})
+        named = isinstance(raw, Mapping) and "metric" in raw
+        return _published_of(raw, {"metric": raw["metric"]} if named else {})
 
 
 #: Results that an experiment can make; the results in `MEASURED` need trained runs.

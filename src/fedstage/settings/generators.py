@@ -16,7 +16,6 @@ from fedstage.settings.base import (
     Share,
     Width,
 )
-from fedstage.settings.traits import OF_STUDENTS, UNRECORDED, Lacks, Needs, Trait
 
 
 class ImageGenerator(Choice):
@@ -27,7 +26,6 @@ class ImageGenerator(Choice):
 
     room: ClassVar[str] = "algorithm.one_shot.generators"
     trained_by: ClassVar[Literal["clients", "server"]] = "clients"
-    needs: ClassVar[Needs] = {"name": (Trait.IMAGES, Trait.GENERATED, Trait.LEARNING)}
 
 
 class OfClients(ImageGenerator):
@@ -41,7 +39,6 @@ class OfClients(ImageGenerator):
         "sample": ("settings", "weights", "labels", "info", "generator", "device"),
     }
     of_sampling: ClassVar[tuple[str, ...]] = ("samples",)
-    lacks: ClassVar[Lacks] = {"name": ("", Trait.FROM_SERVER)}
     samples: Positive = 7500
     """Number of images that the server makes."""
 
@@ -97,15 +94,6 @@ class Adversarial(ImageGenerator):
     """
 
     trained_by: ClassVar[Literal["clients", "server"]] = "server"
-    needs: ClassVar[Needs] = {"name": (Trait.SERVER, Trait.EPOCHS)}
-    lacks: ClassVar[Lacks] = {
-        "name": (
-            "whose student learns with it, from the models of all clients",
-            Trait.KEPT,
-            Trait.BUFFERED,
-            Trait.CHOSEN,
-        )
-    }
     latent: Width = 256
     """Dimension of the network's input."""
     width: Width = 64
@@ -172,17 +160,6 @@ class FedFtg(Choice):
         "loss": ("settings", "made", "distance"),
     }
     # It needs only the ensemble's clients, and weights each by its classes itself.
-    needs: ClassVar[Needs] = {
-        "name": (Trait.IMAGES, Trait.GENERATED, Trait.UNIFORM, Trait.KL, Trait.STEPS)
-    }
-    lacks: ClassVar[Lacks] = {
-        "name": (
-            "whose student learns with it, in steps of its own",
-            Trait.PRESENT,
-            *OF_STUDENTS,
-            *UNRECORDED,
-        )
-    }
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.data_free"}
     name: Literal["fedftg"]
     latent: Width = 100

@@ -2,34 +2,18 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from fedstage.settings.base import ClientCount, Positive, Seed, Settings
-from fedstage.settings.models import Model, default_head, head_of, with_default
+from fedstage.settings.models import Model, head_of
 from fedstage.settings.staleness import Delays, Staleness, Synchronised
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class Groups(Settings):
     """Which clients participate in a round, and which global model each participant trains."""
 
-    needs: ClassVar[Needs] = {
-        "head_sharing": (Trait.SERVER_MODEL, Trait.WEIGHTS, Trait.AVERAGE, Trait.HEAD)
-    }
-    lacks: ClassVar[Lacks] = {
-        "no server_model": ("", Trait.SERVER_MODEL),
-        "client_groups=drawn": ("by which their number is drawn", Trait.FIXED_GROUPS),
-        "participation=poisson": ("by which their number is drawn", Trait.FIXED_GROUPS),
-        "head_sharing": (
-            "which reaches all models in every round",
-            Trait.MEMORYLESS,
-            Trait.PLAIN_AVERAGE,
-            Trait.ONLY_AVERAGED,
-            Trait.CLIPPED,
-        ),
-    }
     clients: ClientCount
     """Number of clients."""
     participants: ClientCount
@@ -61,16 +45,6 @@ class Groups(Settings):
     """Whether the main model takes the mean of the participants' heads before it is distilled, and
     all other models take its head afterwards.
     """
-
-    def _completed(self) -> Self:
-        """Give models without a head the default head of the part that needs one."""
-        if (head := default_head(self.declarations())) is None:
-            return self
-        changed = {
-            "model": with_default(self.model, head),
-            "architectures": tuple(with_default(model, head) for model in self.architectures),
-        }
-        return self.model_copy(update=changed)
 
     def _faults(self) -> Iterator[str]:
         if self.participants > self.clients:

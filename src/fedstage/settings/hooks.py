@@ -1,12 +1,11 @@
-"""Checks that a plugin's class overrides hooks of its base, with their names and arguments."""
+"""Checks that a plugin's functions take their arguments, and that its hooks are called."""
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.signatures import misfit, parameters_of
 from fedstage.settings.suggestions import nearest
 
 _PACKAGE = __name__.partition(".")[0]
@@ -23,15 +22,10 @@ def hook_faults(kind: type[Any], settings: type[Any], declared: Mapping[str, str
     if not built_in:
         return
     yield from _undeclared(kind, built_in[-1], settings, declared)
-    if not own:
-        return
     hooks = {name for part in built_in for name in vars(part) if not name.startswith("_")}
     for part in own:
         for name, meant in _misspelt(part, hooks):
             yield f"{kind.__name__}.{name}: no such hook; did you mean {meant!r}?"
-        yield from _misfits(kind, part, built_in[0], hooks)
-    if not any(vars(part).keys() & {*hooks, "__init__"} for part in own):
-        yield f"{kind.__name__}: overrides nothing of its base, {built_in[0].__name__}"
 
 
 def _undeclared(
@@ -47,15 +41,6 @@ def _undeclared(
             )
 
 
-def _misfits(kind: type[Any], part: type[Any], base: type[Any], hooks: set[str]) -> Iterator[str]:
-    """Yield the hooks of a class that do not take the arguments of the base's hooks."""
-    for name, own in vars(part).items():
-        expected = parameters_of(getattr(base, name, None)) if name in hooks else []
-        if inspect.isfunction(own) and expected:
-            fault = misfit(f"{kind.__name__}.{name}", own, expected)
-            yield from [fault] if fault else []
-
-
 def _misspelt(part: type[Any], hooks: set[str]) -> Iterator[tuple[str, str]]:
     """Yield the methods of a class that its file does not call, with the hooks they may be."""
     text = PLUGINS.files[part.__module__].read_text("utf-8")
@@ -64,3 +49,19 @@ def _misspelt(part: type[Any], hooks: set[str]) -> Iterator[tuple[str, str]]:
             meant = nearest(name, hooks)
             if meant is not None and not re.search(rf"\.{name}\b", text):
                 yield name, meant
+
+
+def misfit(name: str, function: object, arguments: Sequence[str]) -> str:
+    """Return what is wrong with a function that gets these arguments by position, or nothing."""
+    if not callable(function):
+        return f"{name} = {function!r}: must be a function"
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # compiled code may have no signature
+        return ""
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        own = ", ".join(signature.parameters)
+        return f"{name}({own}): must take ({', '.join(arguments)})"
+    return ""

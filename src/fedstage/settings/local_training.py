@@ -3,12 +3,11 @@
 One file because all alternatives can be read next to one another.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
 from fedstage.settings.models import Head
-from fedstage.settings.traits import KEEPING, OF_STUDENTS, SCALED, Lacks, Needs, Trait
 
 Exchanged = Literal["weights", "logits", "features"]  # what clients send and learn from
 
@@ -28,20 +27,6 @@ class LocalTraining(Choice):
     room: ClassVar[str] = "algorithm.local_trainers"
     functions: ClassVar[Mapping[str, tuple[str, ...]]] = {"Trainer": ("settings",)}
     declared: ClassVar[Mapping[str, str]] = {"next_state": "keeps_state", "objective": "own_loss"}
-    needs: ClassVar[Needs] = {
-        "history": (Trait.STATISTICS,),
-        "judged": (Trait.VALIDATION,),
-        "needs_head": (Trait.HEAD,),
-        "exchanges=logits": (*KEEPING, Trait.CLIENTS, Trait.PRESENT),
-        "exchanges=features": (*KEEPING, Trait.SERVER_MODEL),
-    }
-    lacks: ClassVar[Lacks] = {
-        "keeps_state": ("which keeps state between rounds", Trait.MEMORYLESS),
-        "own_loss": ("whose loss is its own and has no compiled code", Trait.COMPILED),
-        "exchanges=logits": ("whose clients send no weights", Trait.WEIGHTS, Trait.SHARED),
-        "exchanges=features": ("whose clients send no weights", Trait.WEIGHTS),
-        "no learns_from_server": ("", Trait.OF_SERVER),
-    }
     keeps_state: ClassVar[bool] = False
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
@@ -86,14 +71,6 @@ class Scaffold(LocalTraining):
     """SCAFFOLD: gradients corrected by control variates (Karimireddy et al. 2020)."""
 
     keeps_state: ClassVar[bool] = True
-    needs: ClassVar[Needs] = {
-        # Control variates are mean gradients, and the server's is a mean over a group's clients.
-        "name": (Trait.SGD, Trait.NO_MOMENTUM, Trait.FIXED_GROUPS, Trait.AVERAGE),
-    }
-    lacks: ClassVar[Lacks] = {
-        "name": ("whose control variates are sent, too", Trait.CLIPPED),
-        "weights": ("by which the changes of variates are not summed as they are", Trait.SUM),
-    }
     name: Literal["scaffold"]
     weights: Literal["uniform", "samples"] = "uniform"
     """Weights of clients in the server's control variate: equal, as published, or by samples
@@ -108,8 +85,6 @@ class FedNova(LocalTraining):
     `aggregation.server_optimizer` = ``momentum``.
     """
 
-    needs: ClassVar[Needs] = {"name": (Trait.SGD, Trait.AVERAGE)}
-    lacks: ClassVar[Lacks] = {"name": ("which takes no plain average", *SCALED)}
     name: Literal["fednova"]
 
 
@@ -202,10 +177,6 @@ class Digest(LocalTraining):
     }
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "logits"
-    needs: ClassVar[Needs] = {"teacher=server": (Trait.SELECTION,)}
-    lacks: ClassVar[Lacks] = {
-        "name": ("whose clients learn from logits", Trait.KEPT, Trait.JUDGED, Trait.LIVE)
-    }
     name: Literal["digest"]
     cache: LabelCache | None = None
     """Labels that are kept, so that only logits without a kept label are sent; by default none."""
@@ -213,10 +184,6 @@ class Digest(LocalTraining):
     """Whether clients learn from one another's logits, or from the server's model, which learns
     from clients (FedGEMS).
     """
-
-    def _faults(self) -> Iterator[str]:
-        if self.cache is not None and self.teacher == "server":
-            yield "cache: not with teacher = 'server', which keeps what it was right about itself"
 
     @property
     def learns_from_server(self) -> bool:
@@ -234,9 +201,6 @@ class Gkt(LocalTraining):
     uses: ClassVar[Mapping[str, str]] = {"name": "algorithm.global_trainers.features"}
     keeps_state: ClassVar[bool] = True
     exchanges: ClassVar[Exchanged] = "features"
-    lacks: ClassVar[Lacks] = {
-        "name": ("whose server learns from clients' features", *OF_STUDENTS, Trait.DISTILLED)
-    }
     own_loss: ClassVar[bool] = True
     name: Literal["gkt"]
     alpha: NonNegative = 1.0
@@ -262,10 +226,6 @@ class Stc(Settings):
     Dropped entries are added to the next change.
     """
 
-    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS, Trait.ONLY_AVERAGED)}
-    lacks: ClassVar[Lacks] = {
-        "name": ("which keeps what it leaves out of each update", Trait.MEMORYLESS, Trait.SUM)
-    }
     name: Literal["stc"]
     sparsity: Fraction = 0.5
     """Share of entries of each tensor's change that are dropped, the smallest first."""

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Count, Functions, Positive, Settings
 from fedstage.settings.groups import client_groups, group_participants
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class WeightedAverage(Settings):
@@ -22,10 +21,6 @@ class ModelRule(Choice):
 
     room: ClassVar[str] = "algorithm.aggregation.rules"
     functions: ClassVar[Functions] = {"combine": ("settings", "models", "shares", "start")}
-    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS,)}
-    lacks: ClassVar[Lacks] = {
-        "name": ("which is no average", Trait.AVERAGE, Trait.PLAIN_AVERAGE, Trait.SUM)
-    }
 
     @property
     def fewest(self) -> int:
@@ -44,7 +39,6 @@ class TrimmedMean(ModelRule):
     """The mean of each parameter without the largest and smallest values (Yin et al. 2018)."""
 
     module: ClassVar[str] = "elementwise"
-    needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["trimmed_mean"]
     trimmed: Positive = 1
     """Number of largest values that are left out, and of smallest values."""
@@ -58,7 +52,6 @@ class TrimmedMean(ModelRule):
 class Krum(ModelRule):
     """The model that is nearest to its neighbours (Blanchard et al. 2017)."""
 
-    needs: ClassVar[Needs] = {"name": (Trait.FIXED_GROUPS,)}
     name: Literal["krum"]
     faulty: Count = 1
     """Number f of models that may be arbitrary."""
@@ -78,7 +71,4 @@ def check_number(recipe: Any, rule: ServerRule) -> Iterator[str]:
     """Yield a fault if a group has too few participants for the rule."""
     fewest = min(len(group_participants(recipe, group)) for group in client_groups(recipe))
     if isinstance(rule, ModelRule) and fewest < rule.fewest:
-        yield (
-            f"aggregation.rule = {rule.name!r}: {fewest} participants in a group: with these "
-            f"settings it needs at least {rule.fewest}"
-        )
+        yield f"aggregation.rule = {rule.name!r}: needs {rule.fewest} participants, not {fewest}"

@@ -3,7 +3,7 @@
 One file because all alternatives can be read next to one another.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -19,7 +19,6 @@ from fedstage.settings.base import (
     Width,
 )
 from fedstage.settings.patterns import SHA256
-from fedstage.settings.traits import Lacks, Part, Trait
 
 Norm = Literal["batch", "group", "none"]
 #: Shortcuts of residual blocks that change the number of channels: without a projection (A) or with
@@ -48,7 +47,6 @@ class Architecture(Choice):
     """
 
     room: ClassVar[str] = "models.architectures"
-    lacks: ClassVar[Lacks] = {"no head": ("which takes none", Trait.HEAD)}
     functions: ClassVar[Functions] = {"network": ("settings", "shape", "classes")}
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
@@ -373,14 +371,6 @@ def head_of(model: Architecture) -> Head | None:
     """Return the head of a model, if it has one."""
     head: Head | None = getattr(model, "head", None)
     return head
-
-
-def default_head(parts: Iterable[Part]) -> Head | None:
-    """Return the `default_head` of the first part that needs models with a head, if any does."""
-    for part in parts:
-        if any(Trait.HEAD in part.needs[condition] for condition in filter(part.holds, part.needs)):
-            return getattr(part.settings, "default_head", Head())
-    return None
 
 
 def with_default(model: Model, head: Head) -> Model:

@@ -7,14 +7,12 @@ from pydantic import Field
 
 from fedstage.settings.base import Positive, Settings
 from fedstage.settings.patterns import DEVICE
-from fedstage.settings.traits import Needs, Trait
 
 
 class Numerics(Settings):
     """How numbers are computed; results are the same byte for byte only for the same choice."""
 
     uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
-    needs: ClassVar[Needs] = {"compile": (Trait.COMPILED,), "cuda_graphs": (Trait.GRAPHS,)}
     device: Annotated[str, Field(pattern=DEVICE)] = "auto"
     """Device on which models are trained; ``auto`` takes a GPU if there is one."""
     threads: Positive = 1
@@ -31,10 +29,6 @@ class Numerics(Settings):
     """Whether to record a training step once and let the GPU replay it."""
 
     def _faults(self) -> Iterator[str]:
-        if self.device.startswith("cuda"):
-            return
-        where = f"with device = {self.device!r}: only for device = cuda"
-        if self.precision == "tf32":
-            yield f"precision = 'tf32' {where}; take fp32 or bf16"
-        if self.cuda_graphs:
-            yield f"cuda_graphs = true {where}; take false"
+        for key, allowed in (("precision", ("fp32", "bf16")), ("cuda_graphs", (False,))):
+            if (value := getattr(self, key)) not in allowed and not self.device.startswith("cuda"):
+                yield f"{key} = {str(value).lower()}: only for device = cuda, not {self.device}"

@@ -1,12 +1,17 @@
 """Recipes of one-shot federated learning."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from fedstage.settings.aggregation import faults_of_secure
-from fedstage.settings.aggregators import Aggregator, AggregatorTraining, Averaging
+from fedstage.settings.aggregators import (
+    Aggregator,
+    AggregatorTraining,
+    Averaging,
+)
 from fedstage.settings.base import (
     ClientCount,
     Count,
@@ -16,6 +21,7 @@ from fedstage.settings.base import (
     Share,
     WeightsFile,
 )
+from fedstage.settings.compatibility import clashes
 from fedstage.settings.data import Data
 from fedstage.settings.generators import Generator
 from fedstage.settings.models import Model, has_batch_norm
@@ -23,16 +29,21 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.prototypes import Prototypes
-from fedstage.settings.public import HeldOut, Public, public_part
+from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.samples import check_clients, check_maps, check_public, check_samples
+from fedstage.settings.samples import (
+    check_clients,
+    check_maps,
+    check_models,
+    check_outputs,
+    check_public,
+)
 from fedstage.settings.selections import Members
-from fedstage.settings.server import STUDENTS, Server
+from fedstage.settings.server import Server
 from fedstage.settings.teaching import Teaching
-from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes
 from fedstage.settings.transfers import OneShotTransfer
-from fedstage.settings.unknown import OF_ONE_SHOT, Unknown, check_unknown
+from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
 class OneShot(Settings):
@@ -76,11 +87,7 @@ class OneShot(Settings):
 class OneShotRecipe(OneShot):
     """One-shot federated learning: everything that determines its final predictions."""
 
-    needs: ClassVar[Needs] = {"start": (Trait.START_OUTPUTS,)}
-    lacks: ClassVar[Lacks] = {
-        "no server": ("", Trait.SERVER),
-        "no generator": ("", Trait.FROM_SERVER),
-    }
+    training: ClassVar[str] = "one_shot"  # of `RunLength`, for what only rounds have
     data: Data
     """The data set."""
     clients: ClientCount
@@ -126,136 +133,102 @@ class OneShotRecipe(OneShot):
             return None
         return Teaching(server, how, self.public)
 
-    def declarations(self, key: str = "") -> Iterator[Part]:
-        """Yield the parts that are read, in their roles."""
-        yield from (part for part in super().declarations() if part.key != "public")
-        how = self.distillation
-        if how is None or how.teacher == "moments":
-            return
-        of_rounds = (Trait.JUDGED, Trait.SUBSETS, Trait.LIVE, Trait.ROUNDS)
-        one_shot: Lacks = {"name": ("in one shot", *of_rounds)}
-        yield Part("distillation", how, {"name": (Trait.SERVER,)}, one_shot)
-        yield public_part(self.public)
-        if self.server is not None:
-            yield Part("server", self.server, STUDENTS, {})
+    def _read(self) -> Self:
+        """Return these settings, with what nothing reads at its default."""
+        unread: dict[str, Any] = {} if self.teaching else {"server": None}
+        if self.distillation is None:
+            unread["generator"] = None
+        return self.model_copy(update=unread)
 
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)
-        models = (*self.client_models, self.student or self.model)
-        yield from check_samples(self.data, models, self.client, self.server, self.numerics)
-        for model in self.client_models:
-            if model.more_outputs:
-                yield (
-                    f"model.more_outputs = {model.more_outputs!r}: follows from unknown or "
-                    "prototypes; leave it out"
-                )
+        how, models = self.distillation, (*self.client_models, self.student or self.model)
+        yield from check_models(self.data, models, self.numerics)
+        yield from _check_learnt(self, self.data, self.client_models)
         rest = round(1 - self.aggregator_fraction, 9)
         if self.local_fraction not in (None, 1.0, rest):
             yield (
                 f"local_fraction = {self.local_fraction}: must be 1 (all samples) or "
                 f"1 - aggregator_fraction = {rest}"
             )
-        if max(self.forget, default=0) >= self.clients:
+        if max(self.forget, default=0) >= self.clients or not self.left:
             yield (
-                f"forget = {list(self.forget)}: at most {self.clients - 1}, the last of "
-                f"clients = {self.clients}"
+                f"forget = {list(self.forget)}: must be clients, at most {self.clients - 1}, and "
+                "leave at least 1"
             )
-        if not self.left:
-            yield f"forget = {list(self.forget)}: at least 1 client must stay"
-        yield from clashes(self.declarations())
-        yield from _check_learnt(self, self.data, self.client_models)
-        if self.aggregator.name == "fused_features":
-            if self.prototypes is None:
-                yield "prototypes = null: aggregator = fused_features needs clients that learn some"
-            elif len(set(self.client_models)) > 1:
-                yield "architectures: must be one with aggregator = fused_features"
-        if self.aggregator.name == "least_unknown" and self.unknown is None:
-            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
-        if self.members is not None:
-            yield from self._check_members(self.members)
+        if how is not None and how.teacher != "moments" and self.server is None:
+            yield f"server = null: must be given with distillation = {how.name}"
+        yield from clashes(self._read())
+        alike = self.prototypes is not None and len(set(self.client_models)) == 1
+        if self.aggregator.name == "fused_features" and not alike:
+            yield "aggregator = fused_features: needs prototypes, and a single architecture"
+        yield from self._check_numbers()
         if self.aggregator.fitted:
             yield from self._check_fit()
-        if self.generator is not None:
-            yield from self._check_norms(self.generator)
-        if self.distillation is not None:
-            yield from self._check_distillation(self.distillation)
-
-    def _check_members(self, chosen: Members) -> Iterator[str]:
-        if chosen.count > self.left:
-            yield f"members.count = {chosen.count}: at most {self.left}, the clients not forgotten"
-        if chosen.judged and not self.validation:
-            yield f"validation = 0: members = {chosen.name} needs more than 0"
-
-    def _check_fit(self) -> Iterator[str]:
-        """Yield why an aggregator has no samples to fit, or samples that trained the clients."""
-        where = f"aggregator = {self.aggregator.name!r}"
-        training = self.aggregator_training
-        if self.aggregator.trained and training is None:
-            needed = " or ".join(self.aggregator.trained_by)
-            yield f"aggregator_training = null: {where} needs {needed}"
-        if self.aggregator.trained and training is not None:
-            yield from self._check_training(training)
-        if not self.aggregator_fraction or self.local_fraction == 1.0:
-            yield (
-                f"aggregator_fraction = {self.aggregator_fraction}, local_fraction = "
-                f"{self.local_fraction}: {where} needs samples that no client's model was trained "
-                "on; set aggregator_fraction above 0 and local_fraction to null"
-            )
-        if self.start is not None:
-            yield (
-                f"start = {self.start!r}: {where} needs samples that no client's model was trained "
-                "on, but their start may have been trained on them"
-            )
-
-    def _check_distillation(self, distillation: OneShotTransfer) -> Iterator[str]:
-        student = self.student or self.model
-        if distillation.teacher == "moments":
-            yield from check_maps(f"distillation = {distillation.name!r}", [student], headless=True)
-            return
-        if student.more_outputs:
-            yield f"student.more_outputs = {student.more_outputs}: only for models of clients"
-        yield from check_public(self.data, self.public, self.core, self.generator)
-
-    def _check_norms(self, generator: Generator) -> Iterator[str]:
-        """Yield models without the normalisation layers that a generator reads."""
-        if weight := getattr(generator, "batch_norm", 0):
+        if weight := getattr(self.generator, "batch_norm", 0):
             for model in dict.fromkeys(self.client_models):
                 if not has_batch_norm(model):
                     yield (
-                        f"generator.batch_norm = {weight}: model = {model.name!r} "
-                        "has no batch normalisation; set it to 0"
+                        f"generator.batch_norm = {weight}: model = {model.name!r} has no batch "
+                        "normalisation; set it to 0"
                     )
+        if how is not None and how.teacher == "moments":
+            yield from check_maps(f"distillation = {how.name!r}", models[-1:], headless=True)
+        elif how is not None:
+            yield from check_outputs(models[-1:], False)
+            yield from check_public(self.data, self.public, self.core, self.generator)
 
-    def _check_training(self, training: AggregatorTraining) -> Iterator[str]:
-        if training.name not in self.aggregator.trained_by:
-            yield (
-                f"aggregator_training = {training.name!r}: aggregator = "
-                f"{self.aggregator.name!r} is trained by {' or '.join(self.aggregator.trained_by)}"
-            )
-        most = self.left if self.members is None else self.members.count
-        if training.name == "mirror_descent" and (training.predictors or 1) > most:
-            yield f"aggregator_training.predictors = {training.predictors}: at most {most} members"
+    def _check_numbers(self) -> Iterator[str]:
+        """Yield numbers of clients or models that are more than there are."""
+        rule, chosen, training = self.aggregator, self.members, self.aggregator_training
+        models = self.left if chosen is None else min(self.left, chosen.count)
+        if chosen is not None and chosen.count > self.left:
+            yield f"members.count = {chosen.count}: at most {self.left}, the clients not forgotten"
+        if chosen is not None and chosen.judged and not self.validation:
+            yield f"validation = 0: members = {chosen.name} needs more than 0"
+        if rule.name == "least_unknown" and self.unknown is None:
+            yield "unknown = null: aggregator = least_unknown needs clients that learn it"
+        if not rule.trained or training is None:
+            return
+        if training.name == "mirror_descent" and (training.predictors or 1) > models:
+            yield f"aggregator_training.predictors = {training.predictors}: at most {models}"
         if training.name == "federated" and training.secure is not None:
             sizes = [self.left]
             yield from faults_of_secure(training.secure, sizes, "aggregator_training.secure")
 
+    def _check_fit(self) -> Iterator[str]:
+        """Yield why an aggregator has no samples to fit, or samples that trained the clients."""
+        rule, training = self.aggregator, self.aggregator_training
+        name = "null" if training is None else repr(training.name)
+        if rule.trained and (training is None or training.name not in rule.trained_by):
+            needed = " or ".join(rule.trained_by)
+            yield f"aggregator_training = {name}: must be {needed} with aggregator = {rule.name!r}"
+        seen = f"aggregator = {rule.name!r} needs samples that no client's model was trained on"
+        if not self.aggregator_fraction or self.local_fraction == 1.0:
+            yield (
+                f"aggregator_fraction = {self.aggregator_fraction}, local_fraction = "
+                f"{self.local_fraction}: {seen}; set the one above 0 and the other to null"
+            )
+        if self.start is not None:
+            yield f"start = {self.start!r}: {seen}, but their start may have been"
+
 
 def check_alone(own: OneShot, recipe: Recipe) -> Iterator[str]:
     """Yield what is incompatible with what each client of a recipe learns alone."""
-    parts = [
-        part
-        for key in ("data", "client", "numerics")
-        for part in getattr(recipe, key).declarations(key)
-    ]
-    for key in ("unknown", "prototypes"):
-        if (learnt := getattr(own, key)) is not None:
-            yield from clashes([*parts, *learnt.declarations(key)])
+    together = {key: getattr(recipe, key) for key in ("data", "client", "numerics")}
+    learnt = {"unknown": own.unknown, "prototypes": own.prototypes}
+    yield from clashes(SimpleNamespace(**together, **learnt))
     yield from _check_learnt(own, recipe.data, (recipe.model,))
 
 
 def _check_learnt(own: OneShot, data: Data, models: tuple[Model, ...]) -> Iterator[str]:
     """Yield data and models with which clients cannot learn an unknown class, or prototypes."""
-    if own.unknown is not None:
-        yield from check_unknown(own.unknown, data, models)
+    yield from check_outputs(models, own.unknown is not None)
+    source = None if own.unknown is None else own.unknown.outliers
+    if source is not None and data.samples not in source.samples:
+        yield (
+            f"unknown.outliers = {source.name!r}: made from {' or '.join(source.samples)}, and the "
+            f"samples of data = {data.name} are {data.samples}"
+        )
     if own.prototypes is not None:
         yield from check_maps("prototypes", models, headless=True)

@@ -17,7 +17,6 @@ from fedstage.settings.base import (
     Settings,
     Share,
 )
-from fedstage.settings.traits import Lacks, Trait
 
 
 class Constant(Settings):
@@ -79,10 +78,6 @@ class Optimiser(Settings):
     augmentation: Augmentation = "none"
     """How images are changed at random during training."""
 
-    def _faults(self) -> Iterator[str]:
-        if self.nesterov and not self.momentum:
-            yield "nesterov = true needs momentum > 0"
-
 
 class LossOfLabels(Choice):
     """The loss that clients minimise."""
@@ -100,7 +95,6 @@ class CrossEntropy(LossOfLabels):
 class Focal(LossOfLabels):
     """Focal loss: the mean over a batch of w_y (1 - p_y)^gamma (-log p_y)."""
 
-    lacks: ClassVar[Lacks] = {"name": ("", Trait.CROSS_ENTROPY)}
     name: Literal["focal"]
     gamma: NonNegative = 2.0
     """Exponent that makes samples count less if the model is sure of them."""
@@ -114,7 +108,6 @@ ClientLoss = ByName[CrossEntropy | Focal]
 class Client(Optimiser):
     """A participant's training in one round."""
 
-    lacks: ClassVar[Lacks] = {"optimiser": ("", Trait.SGD), "momentum": ("", Trait.NO_MOMENTUM)}
     epochs: Positive | None = None
     """Number of epochs over the participant's samples; alternatively give `steps`."""
     steps: Positive | None = None
@@ -136,8 +129,5 @@ class Client(Optimiser):
     """Loss that clients minimise."""
 
     def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
         if (self.epochs is None) == (self.steps is None):
             yield "give either epochs or steps"
-        if self.batches == "continued" and self.steps is None:
-            yield "batches = 'continued': only with steps; epochs end with a round"

@@ -25,9 +25,8 @@ from fedstage.errors import FedstageError
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings import recipes as _recipes  # noqa: F401
 from fedstage.settings.base import Choice, Settings, choices, subclasses
-from fedstage.settings.hooks import hook_faults
+from fedstage.settings.hooks import hook_faults, misfit
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.signatures import misfit
 from fedstage.settings.suggestions import suggest
 
 #: Package whose modules are the files that `config.yaml` names.

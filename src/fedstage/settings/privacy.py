@@ -15,7 +15,6 @@ from fedstage.settings.groups import (
 )
 from fedstage.settings.models import has_batch_norm
 from fedstage.settings.optimisation import Client
-from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 
 class Noise(Settings):
@@ -36,15 +35,9 @@ class Noise(Settings):
 class ClientPrivacy(Noise):
     """Differential privacy of clients: DP-FedAvg with flat clipping (McMahan et al. 2018)."""
 
-    needs: ClassVar[Needs] = {"clip": (Trait.WEIGHTS, Trait.AVERAGE, Trait.CLIPPED)}
-    lacks: ClassVar[Lacks] = {"name": ("by which the server clips each update", Trait.SUM)}
-
 
 class ExamplePrivacy(Noise):
     """Differential privacy of training samples: clients train by DP-SGD (Abadi et al. 2016)."""
-
-    needs: ClassVar[Needs] = {"clip": (Trait.NOISY,)}
-    lacks: ClassVar[Lacks] = {"clip": ("which needs the gradient of each sample", *UNRECORDED)}
 
 
 class Privacy(Settings):
@@ -72,36 +65,21 @@ def check_privacy(recipe: Any) -> Iterator[str]:
     privacy = recipe.privacy
     if privacy is None:
         return
-    yield from _check_start(recipe)
+    if recipe.start is not None:
+        yield "start: must be null with privacy, as epsilon does not count what it learnt"
+    if recipe.teaching is not None:
+        public, core = recipe.public, recipe.core
+        if public == recipe.data or (public.name == "core" and core and core.samples == "all"):
+            yield f"public = {public.name}: must not be clients' training samples with privacy"
+        if recipe.generator is not None:
+            yield (
+                f"generator = {recipe.generator.name}: must be null with privacy, as it learns "
+                "from clients' label counts without noise"
+            )
     if privacy.client is not None:
-        yield from _check_delta(privacy.client, "client", recipe.clients)
-        yield from _check_average(recipe)
-        yield from _check_readers(recipe)
+        yield from _check_average(recipe, privacy.client)
     if privacy.example is not None:
         yield from _check_gradients(recipe)
-
-
-def _check_start(recipe: Any) -> Iterator[str]:
-    """Yield other ways in which private data enter models or teach them."""
-    if recipe.start is not None:
-        yield (
-            "start: must be null with privacy, because epsilon does not count what the model "
-            "learnt before"
-        )
-    if recipe.teaching is None:
-        return
-    public = recipe.public
-    core = public.name == "core" and recipe.core is not None and recipe.core.samples == "all"
-    if core or public == recipe.data:
-        yield (
-            f"public = {public.name}: are clients' own training samples, from which a student must "
-            "not learn with privacy"
-        )
-    if recipe.generator is not None:
-        yield (
-            f"generator = {recipe.generator.name}: must be null with privacy, because it is "
-            "trained with clients' label counts, to which no noise is added"
-        )
 
 
 def client_privacy(recipe: Any) -> ClientPrivacy | None:
@@ -119,47 +97,30 @@ def delta_of(how: Noise, units: int) -> float:
     return units**-1.1 if how.delta is None else how.delta
 
 
-def _check_delta(how: Noise, unit: str, units: int) -> Iterator[str]:
-    delta = delta_of(how, units)
-    if delta * units >= 1:
-        yield (
-            f"privacy.{unit}.delta = {delta}: must be less than 1 / {units}, or a guarantee may "
-            "publish one of them"
-        )
-
-
-def _check_average(recipe: Any) -> Iterator[str]:
+def _check_average(recipe: Any, how: ClientPrivacy) -> Iterator[str]:
     """Yield settings by which a client may move its group's average by more than clip / n."""
-    how, key = recipe.aggregation, "with privacy.client"
-    if how.weights != "uniform":
+    key, average = "with privacy.client", recipe.aggregation
+    delta = delta_of(how, recipe.clients)
+    if delta * recipe.clients >= 1:
+        yield f"privacy.client.delta = {delta}: must be less than 1 / {recipe.clients}"
+    if average.weights != "uniform":
+        yield f"aggregation.weights = {average.weights!r}: must be uniform {key}"
+    if average.discount.name != "constant" or average.stale != "models":
         yield (
-            f"aggregation.weights = {how.weights!r}: must be uniform {key}, because a share by "
-            "samples is not bounded by 1 / participants"
-        )
-    if how.discount.name != "constant" or how.stale != "models":
-        yield (
-            f"aggregation.discount = {how.discount.name!r}, stale = {how.stale!r}: must be "
-            f"constant and models {key}, which clips changes since the last global model"
+            f"aggregation.discount = {average.discount.name!r}, stale = {average.stale!r}: must be "
+            f"constant and models {key}"
         )
     if recipe.participation not in ("uniform", "poisson"):
+        yield f"participation = {recipe.participation!r}: must be poisson or uniform {key}"
+    if average.batch_norm != "re_estimate" and any(map(has_batch_norm, models_of(recipe))):
         yield (
-            f"participation = {recipe.participation!r}: must be poisson or uniform {key}, by which "
-            "a client is in a round's sample at random, whatever its data are"
+            f"aggregation.batch_norm = {average.batch_norm!r}: must be re_estimate {key}, as "
+            "clients' running statistics are not clipped"
         )
-    if how.batch_norm != "re_estimate" and any(map(has_batch_norm, models_of(recipe))):
+    if recipe.teaching is not None and recipe.ensemble.members != ("aggregated",):
         yield (
-            f"aggregation.batch_norm = {how.batch_norm!r}: must be re_estimate {key}, or models "
-            "without batch normalisation: clients' running statistics are not clipped"
-        )
-
-
-def _check_readers(recipe: Any) -> Iterator[str]:
-    """Yield uses of updates by the server before noise is added."""
-    ensemble = recipe.teaching and recipe.ensemble
-    if ensemble and ensemble.members != ("aggregated",):
-        yield (
-            f"ensemble = {ensemble.name!r}: must be aggregated with privacy.client, because others "
-            "have single clients' models as members, to which no noise is added"
+            f"ensemble = {recipe.ensemble.name!r}: must be aggregated {key}, as no noise is added "
+            "to single clients' models"
         )
 
 
@@ -168,31 +129,19 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
 
     What a client does with noisy gradients needs no check, because it is equally private.
     """
-    key, client, numerics = "with privacy.example", recipe.client, recipe.numerics
-    if recipe.local.own_loss:
-        yield (
-            f"local = {recipe.local.name}: must minimise client.loss {key}, because a loss of its "
-            "own may depend on other samples, too"
-        )
-    if recipe.local.exchanges == "features":
-        yield f"local = {recipe.local.name}: sends features without noise, not {key}"
+    key = "with privacy.example"
+    if recipe.local.own_loss or recipe.local.exchanges == "features":
+        yield f"local = {recipe.local.name}: must minimise client.loss, and send no features, {key}"
     for model in client_models(recipe):
-        if has_batch_norm(model):
-            yield (
-                f"model = {model.name}: must have norm = group or none {key}, because batch "
-                "normalisation mixes the samples of a batch"
-            )
-        if not model.by_sample:
-            yield f"model = {model.name}: has no gradients of single samples, needed {key}"
+        if has_batch_norm(model) or not model.by_sample:
+            yield f"model = {model.name}: must have a gradient of each sample {key}, no batch norm"
     for name in ("batches", "last_batch"):
         allowed = Client.model_fields[name].default
-        if (value := getattr(client, name)) != allowed:
+        if (value := getattr(recipe.client, name)) != allowed:
             yield (
                 f"client.{name} = {value!r}: must be {allowed} {key}, where each sample is in each "
                 "batch at random"
             )
-    if numerics.memory_format != "contiguous":
-        yield f"numerics.memory_format = {numerics.memory_format}: must be contiguous {key}"
 
 
 def sampling_rate(client: Client, samples: int) -> float:

@@ -3,7 +3,6 @@
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import NonNegative, Rate, Settings
-from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 
 class Prototypes(Settings):
@@ -12,15 +11,6 @@ class Prototypes(Settings):
     A model sees two views of each batch.
     """
 
-    needs: ClassVar[Needs] = {"name": (Trait.IMAGES, Trait.CROSS_ENTROPY, Trait.LEARNING)}
-    lacks: ClassVar[Lacks] = {
-        "name": (
-            "which are learnt in place of outputs, in steps of their own",
-            Trait.START_OUTPUTS,
-            Trait.FREE_OUTPUTS,
-            *UNRECORDED,
-        )
-    }
     more_outputs: ClassVar[Literal["features"]] = "features"
     near: NonNegative = 1.0
     """Weight of the cross entropy of a feature's similarities to the prototypes, added to the cross

@@ -4,7 +4,6 @@ from typing import Literal
 
 from fedstage.settings.base import ByName, Settings
 from fedstage.settings.data import Images, Isic2019
-from fedstage.settings.traits import Part, Trait
 
 
 class HeldOut(Settings):
@@ -28,14 +27,3 @@ class Generated(Settings):
 #: Public data: the held-out part, the server's own, what a generator makes, or the training images
 #: of another data set.
 Public = ByName[HeldOut | CoreSamples | Generated | Images | Isic2019]
-
-
-def public_part(public: Public) -> Part:
-    """Return the traits that these public data lack for students and others that read them."""
-    lacked = {
-        Trait.LABELS: public.name not in ("core", "generated"),
-        Trait.OWN_SAMPLES: public.name != "core",
-        Trait.PRESENT: public.name == "generated",
-        Trait.GENERATED: public.name != "generated",
-    }
-    return Part("public", public, {}, {"name": ("", *filter(lacked.__getitem__, lacked))})

@@ -3,7 +3,6 @@
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Settings
-from fedstage.settings.traits import Needs, Trait
 
 
 class NotQuantised(Settings):
@@ -19,7 +18,6 @@ class Int8(Settings):
     a client's training samples, in steps 0 to 127 as released.
     """
 
-    needs: ClassVar[Needs] = {"name": (Trait.FREE_OUTPUTS,)}
     package: ClassVar[str | None] = "torchao"
     name: Literal["int8"]
 

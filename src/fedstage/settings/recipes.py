@@ -1,7 +1,7 @@
 """Recipes of federated training, and of training without federation."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from fedstage.settings.base import (
     Settings,
     WeightsFile,
 )
+from fedstage.settings.compatibility import clashes
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
@@ -30,24 +31,23 @@ from fedstage.settings.local_training import (
     Uncompressed,
 )
 from fedstage.settings.model_rules import check_number
-from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.models import Head, Model, has_batch_norm, head_of, with_default
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.privacy import Privacy, check_privacy
 from fedstage.settings.prototypes import Prototypes
-from fedstage.settings.public import HeldOut, Public, public_part
+from fedstage.settings.public import HeldOut, Public
 from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import (
     check_clients,
     check_maps,
+    check_models,
     check_parts,
     check_public,
-    check_samples,
 )
-from fedstage.settings.server import ROUND_STUDENTS, STUDENTS, Server, has_factors
+from fedstage.settings.server import Server, has_factors
 from fedstage.settings.teaching import EnsembleTeaching
-from fedstage.settings.traits import Lacks, Needs, Part, Trait, clashes
 from fedstage.settings.transfers import KlTransfer, Transfer
 from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
@@ -61,11 +61,6 @@ class Recipe(Groups):
     uses: ClassVar[Mapping[str, str]] = {
         "compression": "algorithm.exchange.compression",
         "staleness": "algorithm.aggregation.asynchronous",
-    }
-    needs: ClassVar[Needs] = {"start_of": (Trait.SERVER_MODEL,)}
-    lacks: ClassVar[Lacks] = {
-        "no server": ("", Trait.SERVER),
-        "no ensemble": ("", Trait.ENSEMBLE, Trait.CLIENTS),
     }
     data: Data
     """The data set."""
@@ -118,22 +113,27 @@ class Recipe(Groups):
         learnt = (self.server, self.distillation, self.public)
         return EnsembleTeaching(*learnt, self.ensemble, self.global_trainer, self.generator)
 
-    def declarations(self, key: str = "") -> Iterator[Part]:
-        """Yield the parts that are read, in their roles."""
+    def _completed(self) -> Self:
+        """Give models without a head the default head of the part that needs one."""
+        if not (self.head_sharing or self.local.needs_head):
+            return self
+        head = Head() if self.head_sharing else self.local.default_head
+        changed = {
+            "model": with_default(self.model, head),
+            "architectures": tuple(with_default(model, head) for model in self.architectures),
+        }
+        return self.model_copy(update=changed)
+
+    def _read(self) -> Self:
+        """Return these settings, with what nothing reads at its default."""
         unread: dict[str, Any] = {}
         if not any(map(has_batch_norm, models_of(self))):
             unread["aggregation"] = self.aggregation.model_copy(update={"batch_norm": "average"})
-        if self.global_trainer is None and self.local.exchanges != "logits":
-            unread["generator"] = None
-        read = super(Recipe, self.model_copy(update=unread)).declarations()
-        yield from (part for part in read if part.key != "public")
-        yield public_part(self.public)
-        if len(client_groups(self)) > 1:
-            yield Part("", self, {}, {"client_groups=by_index": ("", Trait.LASTING_GROUPS)})
-        if self.global_trainer is not None:
-            yield Part("", self, {"no server_model": (Trait.SHARED,)}, {})
-        if self.global_trainer is not None and self.server is not None:
-            yield Part("server", self.server, STUDENTS, ROUND_STUDENTS)
+        if not _is_taught(self):
+            kl = KlTransfer(name="kl")
+            unread |= {"generator": None, "ensemble": None, "distillation": kl}
+            unread |= {} if self.local.exchanges == "features" else {"server": None}
+        return self.model_copy(update=unread)
 
     def _faults(self) -> Iterator[str]:
         yield from super()._faults()
@@ -143,18 +143,29 @@ class Recipe(Groups):
                 "client.batches = continued, so that every client takes the steps of every round"
             )
         yield from check_clients(self.data, self.partition)
+        exchanges, where = self.local.exchanges, f"local = {self.local.name}"
         # A server's model that takes features does not see samples.
-        models = client_models(self) if self.local.exchanges == "features" else models_of(self)
-        yield from check_samples(self.data, models, self.client, self.server, self.numerics)
-        yield from clashes(self.declarations())
+        models = client_models(self) if exchanges == "features" else models_of(self)
+        yield from check_models(self.data, models, self.numerics)
+        yield from clashes(self._read())
+        keeping = exchanges != "weights"
+        if keeping and self.client_groups == "by_index" and len(client_groups(self)) > 1:
+            yield f"client_groups = 'by_index': must be drawn with {where}, or a single group"
+        trainer = self.global_trainer
+        apart = trainer is None or (trainer.name == "designated" and self.server_model)
+        if exchanges == "logits" and not apart:
+            yield f"global: must be designated, and server_model true, with {where}"
+        for model in models_of(self) if self.local.needs_head else ():
+            if head_of(model) is None:
+                yield f"model = {model.name}: must be one that takes a head, with {where}"
         yield from check_number(self, self.aggregation.rule)
         yield from self._check_secure()
         yield from check_privacy(self)
         if reads_public(self):
             yield from check_public(self.data, self.public, self.core, self.generator)
-        if self.local.exchanges == "features":
-            yield from check_parts(f"local = {self.local.name}", self.model, models)
-        if self.global_trainer and self.server and has_factors(self.server):
+        if exchanges == "features":
+            yield from check_parts(where, self.model, models)
+        if trainer and self.server and has_factors(self.server):
             yield from check_maps("server.factor_transfer", models_of(self))
 
     def _check_secure(self) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Functions, Positive
-from fedstage.settings.traits import Needs, Trait
 
 
 class Selection(Choice):
@@ -14,7 +13,6 @@ class Selection(Choice):
 
     room: ClassVar[str] = "algorithm.one_shot"
     functions: ClassVar[Functions] = {"choose": ("settings", "candidates", "generator")}
-    needs: ClassVar[Needs] = {"name": (Trait.CHOSEN,)}
     judged: ClassVar[bool] = False
     count: Positive
     """Number of selected clients."""

@@ -5,7 +5,6 @@ from typing import ClassVar, Literal
 
 from fedstage.settings.base import Count, NonNegative, Positive, Probability, Rate, Settings
 from fedstage.settings.optimisation import Optimiser
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class WeightAverage(Settings):
@@ -35,7 +34,6 @@ class Buffer(Settings):
     """When the student is copied: at the start of a round's distillation, or at the start of each
     epoch over the public samples (melting).
     """
-    needs: ClassVar[Needs] = {"after": (Trait.ROUNDS,)}
     after: Count = 0
     """Number of initial rounds without a buffer."""
 
@@ -82,15 +80,6 @@ class Server(Optimiser):
         "moving_average": "algorithm.global_trainers.ema",
         "factor_transfer": "algorithm.global_trainers.factor_transfer",
     }
-    needs: ClassVar[Needs] = {
-        **dict.fromkeys(("labels", "swa", "moving_average", "early_stopping"), (Trait.KEPT,)),
-        **dict.fromkeys(("teacher_images", "factor_transfer"), (Trait.LIVE,)),
-        "buffer": (Trait.BUFFERED,),
-        "drop_worst": (Trait.JUDGED,),
-        "samples_a_round": (Trait.SUBSETS,),
-        "augmentation": (Trait.AUGMENTED,),
-    }
-    lacks: ClassVar[Lacks] = {"no steps": ("", Trait.STEPS), "no epochs": ("", Trait.EPOCHS)}
     steps: Positive | None = None
     """Number of steps per distillation; alternatively give `epochs`."""
     epochs: Positive | None = None
@@ -126,7 +115,6 @@ class Server(Optimiser):
     """Whether the worst client models are left out of the fusion, as published or as released."""
 
     def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
         if (self.epochs is None) == (self.steps is None):
             yield "give either epochs or steps"
         kept = ("swa", "moving_average", "early_stopping")
@@ -160,23 +148,6 @@ def adds_terms(server: Server) -> bool:
     """Whether students minimise more than a loss of their logits against targets."""
     buffered = server.buffer is not None and server.buffer.weight > 0
     return bool(server.labels) or buffered or has_factors(server) or has_live_teachers(server)
-
-
-#: What students on the server need with these settings.
-STUDENTS: Needs = {
-    "labels": (Trait.LABELS,),
-    "early_stopping": (Trait.VALIDATION,),
-    "drop_worst": (Trait.VALIDATION, Trait.CLIENTS, Trait.PLAIN_AVERAGE),
-    "teacher_images": (Trait.MODELS,),
-    "factor_transfer.weight": (Trait.MODELS,),
-}
-_SUMMANDS = ("labels", "buffer.weight", "factor_transfer.weight", "teacher_images")
-#: What students of rounds lack with these settings.
-ROUND_STUDENTS: Lacks = {
-    **dict.fromkeys(_SUMMANDS, ("whose sum of losses is not compiled", Trait.COMPILED)),
-    "teacher_images=augmented": ("whose ensemble is weighted on the CPU", Trait.GRAPHS),
-    "drop_worst": ("which chooses among logits", Trait.MODELS),
-}
 
 
 def without_early_buffer(server: Server, round_: int) -> Server:

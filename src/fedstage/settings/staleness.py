@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from math import isclose
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from fedstage.settings.base import ByName, Count, Probability, Settings
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 
 class Synchronised(Settings):
@@ -18,9 +17,6 @@ class Synchronised(Settings):
 
 class Stale(Settings):
     """Participants may start from older models."""
-
-    needs: ClassVar[Needs] = {"name": (Trait.WEIGHTS, Trait.MEMORYLESS)}
-    lacks: ClassVar[Lacks] = {"name": ("with which updates have different starts", Trait.SUM)}
 
 
 class Cyclic(Stale):

@@ -22,11 +22,6 @@ class OwnerColumns(Settings):
     client_column: str | None = None
     """Column of clients for the natural partition: integers, texts or booleans; by default none."""
 
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        if self.client_column == self.label:
-            yield f"client_column = {self.label!r}: is the label"
-
 
 class TableColumns(OwnerColumns):
     """The roles of the columns of a table.
@@ -50,13 +45,6 @@ class TableColumns(OwnerColumns):
         yield from super()._faults()
         if self.features and self.drop:
             yield "features and drop: give one of them"
-        for key in ("features", "drop", "categorical"):
-            columns = getattr(self, key)
-            for column in columns:
-                if column in (self.label, self.client_column):
-                    yield f"{key}: {column!r} is the label or the clients' column, no feature"
-                if columns.count(column) > 1:
-                    yield f"{key}: {column!r} is there twice"
-        for column in self.categorical:
-            if column in self.drop or (self.features and column not in self.features):
-                yield f"categorical: {column!r} is not among the features"
+        for column in self.features:
+            if column in (self.label, self.client_column):
+                yield f"features: {column!r}: must not be the label or the clients' column"

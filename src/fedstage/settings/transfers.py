@@ -3,7 +3,6 @@
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Functions, NonNegative, Probability, Rate
-from fedstage.settings.traits import Lacks, Needs, Trait
 
 Teacher = Literal["ensemble", "labels", "moments"]
 
@@ -24,10 +23,6 @@ class StudentLoss(Choice):
     teacher: ClassVar[Teacher] = "ensemble"
     selects: ClassVar[bool] = False
     diverges: ClassVar[bool] = False
-    lacks: ClassVar[Lacks] = {
-        "no diverges": ("", Trait.KL),
-        "no selects": ("", Trait.SELECTION),
-    }
 
 
 class KlTransfer(StudentLoss):
@@ -76,7 +71,6 @@ class FedGemsTransfer(StudentLoss):
     """Labels and, where the student is wrong, the teacher's probabilities (FedGEMS)."""
 
     selects: ClassVar[bool] = True
-    needs: ClassVar[Needs] = {"name": (Trait.OWN_SAMPLES, Trait.OF_SERVER)}
     name: Literal["fedgems"]
     epsilon: Probability = 0.75
     """Weight of the labels for samples that the student gets wrong; the divergence weighs 1 -
@@ -88,8 +82,6 @@ class LabelsTransfer(StudentLoss):
     """The cross entropy with the labels of the public samples, without ensemble (FedCVAE-Ens)."""
 
     teacher: ClassVar[Teacher] = "labels"
-    needs: ClassVar[Needs] = {"name": (Trait.LABELS,)}
-    lacks: ClassVar[Lacks] = {"name": ("which no client's model teaches", Trait.CHOSEN)}
     name: Literal["labels"]
 
 
@@ -97,7 +89,6 @@ class CotrainedTransfer(StudentLoss):
     """The loss of `kl` for a student that learns together with a generator of the server."""
 
     module: ClassVar[str] = "kl"
-    needs: ClassVar[Needs] = {"name": (Trait.FROM_SERVER,)}
     name: Literal["cotrained"]
 
 
@@ -106,9 +97,6 @@ class ClosedForm(StudentLoss):
 
     module: ClassVar[str] = "kl"  # not read: a separate stage computes the head
     teacher: ClassVar[Teacher] = "moments"
-    lacks: ClassVar[Lacks] = {
-        "name": ("for which no client trains a model", Trait.CHOSEN, Trait.LEARNING)
-    }
     name: Literal["closed_form"]
     covariance: Literal["full", "diagonal"] = "full"
     """Covariance of features: full (linear discriminant analysis) or diagonal (naive Bayes)."""

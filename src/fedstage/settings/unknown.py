@@ -4,9 +4,6 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import ByName, Choice, Functions, NonNegative, Positive, Rate, Settings
-from fedstage.settings.data import Data
-from fedstage.settings.models import Model
-from fedstage.settings.traits import UNRECORDED, Lacks, Needs, Trait
 
 #: Fields of clients that train to the end in one go, and the modules that the fields need.
 OF_ONE_SHOT = {
@@ -57,11 +54,6 @@ class Unknown(Settings):
     That output is the label of outliers, once as they are and once after an attack.
     """
 
-    needs: ClassVar[Needs] = {"name": (Trait.CROSS_ENTROPY, Trait.FREE_OUTPUTS, Trait.CHOSEN)}
-    lacks: ClassVar[Lacks] = {
-        "name": ("for which models have one more output", Trait.START_OUTPUTS),
-        "changes": ("whose steps have no code for it", *UNRECORDED),
-    }
     more_outputs: ClassVar[int] = 1
     outliers: Outliers | None = Corruptions(name="corruptions")
     """How samples of the unknown class are made; null: there are none."""
@@ -82,20 +74,3 @@ class Unknown(Settings):
     def changes(self) -> bool:
         """Whether a client minimises more than the loss of its labels."""
         return self.outliers is not None or bool(self.second or self.mixed)
-
-
-def check_unknown(
-    unknown: Unknown,
-    data: Data,
-    models: tuple[Model, ...],
-) -> Iterator[str]:
-    """Yield settings that are incompatible with clients that learn an unknown class."""
-    kind, source = data.samples, unknown.outliers
-    if source is not None and kind not in source.samples:
-        yield (
-            f"unknown.outliers = {source.name!r}: made from {' or '.join(source.samples)}, and the "
-            f"samples of data = {data.name} are {kind}"
-        )
-    for model in models:
-        if getattr(model, "outputs", None) == 1:
-            yield f"model = {model.name!r}: outputs = 1: not with unknown, which needs one more"

@@ -11,20 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
 from fedstage.settings.patterns import IN_WORDS
-from fedstage.settings.suggestions import bounds_at, default_at, keys_at, nearest, suggest
-
-#: What values of these types look like as text.
-_PLAIN = {
-    "int_type": re.compile(r"[+-]?\d+"),
-    "float_type": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE),
-    "bool_type": re.compile(r"true|false", re.IGNORECASE),
-}
-
-#: Faults of values that are not lists, and what pydantic calls lists.
-_LISTS = frozenset({"list_type", "tuple_type"})
-_A_VALID_LIST = re.compile("a valid (list|tuple)")
-#: The text after which the allowed range is inserted.
-_A_NUMBER = re.compile("a valid (integer|number)")
+from fedstage.settings.suggestions import keys_at, suggest
 
 #: The last part of the place of a fault, if a value may have several types.
 _A_TYPE = re.compile(r"constrained-\w+|literal\[.*\]")
@@ -32,12 +19,20 @@ _A_TYPE = re.compile(r"constrained-\w+|literal\[.*\]")
 S = TypeVar("S", bound=BaseModel)
 
 _A_MAPPING = "must be a mapping of keys to values"
-_A_CHOICE = "must be a name, or one name with its settings: {NAME: {KEY: VALUE}}"
+_A_LIST = "must be a list"
+_A_CHOICE = "must be a name, or one name with its settings: {{NAME: {{KEY: VALUE}}}}"
+#: What is allowed, where pydantic's own words are about Python.
 _MESSAGES = {
+    "extra_forbidden": "unknown key",
     "model_type": _A_MAPPING,
     "dict_type": _A_MAPPING,
+    "list_type": _A_LIST,
+    "tuple_type": _A_LIST,
+    "too_short": "must have at least {min_length} item",
+    "too_long": "must have at most {max_length} items",
     "model_attributes_type": _A_CHOICE,
     "union_tag_not_found": _A_CHOICE,
+    "union_tag_invalid": "unknown; use {expected_tags}",
 }
 
 
@@ -52,15 +47,9 @@ def validate(settings: type[S], raw: Any, where: str, context: str | None = None
     try:
         return settings.model_validate(raw, context=context)
     except ValidationError as error:
-        faults = error.errors()
-        misspelt = {_meant(settings, fault) for fault in faults}
-        raise FedstageError(
-            "\n".join(
-                f"{_describe(settings, fault, where)}{_suggestion(settings, fault)}"
-                for fault in _one_a_value(faults)
-                if not _follows(fault) and (fault["type"], fault["loc"]) not in misspelt
-            )
-        ) from None
+        faults = _one_a_value(fault for fault in error.errors() if not _follows(fault))
+        told = (f"{where}: {_describe(fault)}{_suggestion(settings, fault)}" for fault in faults)
+        raise FedstageError("\n".join(told)) from None
 
 
 #: Valid values for the settings that a restricted configuration may lack.
@@ -109,26 +98,22 @@ def validate_json(settings: type[S], text: str, where: str) -> S:
     return validate(settings, raw, where)
 
 
-def _describe(settings: Any, fault: Any, where: str) -> str:
+def _describe(fault: Any) -> str:
+    """Return the key and value of a fault, and what is allowed, in the words of YAML."""
+    kind, context = fault["type"], fault.get("ctx", {})
     key = ".".join(_without_tags([str(part) for part in fault["loc"]]))
-    message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] == "value_error":
-        return f"{where}: {key + ': ' if key else ''}{message}"
-    if fault["type"] == "missing":
-        return f"{where}: {key}: missing, a value is required"
-    if fault["type"] == "extra_forbidden":
-        return f"{where}: {key} = {_shown(fault['input'])}: unknown key"
-    if fault["type"] == "union_tag_invalid":
-        context = fault["ctx"]
-        return f"{where}: {key} = {context['tag']!r}: unknown; use {context['expected_tags']}"
-    default = default_at(settings, fault["loc"]) if fault["input"] is None else ""
-    subject = f"{key} = {_shown(fault['input'])}" if key else _shown(fault["input"])
-    return f"{where}: {subject}: {_allowed(settings, fault)}{default}"
-
-
-def _shown(value: Any) -> str:
-    """Return a value as messages show it: null as YAML writes it, anything else as Python does."""
-    return "null" if value is None else repr(value)
+    if kind == "value_error":
+        return f"{key + ': ' if key else ''}{context['error']}"
+    if kind == "missing":
+        return f"{key}: missing, a value is required"
+    if kind == "string_pattern_mismatch":
+        allowed = IN_WORDS[context["pattern"]]
+    elif kind in _MESSAGES:
+        allowed = _MESSAGES[kind].format(**context)
+    else:
+        allowed = str(fault["msg"]).replace("Input should", "must")
+    value = context.get("tag", fault["input"])
+    return f"{key + ' = ' if key else ''}{'null' if value is None else repr(value)}: {allowed}"
 
 
 def _one_a_value(faults: Iterable[Any]) -> Iterator[Any]:
@@ -161,53 +146,6 @@ def _suggestion(settings: Any, fault: Any) -> str:
     if fault["type"] == "literal_error" and isinstance(fault["input"], str):
         return suggest(fault["input"], re.findall(r"'([^']*)'", context["expected"]))
     return ""
-
-
-def _meant(settings: Any, fault: Any) -> tuple[str, tuple[Any, ...]] | None:
-    """Return the fault that an unknown key also causes if it misspells a required key."""
-    if fault["type"] != "extra_forbidden":
-        return None
-    *place, key = fault["loc"]
-    near = nearest(key, keys_at(settings, place))
-    return ("missing", (*place, near)) if near else None
-
-
-def _allowed(settings: Any, fault: Any) -> str:
-    if fault["type"] == "too_short":
-        return f"must have at least {fault['ctx']['min_length']} item"
-    if fault["type"] == "string_pattern_mismatch":
-        return IN_WORDS[fault["ctx"]["pattern"]]
-    message = str(fault["msg"]).replace("Input should", "must")
-    if fault["type"] == "string_type" and isinstance(fault["input"], bool):
-        return f"{message}, but YAML reads no, off, yes and on as truth values: quote them"
-    if fault["type"] in _LISTS:
-        return _A_VALID_LIST.sub("a list", message) + _as_list(fault["input"])
-    if fault["type"] in _PLAIN:
-        message = _A_NUMBER.sub(rf"\g<0>{bounds_at(settings, fault['loc'])}", message, count=1)
-    return _MESSAGES.get(fault["type"], message) + _of_text(fault) + _keys_of(settings, fault)
-
-
-def _as_list(value: Any) -> str:
-    """Return what a single value looks like as a list, or nothing for a mapping."""
-    return f", such as [{value}]" if isinstance(value, str | int | float) else ""
-
-
-def _keys_of(settings: Any, fault: Any) -> str:
-    """Return the keys of the mapping that a value should be, or nothing."""
-    known = keys_at(settings, fault["loc"]) if fault["type"] == "model_type" else []
-    return f", such as {{{known[0]}: ...}}; its keys are {', '.join(known)}" if known else ""
-
-
-def _of_text(fault: Any) -> str:
-    """Return why a number is text: it has quotes, or is in a mapping or list of --config."""
-    if fault["type"] not in _PLAIN or not isinstance(fault["input"], str):
-        return ""
-    if not _PLAIN[fault["type"]].fullmatch(fault["input"]):
-        return ""
-    return (
-        ", and is text: write it without quotes and, as Snakemake reads all within the braces of "
-        "--config as text, in a file: --configfile FILE"
-    )
 
 
 def _follows(fault: Any) -> bool:

@@ -508,24 +508,18 @@ def test_models_that_somebody_trains_are_scored(settings, evaluate):
 @pytest.mark.parametrize(
     ("settings", "evaluate", "told"),
     [
-        (
-            GKT, "global_model",
-            "alone it takes features, and no samples, with local = gkt; use split_model, "
-            "each_client or clients",
-        ),
-        (
-            GKT, "aggregated",
-            "nobody trains it with local = gkt, where no weights travel, so nothing is "
-            "averaged; use split_model, each_client or clients",
-        ),
+        (SERVED, "global_model", "nobody trains the main model"),
+        (DIGEST, "global_model", "nobody trains the main model"),
+        (DIGEST, "aggregated", "nothing is averaged with local = digest"),
+        (DIGEST, "bayesian", "nothing is averaged with local = digest"),
+        (GKT, "global_model", "nobody trains the main model"),
+        (GKT, "aggregated", "nothing is averaged with local = gkt"),
         (SERVED, "split_model", "only with local = gkt, whose clients send features"),
-        (DIGEST, "split_model", "only with local = gkt, whose clients send features"),
     ],
-)  # fmt: skip
-def test_a_model_in_two_parts_is_scored_as_a_whole(settings, evaluate, told):
-    with pytest.raises(FedstageError) as caught:
+)
+def test_models_that_nobody_trains_are_not_scored(settings, evaluate, told):
+    with pytest.raises(FedstageError, match=f"evaluate = {evaluate!r}: {told}"):
         scored(settings, evaluate)
-    assert str(caught.value) == f"a/default, method fedavg: evaluate = {evaluate!r}: {told}"
 
 
 def test_a_run_does_not_start_from_a_model_that_nobody_trained():

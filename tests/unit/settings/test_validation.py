@@ -36,61 +36,6 @@ def test_valid_settings_come_back():
     assert validate(Recipe, RAW, "here").partition.alpha == 0.1
 
 
-def test_every_fault_has_one_line():
-    raw = {**RAW, "clients": 0, "validation": 2.0, "sed": 1, "local": "fedsgd"}
-    recipes = recipes_of(Recipe, raw)
-    assert len(recipes) == 4
-    assert all(recipe.startswith("here: ") for recipe in recipes)
-    assert {recipe.split()[1].rstrip(":") for recipe in recipes} == {
-        "clients",
-        "validation",
-        "sed",
-        "local",
-    }
-
-
-def test_missing_key():
-    raw = {key: value for key, value in RAW.items() if key != "clients"}
-    assert recipes_of(Recipe, raw) == ["here: clients: missing, a value is required"]
-
-
-def test_a_misspelt_required_key_is_one_fault():
-    raw = {("klients" if key == "clients" else key): value for key, value in RAW.items()}
-    told = "here: klients = 10: unknown key; did you mean 'clients'?"
-    assert recipes_of(Recipe, raw) == [told]
-
-
-def test_what_is_allowed_is_listed_for_a_key_that_resembles_none():
-    (told,) = recipes_of(Recipe, {**RAW, "partition": {"dirichlet": {"alpha": 1.0, "zzz": 1}}})
-    assert told == (
-        "here: partition.zzz = 1: unknown key; use one of alpha, mask, max_draws, min_samples"
-    )
-
-
-@pytest.mark.parametrize(
-    ("settings", "key", "text", "wanted"),
-    [
-        (Config, "execution.segment_rounds", "10", "integer"),
-        (Config, "execution.workers", "two", None),
-        (Recipe, "client.learning_rate", "1e-3", "number"),
-        (Recipe, "client.learning_rate", "fast", None),
-        (Recipe, "numerics.compile", "true", "boolean"),
-        (Recipe, "clients", "2.5", None),
-    ],
-)
-def test_a_number_that_is_text_is_refused_with_the_reason(settings, key, text, wanted):
-    """Such as Snakemake makes of `--config 'execution={"segment_rounds": 10}'`."""
-    part, _, name = key.rpartition(".")
-    raw = {"targets": ["a"]} if settings is Config else RAW
-    raw = {**raw, part: {**raw.get(part, {}), name: text}} if part else {**raw, name: text}
-    recipe = recipes_of(settings, raw)[0]
-    assert recipe.startswith(f"here: {key} = {text!r}: must be ")
-    assert (f"a valid {wanted}" in recipe and ", and is text" in recipe) == (wanted is not None)
-    assert recipe.endswith(
-        "within the braces of --config as text, in a file: --configfile FILE"
-    ) == (wanted is not None)
-
-
 CLIENT = RAW["client"]
 FAULTS = [
     ({"client": {"epochs": 1, "learning_rate": 0.1}},
@@ -110,27 +55,10 @@ FAULTS = [
     # A bad item of a list is one fault.
     ({"client": CLIENT | {"schedule": {"step": {"milestones": [1.5]}}}},
      "client.schedule.milestones.0 = 1.5: must be less than 1"),
-    # What is no number is told which are allowed.
-    ({"validation": "a lot"},
-     "validation = 'a lot': must be a valid number, at least 0 and less than 1"),
-    ({"client": CLIENT | {"steps": "two"}},
-     "client.steps = 'two': must be a valid integer, at least 1 and at most 1000000000"),
-    ({"partition": {"dirichlet": {"alpha": "small"}}},
-     "partition.alpha = 'small': must be a valid number, greater than 0"),
-    ({"client": CLIENT | {"schedule": {"step": {"milestones": ["a"]}}}},
-     "client.schedule.milestones.0 = 'a': must be a valid number, at least 0 and less than 1"),
+    ({"validation": "a lot"}, "validation = 'a lot': must be a valid number"),
     ({"architectures": [{"cnn_small": {"width": "a"}}]},
-     "architectures.0.width = 'a': must be a valid integer, at least 1 and at most 100000"),
-    ({"seed": "zero"}, "seed = 'zero': must be a valid integer"),
-    # What is no list is told how to write one.
-    ({"data": {"table": {"folder": "a", "drop": "patient_id"}}},
-     "data.drop = 'patient_id': must be a list, such as [patient_id]"),
-    ({"client": CLIENT | {"schedule": {"step": {"milestones": 0.5}}}},
-     "client.schedule.milestones = 0.5: must be a list, such as [0.5]"),
+     "architectures.0.width = 'a': must be a valid integer"),
     ({"architectures": {"cnn_small": {}}}, "architectures = {'cnn_small': {}}: must be a list"),
-    # Faults between keys.
-    ({"participants": 11}, "participants = 11: at most clients = 10"),
-    ({"client": CLIENT | {"steps": 3}}, "client: give either epochs or steps"),
 ]  # fmt: skip
 
 
@@ -179,15 +107,7 @@ def test_choice_that_is_none_says_how_to_write_one(value):
 def test_part_that_is_no_mapping_says_so(value):
     message = fault(client=value)
     shown = "null" if value is None else repr(value)
-    wanted = f"here: client = {shown}: must be a mapping of keys to values, such as {{"
-    assert message.startswith(wanted)
-    assert "learning_rate" in message.partition("; its keys are ")[2].split(", ")
-
-
-def test_null_where_none_is_allowed_tells_the_default():
-    assert fault(public=None).endswith("; its default is held_out")
-    assert fault(clients=None).endswith("at most 1000000")
-    assert fault(unheard_of=None).startswith("here: unheard_of = null: unknown key")
+    assert message == f"here: client = {shown}: must be a mapping of keys to values"
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "CPU", ""])
@@ -251,12 +171,5 @@ def test_a_value_of_none_of_several_types_has_one_line():
     ]
     raw["execution"] = {"clients_per_job": "many"}
     (recipe,) = recipes_of(Config, raw)
-    bounds = "at least 1 and at most 1000000000"
-    told = f"must be a valid integer, {bounds}, or 'all'"
+    told = "must be a valid integer, or 'all'"
     assert recipe == f"here: execution.clients_per_job = 'many': {told}"
-
-
-def test_words_that_yaml_reads_as_truth_values_are_to_be_quoted():
-    (told,) = recipes_of(Config, {"targets": [True]})
-    assert told.startswith("here: targets.0 = True: must be a valid string")
-    assert told.endswith("but YAML reads no, off, yes and on as truth values: quote them")

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from fedstage.errors import FedstageError
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.exposure import exposed, predicting
-from fedstage.plan.rounds import evaluated_rounds
+from fedstage.plan.rounds import evaluated_rounds, is_idle
 from fedstage.plan.runs import Run
-from fedstage.plan.staleness import is_idle
 from fedstage.settings.ensembles import GlobalModel, SplitModel
 from fedstage.settings.exchange import exchanges_features, students, weights_travel
 from fedstage.settings.experiments import OF_ANY_RUN, Result

@@ -107,7 +107,7 @@ def test_clients_stand_beside_the_training_labels_only(tmp_path, data_folder):
 
 
 def test_nothing_is_written_after_an_error(tmp_path):
-    with pytest.raises(FedstageError, match=r"data: test = 5000"):
+    with pytest.raises(FedstageError, match=r"data.test = 5000"):
         run({**DIGITS, "test": 5000}, tmp_path / "out")
 
     assert not (tmp_path / "out").exists()

@@ -614,7 +614,7 @@ def test_logits_of_nobody_are_empty(world, tmp_path):
     assert notes["samples"] == []
 
 
-@pytest.mark.parametrize("kind", ["gaussian_3", "dirichlet_3_0.5", "gaussian_3_as_released"])
+@pytest.mark.parametrize("kind", ["gaussian_3", "dirichlet_3", "gaussian_3_as_released"])
 def test_logits_of_models_that_are_drawn(world, tmp_path, kind):
     (made,) = federated(world, tmp_path, 1, model=CNN)
     recipe_file, start = tmp_path / "recipe.yaml", world.initial(CNN)

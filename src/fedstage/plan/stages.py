@@ -118,7 +118,7 @@ STAGES: dict[str, Command] = {
     stage.name: stage for stage in (*OTHERS, *GRAPH, SEGMENT, LOGITS_SEGMENT, *RESULTS)
 }
 
-#: The modules of stages that share one; those of others are named after their stage.
+#: The modules of stages that share one; any other module is named after its stage.
 _SHARED = {
     "discriminators": "public_generator client_discriminator client_odds",
     "distillation": "live_distillation judged_distillation label_distillation "

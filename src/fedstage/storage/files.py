@@ -47,7 +47,7 @@ JOB: ContextVar[Making] = ContextVar("JOB", default=Making())  # noqa: B039 - ne
 
 @contextmanager
 def making(source: str | None, read: Collection[str] = ()) -> Iterator[Making]:
-    """State `source` in tensors and tables that are written, and refuse those of other sources.
+    """State `source` in tensors and tables that are written, and refuse other sources.
 
     Parameters
     ----------

@@ -15,8 +15,7 @@ from fedstage.results.report.sections import (
     settings_section,
     table_section,
 )
-from fedstage.results.tables.dropped import count_dropped
-from fedstage.results.tables.presented import present
+from fedstage.results.tables.presented import count_dropped, present
 from fedstage.results.tables.runs import read_scores
 from fedstage.results.tables.summary import summarise
 from fedstage.storage.files import save_text

@@ -5,13 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from fedstage.results.tables.documents import TableFiles
-from fedstage.results.tables.dropped import count_dropped
 from fedstage.results.tables.exact import frame_as_csv
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.latex import render_latex
 from fedstage.results.tables.markdown import render
 from fedstage.results.tables.measured import DROPPED
-from fedstage.results.tables.presented import present
+from fedstage.results.tables.presented import count_dropped, present
 from fedstage.results.tables.runs import read_scores
 from fedstage.results.tables.summary import summarise, table_schema
 from fedstage.storage.files import save_text

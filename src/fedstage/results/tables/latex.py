@@ -1,6 +1,6 @@
 r"""The result table in LaTeX, for papers: booktabs rules, the best federated method bold.
 
-Rules separate the blocks of `fedstage.results.tables.marks`.
+Rules separate the blocks of `fedstage.results.tables.presented`.
 """
 
 import re

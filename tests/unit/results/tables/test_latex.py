@@ -7,7 +7,7 @@ from scipy.stats import ttest_rel
 
 from fedstage.results.tables.latex import inline, render_latex
 from fedstage.results.tables.layout import Layout, Mean, TextColumn
-from fedstage.results.tables.marks import marked
+from fedstage.results.tables.presented import marked
 
 NAN = math.nan
 NASTY = r"a_b & 50% {x} #1 $y$ ~ ^ \par [z] <q> | \"w\""

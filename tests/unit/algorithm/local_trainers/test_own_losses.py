@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.local_trainers import Task, fedntd, local_trainer
+from fedstage.errors import FedstageError
 from fedstage.settings.local_training import FedLc, FedNtd
 from fedstage.training.passes import PLAIN
 
@@ -63,6 +64,12 @@ def test_fedntd_starts_at_the_cross_entropy_and_moves_neither_the_global_model_n
     fedntd.mean_divergence(*pair).backward()
     assert torch.equal(logits.grad[range(6), LABELS], torch.zeros(6, dtype=torch.float64))
     assert logits.grad.abs().max() > 0.01
+
+
+def test_fedntd_needs_two_wrong_classes():
+    binary = Task(linear(0), cross_entropy, PLAIN, {}, 0, LABELS, 2)
+    with pytest.raises(FedstageError, match="needs at least 3 classes, and the data have 2"):
+        local_trainer(FedNtd(name="fedntd")).objective(binary)
 
 
 @pytest.mark.parametrize("tau", [0.5, 3.0])

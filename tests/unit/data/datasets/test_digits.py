@@ -65,6 +65,22 @@ def test_grey_levels_are_spread_over_the_whole_range_and_rounded():
     assert images.unique().tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("test", "held_out", "server_validation", "message"),
+    [
+        (1797, 0, 0, r"test = 1797: at most 1796 "),
+        (797, 1000, 0, r"held_out = 1000: at most 999 .*test = 797"),
+        (797, 900, 100, r"server_validation = 100: at most 99 .*797, held_out = 900"),
+    ],
+)
+def test_split_that_leaves_no_training_samples_is_refused(
+    test, held_out, server_validation, message
+):
+    settings = {"test": test, "held_out": held_out, "server_validation": server_validation}
+    with pytest.raises(FedstageError, match=message):
+        load_digits(Digits(name="digits", **settings))
+
+
 def test_reading_the_digits_does_not_import_scikit_learn():
     code = (
         "import sys; from fedstage.data.datasets.digits import load; "

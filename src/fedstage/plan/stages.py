@@ -120,12 +120,12 @@ STAGES: dict[str, Command] = {
 
 #: The modules of stages that share one; any other module is named after its stage.
 _SHARED = {
+    "client_models": "quantised_model client_logits",
     "discriminators": "public_generator client_discriminator client_odds",
     "distillation": "live_distillation judged_distillation label_distillation "
     "data_free_distillation",
     "figures": "comparison sweep",
     "generated": "client_generator synthesised",
-    "local_model": "quantised_model client_logits",
     "moments": "feature_moments closed_form_model",
     "partition": "core",
     "public_labels": "cached_labels selected_labels",

@@ -268,10 +268,7 @@ COUNTED = {
         "generators.cvae": each(OF_GENERATORS["clients"], "cvae"),
         "generators.coboosting": each(OF_GENERATORS["server"], "coboosting"),
     },
-    "training.losses": {
-        "focal": each(("local_training", "segment", "local_model", "quantised_model",
-                       "client_logits"), "focal"),
-    },
+    "training.losses": {"focal": each(("local_training", "segment", "local_model"), "focal")},
     "models": {"discriminator": each(OF_ODDS, "odds")},
     "data": {
         "partitions.iid": each(("partition", "core"), "iid"),

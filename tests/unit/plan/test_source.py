@@ -31,7 +31,7 @@ from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.quantisation import Int8
+from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 BASE = one_shot(data={"digits": {"held_out": 100}}, partition={"dirichlet": {"alpha": 1.0}})
@@ -253,7 +253,7 @@ COUNTED = {
         # What is scored and asked of taught recipes was made from students in any case.
         "clients": each((*TAUGHT, "logits", "logits_segment", "evaluation"),
                         "taught_by_clients", "judged") | {("evaluation", "clients")},
-        "sampling": OF_DRAWN,
+        "sampling": OF_DRAWN | each(("distillation", "evaluation"), "bayesian"),
     },
     "algorithm.global_trainers": {
         "swa": each(TAUGHT, "averaged"),

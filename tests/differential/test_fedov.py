@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.algorithm.one_shot.unknown_class import Means, objective
 from fedstage.randomness import torch_generator
-from fedstage.settings.unknown import Attack, Unknown
+from fedstage.settings.one_shot_clients import Attack, Unknown
 from fedstage.training.passes import PLAIN
 
 STEPS, CLASSES, RATE, DEVIATION = 5, 4, 0.2, 0.4

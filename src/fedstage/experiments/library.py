@@ -8,11 +8,11 @@ from pathlib import Path
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
 from fedstage.results.cells import check_cells
+from fedstage.settings.base import IN_WORDS, NAME
 from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each
-from fedstage.settings.patterns import IN_WORDS, NAME
 from fedstage.settings.scores import Axis
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate

@@ -21,7 +21,7 @@ from fedstage.plan.graph import Stage
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import global_model
-from fedstage.settings.aggregation import ServerOptimiser
+from fedstage.settings.aggregation import ServerOptimiser, ServerRule
 from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.base import alternatives
 from fedstage.settings.command_lines import see_list
@@ -30,7 +30,6 @@ from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.merging import Raw
-from fedstage.settings.model_rules import ServerRule
 from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import Recipe

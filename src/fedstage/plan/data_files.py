@@ -19,13 +19,12 @@ from fedstage.plan.inputs import (
 )
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of, delays, groups_drawn
-from fedstage.settings.data import Data
+from fedstage.settings.data import CoreSamples, Data, Generated, HeldOut
 from fedstage.settings.equivalences import left_out
 from fedstage.settings.groups import PlanSettings
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.partitions import PartitionSettings
-from fedstage.settings.public import CoreSamples, Generated, HeldOut
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe

@@ -32,9 +32,9 @@ from fedstage.plan.one_shot_sharing import (
     start_setting,
     student_start,
 )
+from fedstage.settings.data import Generated
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.public import Generated
 from fedstage.settings.server import needs_validation
 from fedstage.settings.teaching import teaching_of
 

@@ -13,8 +13,8 @@ from fedstage.settings.equivalences import IN_ONE_TRAINING, dealt_models, left_o
 from fedstage.settings.generators import OfClients
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
+from fedstage.settings.one_shot_clients import NotQuantised
 from fedstage.settings.optimisation import Client
-from fedstage.settings.quantisation import NotQuantised
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 _UNQUANTISED = NotQuantised(name="none")

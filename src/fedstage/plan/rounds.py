@@ -9,9 +9,15 @@ from itertools import accumulate, count
 from fedstage.randomness import fraction
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.exchange import exchanges_features, is_stale, students
-from fedstage.settings.groups import client_groups, group_participants
+from fedstage.settings.groups import (
+    Cyclic,
+    Delays,
+    Random,
+    Staleness,
+    client_groups,
+    group_participants,
+)
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.staleness import Cyclic, Delays, Random, Staleness
 
 #: Rounds with a common file of participants.
 BLOCK = 100

@@ -19,8 +19,21 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from fedstage.settings.patterns import NAME, WEIGHTS_FILE
 from fedstage.settings.registry import PLUGINS
+
+NAME = r"^[A-Za-z0-9_-]+$"
+WEIGHTS_FILE = r"^results/[A-Za-z0-9_./=-]+\.safetensors$"
+DEVICE = r"^(auto|cpu|cuda(:\d+)?)$"
+SHA256 = r"^[0-9a-f]{8,64}$"
+
+#: What each pattern allows.
+IN_WORDS = {
+    NAME: "must consist of letters, digits, _ and -",
+    WEIGHTS_FILE: "must be results/FILE.safetensors, of letters, digits, _, -, ., = and /",
+    DEVICE: "must be auto, cpu, cuda or cuda:NUMBER",
+    SHA256: "must be 8 to 64 hexadecimal digits, in lower case",
+}
+
 
 #: Numbers of rounds, steps or samples; the upper bounds are far above practical values.
 Positive = Annotated[int, Field(ge=1, le=10**9)]

@@ -17,8 +17,14 @@ from fedstage.settings.base import (
     Settings,
     Width,
 )
-from fedstage.settings.data_sets import DataSet, ImageSet, Sized
-from fedstage.settings.tables import CLIENT_COLUMN, OwnerColumns, TableColumns
+from fedstage.settings.data_sets import (
+    CLIENT_COLUMN,
+    DataSet,
+    ImageSet,
+    OwnerColumns,
+    Sized,
+    TableColumns,
+)
 
 #: Number of tokens of a text: its two marks and at least one piece.
 Length = Annotated[int, Field(ge=3, le=100_000)]
@@ -307,3 +313,26 @@ class DataOption(Settings):
     """The option of the stage `dataset`, under its key in the configuration, for messages."""
 
     data: Data
+
+
+class HeldOut(Settings):
+    """The part of the training data that `held_out` set aside, without its labels."""
+
+    name: Literal["held_out"]
+
+
+class CoreSamples(Settings):
+    """The server's own labelled training samples: the `core` of a recipe."""
+
+    name: Literal["core"]
+
+
+class Generated(Settings):
+    """The labelled images that the `generator` of a recipe makes."""
+
+    name: Literal["generated"]
+
+
+#: Public data: the held-out part, the server's own, what a generator makes, or the training images
+#: of another data set.
+Public = ByName[HeldOut | CoreSamples | Generated | Images | Isic2019]

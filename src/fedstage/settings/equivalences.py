@@ -5,6 +5,7 @@ from typing import Any
 
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.aggregators import AggregatorTraining
+from fedstage.settings.data import HeldOut
 from fedstage.settings.ensembles import GlobalTrainer
 from fedstage.settings.exchange import (
     averages_stale,
@@ -13,13 +14,11 @@ from fedstage.settings.exchange import (
     learns,
     students,
 )
-from fedstage.settings.groups import client_groups, models_of
+from fedstage.settings.groups import client_groups, models_of, shortest
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.public import HeldOut
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import Server
-from fedstage.settings.staleness import shortest
 from fedstage.settings.transfers import KlTransfer
 
 #: Settings of a server that concern an ensemble's predictions.

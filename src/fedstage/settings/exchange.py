@@ -3,12 +3,11 @@
 from functools import cache
 
 from fedstage.settings.aggregation import SecureAggregation
-from fedstage.settings.groups import models_of
+from fedstage.settings.groups import models_of, shortest
 from fedstage.settings.local_training import Digest
 from fedstage.settings.models import has_batch_norm
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import has_live_teachers
-from fedstage.settings.staleness import shortest
 
 # --- what travels ---------------------------------------------------------------------------------
 

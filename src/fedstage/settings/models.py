@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from fedstage.settings.base import (
+    SHA256,
     ByName,
     Choice,
     Functions,
@@ -18,7 +19,6 @@ from fedstage.settings.base import (
     Settings,
     Width,
 )
-from fedstage.settings.patterns import SHA256
 
 Norm = Literal["batch", "group", "none"]
 #: Shortcuts of residual blocks that change the number of channels: without a projection (A) or with

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import Positive, Settings
-from fedstage.settings.patterns import DEVICE
+from fedstage.settings.base import DEVICE, Positive, Settings
 
 
 class Numerics(Settings):

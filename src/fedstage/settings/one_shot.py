@@ -11,6 +11,7 @@ from fedstage.settings.aggregators import (
     Aggregator,
     AggregatorTraining,
     Averaging,
+    Members,
 )
 from fedstage.settings.base import (
     ClientCount,
@@ -22,15 +23,19 @@ from fedstage.settings.base import (
     WeightsFile,
 )
 from fedstage.settings.compatibility import clashes
-from fedstage.settings.data import Data
+from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.generators import Generator
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
+from fedstage.settings.one_shot_clients import (
+    OF_ONE_SHOT,
+    NotQuantised,
+    Prototypes,
+    Quantisation,
+    Unknown,
+)
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.prototypes import Prototypes
-from fedstage.settings.public import HeldOut, Public
-from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.samples import (
     check_clients,
@@ -39,11 +44,9 @@ from fedstage.settings.samples import (
     check_outputs,
     check_public,
 )
-from fedstage.settings.selections import Members
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import Teaching
 from fedstage.settings.transfers import OneShotTransfer
-from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
 class OneShot(Settings):

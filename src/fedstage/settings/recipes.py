@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedstage.settings.aggregation import Aggregation, faults_of_secure
+from fedstage.settings.aggregation import Aggregation, check_number, faults_of_secure
 from fedstage.settings.base import (
     ClientCount,
     Fraction,
@@ -14,7 +14,7 @@ from fedstage.settings.base import (
     WeightsFile,
 )
 from fedstage.settings.compatibility import clashes
-from fedstage.settings.data import Data
+from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
 from fedstage.settings.groups import (
@@ -30,15 +30,18 @@ from fedstage.settings.local_training import (
     LocalTrainer,
     Uncompressed,
 )
-from fedstage.settings.model_rules import check_number
 from fedstage.settings.models import Head, Model, has_batch_norm, head_of, with_default
 from fedstage.settings.numerics import Numerics
+from fedstage.settings.one_shot_clients import (
+    OF_ONE_SHOT,
+    NotQuantised,
+    Prototypes,
+    Quantisation,
+    Unknown,
+)
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
 from fedstage.settings.privacy import Privacy, check_privacy
-from fedstage.settings.prototypes import Prototypes
-from fedstage.settings.public import HeldOut, Public
-from fedstage.settings.quantisation import NotQuantised, Quantisation
 from fedstage.settings.samples import (
     check_clients,
     check_maps,
@@ -49,7 +52,6 @@ from fedstage.settings.samples import (
 from fedstage.settings.server import Server, has_factors
 from fedstage.settings.teaching import EnsembleTeaching
 from fedstage.settings.transfers import KlTransfer, Transfer
-from fedstage.settings.unknown import OF_ONE_SHOT, Unknown
 
 
 class Recipe(Groups):

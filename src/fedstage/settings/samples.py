@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from fedstage.settings.data import Data, Texts
+from fedstage.settings.data import CoreSamples, Data, Generated, Public, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
 from fedstage.settings.models import (
@@ -15,7 +15,6 @@ from fedstage.settings.models import (
 )
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.partitions import Core, Partition
-from fedstage.settings.public import CoreSamples, Generated, Public
 
 
 def check_public(

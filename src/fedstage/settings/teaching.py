@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from fedstage.settings.data import Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
-from fedstage.settings.public import Public
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import Transfer
 

@@ -9,8 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
-from fedstage.settings.base import CHOICES, RESTRICTED, Settings, subclasses
-from fedstage.settings.patterns import IN_WORDS
+from fedstage.settings.base import CHOICES, IN_WORDS, RESTRICTED, Settings, subclasses
 from fedstage.settings.suggestions import keys_at, suggest
 
 #: The last part of the place of a fault, if a value may have several types.

@@ -10,8 +10,7 @@ from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, draw_independently, table
 from fedstage.plan.inputs import ParticipationInputs
 from fedstage.plan.rounds import base_of
-from fedstage.settings.groups import PlanSettings
-from fedstage.settings.staleness import Delays
+from fedstage.settings.groups import Delays, PlanSettings
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tables import save_table
 

@@ -17,8 +17,8 @@ from fedstage.settings.command_lines import as_typed
 from fedstage.settings.data import DataOption
 from fedstage.settings.groups import PlanSettings
 from fedstage.settings.models import InitialModel
+from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.partitions import PartitionSettings
-from fedstage.settings.quantisation import Int8
 from fedstage.settings.validation import validate, validate_json
 from fedstage.storage.provenance import content_digest, listed_files
 from fedstage.storage.raw_changes import UNCHANGED, data_behind, raw_changes

@@ -6,7 +6,7 @@ from pathlib import Path
 from fedstage.execution.requirements import EXTRAS, needed_packages
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.models import Bert, Model
-from fedstage.settings.quantisation import Int8
+from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.validation import validate
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from fedstage.settings.patterns import IN_WORDS
+from fedstage.settings.base import IN_WORDS
 from fedstage.settings.schemas import schemas, write_schemas
 
 REPOSITORY = Path(__file__).parents[3]

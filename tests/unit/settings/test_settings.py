@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.settings.aggregation import ServerOptimiser
-from fedstage.settings.aggregators import Aggregator, AggregatorTraining
+from fedstage.settings.aggregation import Krum, Median, ServerOptimiser, TrimmedMean
+from fedstage.settings.aggregators import Aggregator, AggregatorTraining, Members
 from fedstage.settings.base import (
     CHOICES,
     ByName,
@@ -21,17 +21,15 @@ from fedstage.settings.base import (
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
 from fedstage.settings.local_training import FedAvg, FedProx, LocalTrainer
-from fedstage.settings.model_rules import Krum, Median, TrimmedMean
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
+from fedstage.settings.one_shot_clients import Outliers
 from fedstage.settings.optimisation import Client, ClientLoss
 from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import LocalRecipe, Recipe, re_estimates
 from fedstage.settings.runs import RunLength
-from fedstage.settings.selections import Members
 from fedstage.settings.transfers import Transfer
-from fedstage.settings.unknown import Outliers
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -55,8 +53,8 @@ MODULES = [
     f"fedstage.settings.{name}"
     for name in (
         "aggregation", "aggregators", "data", "ensembles", "recipes", "local_training", "models",
-        "numerics", "one_shot", "optimisation", "partitions", "quantisation", "transfers",
-        "unknown",
+        "numerics", "one_shot", "optimisation", "partitions", "transfers",
+        "one_shot_clients",
     )
 ]  # fmt: skip
 

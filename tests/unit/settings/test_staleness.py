@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from fedstage.settings.staleness import Staleness, shortest
+from fedstage.settings.groups import Staleness, shortest
 
 READ = TypeAdapter(Staleness).validate_python
 

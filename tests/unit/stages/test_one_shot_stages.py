@@ -28,7 +28,7 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.one_shot_sharing import local_recipe, members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.quantisation import Int8
+from fedstage.settings.one_shot_clients import Int8
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table

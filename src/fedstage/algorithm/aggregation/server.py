@@ -28,6 +28,7 @@ from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
 from fedstage.plan.rounds import was_taught
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregation import ModelRule
 from fedstage.settings.exchange import (
     caches_labels,
     exchanges_features,
@@ -37,7 +38,6 @@ from fedstage.settings.exchange import (
     receives_server_logits,
     weights_travel,
 )
-from fedstage.settings.model_rules import ModelRule
 from fedstage.settings.privacy import ClientPrivacy, client_privacy, expected_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors, Weights, together

@@ -13,7 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.settings.aggregators import Aggregator
-from fedstage.settings.quantisation import Int8
+from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tensors import load_tensors

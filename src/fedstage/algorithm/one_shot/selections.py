@@ -22,9 +22,9 @@ from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.errors import FedstageError
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
+from fedstage.settings.aggregators import BestMembers, Members, RandomMembers
 from fedstage.settings.base import implementation
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.selections import BestMembers, Members, RandomMembers
 
 Counts = Mapping[int, Mapping[int, int]]
 

@@ -23,7 +23,7 @@ from torch import nn
 
 from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.unknown import Attack, Unknown
+from fedstage.settings.one_shot_clients import Attack, Unknown
 from fedstage.training.passes import Loss, ModelLoss, forward
 
 MASKED = -10_000.0

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 from fedstage.settings.aggregation import ServerStep
-from fedstage.settings.model_rules import ModelRule
+from fedstage.settings.aggregation import ModelRule
 
 
 class Trimmed(ModelRule):

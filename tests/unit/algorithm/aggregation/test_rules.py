@@ -9,7 +9,7 @@ from fedstage.algorithm.aggregation.rules.krum import scores
 from fedstage.algorithm.aggregation.server import GroupRound, next_model
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.errors import FedstageError
-from fedstage.settings.model_rules import Krum, Median, TrimmedMean
+from fedstage.settings.aggregation import Krum, Median, TrimmedMean
 from fedstage.settings.recipes import Recipe
 
 START = {"w": torch.zeros(2)}

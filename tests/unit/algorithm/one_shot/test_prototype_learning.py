@@ -12,7 +12,7 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.prototypes import prototypes_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
-from fedstage.settings.prototypes import Prototypes
+from fedstage.settings.one_shot_clients import Prototypes
 from fedstage.training.passes import PLAIN
 from fedstage.training.views import view
 

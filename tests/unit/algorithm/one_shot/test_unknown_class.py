@@ -12,7 +12,7 @@ from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.settings.unknown import Attack, Unknown
+from fedstage.settings.one_shot_clients import Attack, Unknown
 from fedstage.training.images import unit_of
 from fedstage.training.passes import PLAIN
 

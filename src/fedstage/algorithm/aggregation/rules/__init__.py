@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from fedstage.algorithm.aggregation.fitting import fitting
 from fedstage.errors import FedstageError
+from fedstage.settings.aggregation import ModelRule
 from fedstage.settings.base import called, implementation
-from fedstage.settings.model_rules import ModelRule
 from fedstage.weights import Weights
 
 

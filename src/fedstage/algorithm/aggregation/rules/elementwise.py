@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from fedstage.settings.model_rules import Median, TrimmedMean
+from fedstage.settings.aggregation import Median, TrimmedMean
 from fedstage.weights import Weights
 
 

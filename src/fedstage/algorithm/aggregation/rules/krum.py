@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.settings.model_rules import Krum
+from fedstage.settings.aggregation import Krum
 from fedstage.weights import Weights
 
 

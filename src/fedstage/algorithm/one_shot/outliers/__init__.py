@@ -7,7 +7,7 @@ A source is a module with the function `make`, found by the name of its settings
 import torch
 
 from fedstage.settings.base import implementation
-from fedstage.settings.unknown import OutlierSource
+from fedstage.settings.one_shot_clients import OutlierSource
 
 
 def outliers(

@@ -15,7 +15,7 @@ from typing import TypeVar
 import torch
 from torch.nn.functional import conv2d, interpolate, pad
 
-from fedstage.settings.unknown import Corruptions
+from fedstage.settings.one_shot_clients import Corruptions
 
 CROP = (0.1, 0.33), (3 / 4, 4 / 3)  # area, width by height
 ERASED = (0.33, 0.5), (0.3, 3.3)

@@ -2,7 +2,7 @@
 
 import torch
 
-from fedstage.settings.unknown import Noise
+from fedstage.settings.one_shot_clients import Noise
 
 
 def make(settings: Noise, samples: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 
 from fedstage.algorithm.one_shot.outliers import corruptions, outliers
 from fedstage.randomness import torch_generator
-from fedstage.settings.unknown import Outliers
+from fedstage.settings.one_shot_clients import Outliers
 
 SHAPES = [(1, 8, 8), (3, 32, 32), (3, 4, 9), (1, 5, 4)]
 

@@ -1,4 +1,8 @@
-"""An additional class, for samples unlike all that a client has (FedOV, Diao et al. 2023)."""
+"""What clients of one-shot learning learn besides the classes, and how their models are sent.
+
+An additional class, for samples unlike all that a client has (FedOV, Diao et al. 2023); one
+prototype per class, with features that are similar in a class (FAFI); models in 8 bits.
+"""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -74,3 +78,42 @@ class Unknown(Settings):
     def changes(self) -> bool:
         """Whether a client minimises more than the loss of its labels."""
         return self.outliers is not None or bool(self.second or self.mixed)
+
+
+class Prototypes(Settings):
+    """How clients learn one prototype per class in place of the last layer (FAFI).
+
+    A model sees two views of each batch.
+    """
+
+    more_outputs: ClassVar[Literal["features"]] = "features"
+    near: NonNegative = 1.0
+    """Weight of the cross entropy of a feature's similarities to the prototypes, added to the cross
+    entropy of the logits.
+    """
+    apart: NonNegative = 1.0
+    """Weight of the cross entropy of each prototype's similarities to all prototypes."""
+    alike: NonNegative = 1.0
+    """Weight of the contrastive loss of features of the same class against others."""
+    temperature: Rate = 0.07
+    """Temperature of the contrastive loss."""
+
+
+class NotQuantised(Settings):
+    """Models stay in float32."""
+
+    name: Literal["none"]
+
+
+class Int8(Settings):
+    """Post-training static quantisation to 8 bits (FENS, Section 3 and App. B.3).
+
+    Weights are symmetric about 0, with one scale per output channel. Activations span the range of
+    a client's training samples, in steps 0 to 127 as released.
+    """
+
+    package: ClassVar[str | None] = "torchao"
+    name: Literal["int8"]
+
+
+Quantisation = ByName[NotQuantised | Int8]

@@ -11,7 +11,7 @@ from fedstage.plan.digests import canonical
 from fedstage.plan.inputs import ClientLogitsInputs, QuantisedModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
-from fedstage.settings.quantisation import Int8
+from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
 from fedstage.stages.inputs import begin, read_unlabelled

@@ -389,7 +389,7 @@ COUNTED_OF_SETTINGS = [
      [("dataset", with_data(held_out=9)),
       *product([*TRAINING, "partition"], [a_recipe(data={"digits": FLIPPED})])]),
     ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
-    ("stages.cached_labels", [("segment", KEPT)], [("segment", ANEW)]),
+    ("stages.public_labels", [("segment", KEPT)], [("segment", ANEW)]),
     ("algorithm.local_trainers.votes", [("local_training", VOTES)],
      product(["local_training"], [MEAN, KEPT])),
     *((f"algorithm.global_trainers.{name}", product(["segment"], [FREE, FREE_AS_RELEASED]),

@@ -116,32 +116,32 @@ def links(folder: Path) -> str:
 
 def main(folder: Path, workflow: Path) -> None:
     """Write the page, and the texts of all folders of results."""
-    claims = load_claims([], workflow / "papers")
-    primary = {(one.claim.experiment, one.claim.id): one for one in claims if one.claim.primary}
+    claims = [one for one in load_claims([], workflow / "papers") if one.claim.primary]
+    primary = {(one.claim.experiment, one.claim.id): one for one in claims}
     kept = sorted(path.parent for path in folder.glob("*/scores.csv"))
     seeds = {int(row["seed"]) for at in kept for row in read_score_file(at / "scores.csv").rows}
-    names = {at.name for at in kept} | {name for name, _ in primary}
+    names = {*(at.name for at in kept), *(name for name, _ in primary)}
     catalogue = resolve_all(Config.model_construct(targets=[]), workflow, names, sorted(seeds))
     judged, parts = {at.name: measure(catalogue, at) for at in kept}, [ABOUT]
     found = {(name, one.claim.id): one for name in judged for one in judged[name].judgements}
-    for paper, about in load_papers(workflow / "papers").items():
-        own = {key: one for key, one in primary.items() if one.paper == paper}
-        measured = [key for key in own if key in found]
-        family = Family(claims=[claim for _, claim in measured], primary=len(own))
-        corrected = correct([found[key] for key in measured], [family])
-        found |= zip(measured, corrected, strict=True)
-        lines = [line(catalogue, one, found.get(key), folder) for key, one in own.items()]
-        parts += [markdown.heading(about.title), markdown.grid(HEADS, lines, len(HEADS))]
-        parts += [about.remark.strip()] if about.remark else []
-        files = [f"{name}/{file}" for name, _ in own for file in ("published.png", "accuracy.png")]
-        parts += [f"![Measured]({file})" for file in files if (folder / file).is_file()][:1]
+    for paper in (papers := load_papers(workflow / "papers")):
+        keys = [key for key, one in primary.items() if one.paper == paper]
+        there = [key for key in keys if key in found]
+        family = Family(claims=[claim for _, claim in there], primary=len(keys))
+        found |= zip(there, correct([found[key] for key in there], [family]), strict=True)
     for name, of in judged.items():
         if every := [found[name, one.claim.id] for one in of.judgements]:
             title, notes = f"{of.experiment.title}: claims", of.experiment.notes
             text = report.render_report(every, title, of.source, notes)
             (folder / name / "claims.md").write_text(text, "utf-8")
-    others = [name for name in judged if name not in {about for about, _ in primary}]
-    others = [f"{name}: {links(folder / name)}" for name in others]
+    for paper, about in papers.items():
+        own = {key: one for key, one in primary.items() if one.paper == paper}
+        lines = [line(catalogue, one, found.get(key), folder) for key, one in own.items()]
+        parts += [markdown.heading(about.title), markdown.grid(HEADS, lines, len(HEADS))]
+        parts += [about.remark.strip()] if about.remark else []
+        files = [f"{name}/{file}" for name, _ in own for file in ("published.png", "accuracy.png")]
+        parts += [f"![Measured]({file})" for file in files if (folder / file).is_file()][:1]
+    others = [f"{n}: {links(folder / n)}" for n in judged if n not in {m for m, _ in primary}]
     parts += [markdown.heading("Also measured"), markdown.items(others), LEGEND]
     (folder / "README.md").write_text(markdown.page("Results", parts), "utf-8")
 

@@ -125,8 +125,6 @@ _SHARED = {
     "distillation": "live_distillation judged_distillation label_distillation "
     "data_free_distillation",
     "figures": "comparison sweep",
-    "generated": "client_generator synthesised",
-    "moments": "feature_moments closed_form_model",
     "partition": "core",
     "public_labels": "cached_labels selected_labels",
     "secure_aggregation": "advertise share masked_input unmask client_state",

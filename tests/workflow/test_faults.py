@@ -98,7 +98,7 @@ def test_the_fault_of_a_job_stands_last_and_alone(project):
     assert line.startswith("fedstage partition: partition.max_draws = 1: no Dirichlet draw gave")
 
 
-def test_bad_data_is_told_before_any_training(project):
+def test_bad_data_is_told_last_and_stops_only_what_depends_on_it(project):
     config = yaml.safe_load(
         (project.configure(methods=["fedavg"]).path / "config.yaml").read_text()
     )
@@ -110,8 +110,9 @@ def test_bad_data_is_told_before_any_training(project):
     for part in ("train", "test"):
         (project.path / f"flowers/{part}.parquet").write_text("no table")
     run = project.call(cores=1, FEDSTAGE_DATA=str(project.path))
+    assert run.code == 1
     assert run.output.splitlines()[-1].startswith("fedstage dataset: ")
-    assert run.trained() == []
+    assert run.trained()
 
 
 @pytest.mark.parametrize(

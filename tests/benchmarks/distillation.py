@@ -26,9 +26,8 @@ from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server
 from fedstage.training.devices import prepare
 from fedstage.training.images import normalise
-from fedstage.training.inference import compute_logits
 from fedstage.training.loop import train
-from fedstage.training.passes import forward
+from fedstage.training.passes import compute_logits, forward
 
 Piece = Callable[[], None]
 

@@ -29,10 +29,9 @@ from torch import nn
 from fedstage.randomness import torch_generator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
-from fedstage.training.batches import client_batches
+from fedstage.training.batches import client_batches, take_turns
 from fedstage.training.devices import prepare
 from fedstage.training.loop import training
-from fedstage.training.streams import take_turns
 
 #: Of FedSDD: 8 of 20 clients, CIFAR-10; a distillation of CIFAR-100's images.
 PAPER = {"clients": 8, "samples": 2500, "epochs": 40, "steps": 5000}

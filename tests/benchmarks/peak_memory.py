@@ -16,7 +16,7 @@ from tests.benchmarks.training import available
 CODE = """
 import torch
 from fedstage.training.devices import prepare
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 from fedstage.training.loop import train
 from fedstage.execution.timings import peak_mb
 from tests.benchmarks import models, training

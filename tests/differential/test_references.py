@@ -56,7 +56,7 @@ from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
 from fedstage.settings.groups import client_groups
 from fedstage.training.batches import client_batches, public_batches
-from fedstage.training.views import view
+from fedstage.training.images import view
 
 pytestmark = pytest.mark.workflow
 

@@ -23,8 +23,8 @@ from fedstage.settings.models import CnnSmall
 from fedstage.settings.server import EarlyStopping, Server, WeightAverage
 from fedstage.training.batches import public_batches
 from fedstage.training.images import normalise
-from fedstage.training.inference import compute_logits
 from fedstage.training.loop import train
+from fedstage.training.passes import compute_logits
 
 INFO = {"mean": [0.4], "std": [0.3]}
 CLASSES, PUBLIC, STEPS = 4, 30, 12

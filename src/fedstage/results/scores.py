@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fedstage.training.inference import class_accuracies, cross_entropy
+from fedstage.training.passes import class_accuracies, cross_entropy
 
 PERCENT = 100.0
 ClassCounts = Mapping[int, Mapping[int, int]]  # client -> class -> samples

@@ -13,7 +13,7 @@ from fedstage.results.scores import score
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 
 def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output: Path) -> None:

@@ -16,7 +16,7 @@ from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
 from fedstage.stages.inputs import begin, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.inference import normalised_batches
+from fedstage.training.passes import normalised_batches
 
 #: Number of a client's training samples that give ranges of activations, or all if it has fewer.
 CALIBRATED_ON = 256

@@ -18,7 +18,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin, read_own
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 _GRID = 10  # images in a row and in a column of the picture
 

@@ -28,7 +28,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds
 from fedstage.stages.inputs import begin, load_model, read_own
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.streams import take_turns
+from fedstage.training.batches import take_turns
 from fedstage.weights import Weights
 
 

@@ -16,7 +16,7 @@ from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import Info, begin, load_model, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 from fedstage.weights import Tensors
 
 

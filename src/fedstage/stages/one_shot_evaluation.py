@@ -17,7 +17,7 @@ from fedstage.stages import Made
 from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, stack_logits
 from fedstage.storage.tables import load_table, save_rows
 from fedstage.storage.tensors import load_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 from fedstage.weights import Weights
 
 

@@ -14,7 +14,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 
 def cached_labels(

@@ -16,7 +16,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, read_participants
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 #: Labelled samples.
 Labelled = tuple[Samples, torch.Tensor]

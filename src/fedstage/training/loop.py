@@ -1,6 +1,7 @@
 """The training loop of clients, pooled data and distilled students."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +12,79 @@ from torch import nn
 from fedstage.data.bags import Samples
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
-from fedstage.training.backward import Backward, Batch, NoisyBatches
+from fedstage.training.batches import Backward, Batch, NoisyBatches, finish
 from fedstage.training.devices import on_device
-from fedstage.training.graphs import Step, recorded
 from fedstage.training.images import augment, draw, normalise
-from fedstage.training.optimisers import optimiser_step, step_sizes
+from fedstage.training.optimisers import factor, optimiser_step, step_sizes
 from fedstage.training.passes import PLAIN, Loss, ModelLoss, eager_loss
-from fedstage.training.schedules import factor
-from fedstage.training.streams import finish
+
+# --- steps as CUDA graphs -------------------------------------------------------------------------
+#
+# A training step as a CUDA graph: recorded once, then launched by the host in one call.
+#
+# A small model's step is hundreds of kernels, which a GPU runs faster than a host can launch them.
+# A graph works on fixed tensors: the model's and the optimiser's, which the step changes in place,
+# and copies of its arguments.
+
+#: A training step: from samples [rows, b] and step sizes [2] to the loss, a tensor of one number.
+Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+#: Steps before the recorded one: libraries set themselves up in their first calls.
+WARM_UP = 3
+
+
+def recorded(step: Step) -> Step:
+    """Return an equivalent step that runs as a graph, with one graph per batch size b.
+
+    The first `WARM_UP` batches of a size run `step` itself: an epoch's last batch comes once per
+    epoch. No step runs twice, nothing has to be undone, and a graph gives the same bytes as its
+    step.
+    """
+    batches, graphs = Counter[int](), dict[int, Step]()
+
+    def take(samples: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+        size = samples.shape[1]
+        batches[size] += 1
+        if batches[size] <= WARM_UP:
+            return step(samples, sizes)
+        if size not in graphs:
+            graphs[size] = _graph(step, samples, sizes)
+        return graphs[size](samples, sizes)
+
+    return take
+
+
+def _graph(step: Step, *first: torch.Tensor) -> Step:
+    """Return a step as a graph for arguments of the shapes of `first`."""
+    arguments = [each.clone(memory_format=torch.contiguous_format) for each in first]
+    replay = record(lambda: step(*arguments))
+
+    def take(*given: torch.Tensor) -> torch.Tensor:
+        for argument, value in zip(arguments, given, strict=True):
+            argument.copy_(value)
+        return replay()
+
+    return take
+
+
+def record(step: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
+    """Record a step on the current stream without running it, and return a function that runs it.
+
+    The stream must not be the default one (see `fedstage.training.batches`), and no other training
+    may share it: the workspace that a library allocated on a stream is part of the graph.
+    """
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+        loss = step()
+
+    def replay() -> torch.Tensor:
+        graph.replay()
+        return loss
+
+    return replay
+
+
+# --- the loop -------------------------------------------------------------------------------------
 
 #: A local trainer's term: adds to the gradients of the parameters in place, after clipping.
 GradientTerm = Callable[[Sequence[nn.Parameter]], None]

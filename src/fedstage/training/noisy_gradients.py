@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from fedstage.training.backward import Backward, Batch, NoisyBatches
+from fedstage.training.batches import Backward, Batch, NoisyBatches
 from fedstage.training.passes import ModelLoss
 
 #: How many numbers of per-sample gradients are held at a time.

@@ -14,7 +14,7 @@ from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import local_training
 from fedstage.storage.tensors import load_tensors
-from fedstage.training import streams
+from fedstage.training import batches
 
 CLIENTS = 5
 CNN = {"name": "cnn_small", "width": 2, "hidden": 6, "norm": "batch"}
@@ -130,7 +130,7 @@ def test_a_client_that_diverges_leaves_the_others_alone(prepare, tmp_path, monke
 def test_clients_do_take_turns(prepare, tmp_path, monkeypatch):
     """Or the tests above would compare one client after the other with itself."""
     most = []
-    turn = streams._turn
+    turn = batches._turn
 
     def counted(enter, work, waiting):
         running.add(id(work))
@@ -141,7 +141,7 @@ def test_clients_do_take_turns(prepare, tmp_path, monkeypatch):
         return following
 
     running = set()
-    monkeypatch.setattr(streams, "_turn", counted)
+    monkeypatch.setattr(batches, "_turn", counted)
     recipe = prepare()
     together(recipe, tmp_path, 3, monkeypatch)
     outputs = (

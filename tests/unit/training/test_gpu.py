@@ -9,12 +9,11 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client, CrossEntropy, Optimiser
-from fedstage.training.batches import client_batches
+from fedstage.training.batches import client_batches, take_turns
 from fedstage.training.devices import prepare
 from fedstage.training.loop import training
 from fedstage.training.losses import client_loss
 from fedstage.training.passes import arrange
-from fedstage.training.streams import take_turns
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

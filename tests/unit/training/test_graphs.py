@@ -19,7 +19,7 @@ from fedstage.settings.models import CnnSmall, ResNet
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Focal, Optimiser
 from fedstage.settings.server import Server
-from fedstage.training import graphs
+from fedstage.training import loop
 from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
 from fedstage.training.passes import arrange
@@ -86,7 +86,7 @@ def tensors_in(tree):
 
 
 class Player:
-    """Stands for `graphs.record`: counts what was recorded and how often it was taken."""
+    """Stands for `loop.record`: counts what was recorded and how often it was taken."""
 
     def __init__(self):
         self.recorded, self.taken = 0, 0
@@ -107,7 +107,7 @@ class Player:
 
 @pytest.fixture
 def player(monkeypatch):
-    monkeypatch.setattr(graphs, "record", made := Player())
+    monkeypatch.setattr(loop, "record", made := Player())
     return made
 
 
@@ -178,7 +178,7 @@ def same(first, second):
 @pytest.mark.parametrize("name", ["cnn", "resnet"])
 def test_a_recorded_step_gives_the_bytes_of_the_step(player, change, name):
     by_graph = trained(network(name), settings(**change), WITH_GRAPHS, rate=0.9)
-    assert (player.recorded, player.taken) == (1, 12 - graphs.WARM_UP)
+    assert (player.recorded, player.taken) == (1, 12 - loop.WARM_UP)
     assert same(by_graph, trained(network(name), settings(**change), Numerics(), rate=0.9))
 
 
@@ -228,7 +228,7 @@ def test_what_watches_the_steps_sees_the_weights_of_each(player):
 
 def test_a_size_that_hardly_comes_up_is_not_recorded(player):
     short = batches(size=SAMPLES)
-    assert len(short) == graphs.WARM_UP
+    assert len(short) == loop.WARM_UP
     by_graph = trained(network(), settings(), WITH_GRAPHS, short)
     assert (player.recorded, player.taken) == (0, 0)
     assert same(by_graph, trained(network(), settings(), Numerics(), short))

@@ -15,8 +15,7 @@ from fedstage.settings.models import LogisticRegression, Model
 from fedstage.settings.optimisation import Client
 from fedstage.settings.validation import validate
 from fedstage.training import noisy_gradients
-from fedstage.training.backward import NoisyBatches
-from fedstage.training.batches import poisson_batches
+from fedstage.training.batches import NoisyBatches, poisson_batches
 from fedstage.training.loop import train
 from fedstage.training.noisy_gradients import noisy_backward
 from fedstage.training.passes import PLAIN, eager_loss

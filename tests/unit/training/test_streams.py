@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from fedstage.training import streams
-from fedstage.training.streams import finish, take_turns
+from fedstage.training import batches
+from fedstage.training.batches import finish, take_turns
 
 CPU = torch.device("cpu")
 
@@ -26,7 +26,7 @@ def current(monkeypatch):
     def of(device, count):
         yield [lambda number=number: enter(number) for number in range(count)]
 
-    monkeypatch.setattr(streams, "streams", of)
+    monkeypatch.setattr(batches, "streams", of)
     return entered
 
 
@@ -86,7 +86,7 @@ class Stream:
 def test_streams_of_a_gpu_begin_after_and_end_before_the_current_one(monkeypatch):
     told = []
     made = [Stream(number, told) for number in range(2)]
-    monkeypatch.setattr(streams, "_stream", lambda device, number: made[number])
+    monkeypatch.setattr(batches, "_stream", lambda device, number: made[number])
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream("current", told))
 
     @contextmanager

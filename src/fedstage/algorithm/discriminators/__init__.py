@@ -25,8 +25,8 @@ from fedstage.settings.ensembles import Discriminator, PublicGenerator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Client
 from fedstage.training.batches import client_batches, public_batches
-from fedstage.training.descent import Descend, adam_descent
 from fedstage.training.images import normalise
+from fedstage.training.optimisers import Descend, adam_descent
 from fedstage.training.passes import forward
 
 Info = Mapping[str, Any]

@@ -22,9 +22,8 @@ from fedstage.algorithm.global_trainers.objective import Seen, Term
 from fedstage.data.bags import Samples
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Buffer, Server
-from fedstage.training.inference import compute_logits
 from fedstage.training.loop import AfterStep
-from fedstage.training.passes import PLAIN, forward
+from fedstage.training.passes import PLAIN, compute_logits, forward
 
 #: Copies the current model to F_0.
 Refresh = Callable[[], None]

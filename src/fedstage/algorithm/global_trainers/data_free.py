@@ -31,10 +31,9 @@ from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
-from fedstage.training.descent import adam_descent, descent
-from fedstage.training.divergence import each_divergence
+from fedstage.training.losses import each_divergence
+from fedstage.training.optimisers import adam_descent, descent, factor
 from fedstage.training.passes import forward
-from fedstage.training.schedules import factor
 
 #: The settings of a step, ``generator`` or ``server``, and the step's loss.
 Loss = tuple[str, Tensor]

@@ -18,7 +18,7 @@ from fedstage.data.samples import read_labelled, read_public
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import without_early_buffer
 from fedstage.settings.teaching import teaching_of
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 
 def digest(

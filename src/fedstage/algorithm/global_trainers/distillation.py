@@ -5,7 +5,7 @@ from functools import cache
 import torch
 
 from fedstage.settings.server import Server
-from fedstage.training.divergence import mean_divergence
+from fedstage.training.losses import mean_divergence
 from fedstage.training.passes import Loss
 
 

@@ -14,9 +14,8 @@ from fedstage.data.bags import Samples
 from fedstage.models.loading import state_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import EarlyStopping
-from fedstage.training.inference import compute_logits
 from fedstage.training.loop import AfterStep
-from fedstage.training.passes import PLAIN
+from fedstage.training.passes import PLAIN, compute_logits
 from fedstage.weights import Weights
 
 

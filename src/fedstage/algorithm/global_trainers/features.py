@@ -25,8 +25,7 @@ from fedstage.models.heads import HEAD, body_of, joined
 from fedstage.settings.local_training import Gkt
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import server_of
-from fedstage.training.inference import compute_logits
-from fedstage.training.passes import Loss
+from fedstage.training.passes import Loss, compute_logits
 from fedstage.weights import Weights
 
 #: Features [n, width, H, W] of samples, and their targets [n, 1 + classes]: y and z_c.

@@ -21,7 +21,7 @@ from torch import nn
 from fedstage.algorithm.local_trainers import LocalTrainer, Task
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import FedGkd
-from fedstage.training.divergence import mean_divergence
+from fedstage.training.losses import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
 from fedstage.weights import Tensors, Weights
 

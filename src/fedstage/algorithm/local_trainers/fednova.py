@@ -18,7 +18,7 @@ import torch
 from fedstage.algorithm.local_trainers import LocalTrainer, Trained
 from fedstage.settings.local_training import FedNova
 from fedstage.settings.optimisation import Client
-from fedstage.training.schedules import factor
+from fedstage.training.optimisers import factor
 from fedstage.weights import Tensors, Weights
 
 _MASS = "gradient_mass"

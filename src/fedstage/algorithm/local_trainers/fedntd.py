@@ -18,7 +18,7 @@ from fedstage.algorithm.local_trainers import LocalTrainer, Task
 from fedstage.errors import FedstageError
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import FedNtd
-from fedstage.training.divergence import mean_divergence
+from fedstage.training.losses import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
 
 #: The softmax over the wrong classes of two is 1, so nothing would be distilled.

@@ -20,7 +20,7 @@ from torch import nn
 from fedstage.algorithm.local_trainers import Task
 from fedstage.algorithm.local_trainers.digest import Trainer as Digest
 from fedstage.settings.local_training import Gkt
-from fedstage.training.divergence import mean_divergence
+from fedstage.training.losses import mean_divergence
 from fedstage.training.passes import ModelLoss, forward
 
 

@@ -21,12 +21,10 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
 from fedstage.settings.privacy import example_privacy, sampling_rate
 from fedstage.settings.recipes import Recipe
-from fedstage.training.backward import NoisyBatches
-from fedstage.training.batches import client_batches, poisson_batches
+from fedstage.training.batches import NoisyBatches, client_batches, poisson_batches
 from fedstage.training.loop import training
-from fedstage.training.losses import client_loss
-from fedstage.training.scalars import scalar
-from fedstage.training.schedules import round_factor
+from fedstage.training.losses import client_loss, scalar
+from fedstage.training.optimisers import round_factor
 from fedstage.weights import Tensors, Weights
 
 Metadata = dict[str, Any]

@@ -9,7 +9,7 @@ from torch import nn
 
 from fedstage.data.samples import read_labelled
 from fedstage.settings.numerics import Numerics
-from fedstage.training.inference import compute_logits, cross_entropy
+from fedstage.training.passes import compute_logits, cross_entropy
 
 
 def losses_of(

@@ -17,8 +17,7 @@ from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.validation import validate_json
 from fedstage.storage.tensors import load_tensors
-from fedstage.training.inference import compute_logits
-from fedstage.training.passes import PLAIN
+from fedstage.training.passes import PLAIN, compute_logits
 
 
 def compute_client_logits(

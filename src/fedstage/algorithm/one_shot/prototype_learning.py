@@ -21,8 +21,8 @@ from torch.nn.functional import cross_entropy, normalize
 from fedstage.models.prototypes import prototypes_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot_clients import Prototypes
+from fedstage.training.images import view
 from fedstage.training.passes import ModelLoss, forward
-from fedstage.training.views import view
 
 
 def objective(

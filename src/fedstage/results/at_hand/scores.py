@@ -35,7 +35,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.scores import Axis
 from fedstage.storage.tensors import load_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 Logits = Iterator[tuple[str, torch.Tensor]]
 

@@ -8,7 +8,7 @@ import torch
 from fedstage.results.clients.columns import CLASS, OWN_MIX
 from fedstage.results.own_samples import count_own
 from fedstage.results.scores import PERCENT, ClassCounts, Score, by_own_mix
-from fedstage.training.inference import class_accuracies
+from fedstage.training.passes import class_accuracies
 
 Row = dict[str, Any]
 

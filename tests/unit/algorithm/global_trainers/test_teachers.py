@@ -17,7 +17,7 @@ from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.images import augment, draw, normalise
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 INFO = {"shape": [1, 8, 8], "classes": 3, "mean": [0.5], "std": [0.25]}
 SMALL = {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}

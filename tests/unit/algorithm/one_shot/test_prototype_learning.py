@@ -13,8 +13,8 @@ from fedstage.models.prototypes import prototypes_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 from fedstage.settings.one_shot_clients import Prototypes
+from fedstage.training.images import view
 from fedstage.training.passes import PLAIN
-from fedstage.training.views import view
 
 INFO = {"mean": [0.5], "std": [0.25]}
 CLASSES, WIDTH = 3, 64

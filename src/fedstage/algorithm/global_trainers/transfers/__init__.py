@@ -14,8 +14,8 @@ from fedstage.settings.base import implementation
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import EnsembleTeaching, Teaching
 from fedstage.settings.transfers import OneShotTransfer, Transfer
+from fedstage.training.losses import scalar
 from fedstage.training.passes import Loss
-from fedstage.training.scalars import scalar
 
 
 class TransferModule(Protocol):

@@ -15,7 +15,7 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import FedGemsTransfer
-from fedstage.training.divergence import each_divergence
+from fedstage.training.losses import each_divergence
 from fedstage.training.passes import Loss
 
 

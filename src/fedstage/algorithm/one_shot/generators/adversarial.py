@@ -27,9 +27,8 @@ from fedstage.settings.server import Server
 from fedstage.training.batches import all_batches, epoch_steps, public_batches
 from fedstage.training.devices import on_device
 from fedstage.training.images import augment, draw, normalise
-from fedstage.training.optimisers import optimiser_step, step_sizes
+from fedstage.training.optimisers import factor, optimiser_step, step_sizes
 from fedstage.training.passes import forward
-from fedstage.training.schedules import factor
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.one_shot.generators.world import Made, Method
 from fedstage.settings.generators import Dense
-from fedstage.training.divergence import each_divergence
+from fedstage.training.losses import each_divergence
 
 
 def method(settings: Dense, info: Mapping[str, Any]) -> Method:

@@ -27,7 +27,7 @@ from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Cvae, DistilledDecoder
 from fedstage.settings.optimisation import Client
 from fedstage.training.batches import client_batches
-from fedstage.training.descent import adam_descent
+from fedstage.training.optimisers import adam_descent
 from fedstage.weights import Weights
 
 

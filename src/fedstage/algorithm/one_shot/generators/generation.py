@@ -13,8 +13,8 @@ from fedstage.errors import FedstageError
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Adversarial
-from fedstage.training.descent import adam_descent
 from fedstage.training.images import augment, draw
+from fedstage.training.optimisers import adam_descent
 from fedstage.training.passes import forward
 
 

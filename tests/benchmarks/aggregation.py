@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from tests.benchmarks.rows import REPOSITORY, parser, report
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json

@@ -29,8 +29,8 @@ from torch import nn
 from fedstage.execution.pool import as_a_worker
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.config_file import Config
 from fedstage.settings.optimisation import Client

@@ -6,8 +6,8 @@ import torch
 from pydantic import TypeAdapter
 from torch import nn
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics

@@ -9,8 +9,8 @@ from tests.shared.stages import aggregation
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.stages.recipe import recipe

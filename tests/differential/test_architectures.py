@@ -16,7 +16,7 @@ from tests.shared.stages import (
 )
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.models.build import build
+from fedstage.models.loading import build
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.rounds import is_distilled

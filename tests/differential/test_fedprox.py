@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.local_training import FedAvg, FedProx
 from fedstage.settings.models import CnnSmall

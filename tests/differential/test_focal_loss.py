@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import LogisticRegression
 from fedstage.settings.optimisation import Focal

@@ -14,8 +14,7 @@ from fedstage.algorithm.one_shot.generators.adversarial import synthesise
 from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
 from fedstage.algorithm.one_shot.generators.world import World
 from fedstage.models.autoencoder import new_autoencoder, new_decoder
-from fedstage.models.drawing import draw_parameters
-from fedstage.models.image_generator import new_image_generator
+from fedstage.models.image_generator import draw_parameters, new_image_generator
 from fedstage.randomness import torch_generator
 from fedstage.settings.generators import CoBoosting, Cvae, Dense
 from fedstage.settings.numerics import Numerics

@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Task, local_trainer, moon
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.local_training import Moon
 from fedstage.settings.models import CnnSmall, Head

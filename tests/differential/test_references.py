@@ -45,8 +45,7 @@ from reference_runs import (
 
 from fedstage.algorithm.global_trainers.data_free import new_generator
 from fedstage.algorithm.one_shot.outliers import outliers
-from fedstage.models.discriminator import new_discriminator
-from fedstage.models.image_generator import new_image_generator
+from fedstage.models.image_generator import new_discriminator, new_image_generator
 from fedstage.plan import data_files, discriminators, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.data_files import public_id

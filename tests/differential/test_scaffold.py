@@ -10,8 +10,8 @@ from fedstage.algorithm.aggregation.averages import average_weights, move_toward
 from fedstage.algorithm.exchange.round_state import read_state
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import Trained, local_trainer
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.local_training import FedAvg, Scaffold
 from fedstage.settings.models import LogisticRegression

@@ -15,8 +15,8 @@ from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused
 from fedstage.algorithm.global_trainers.early_stopping import early_stopping
 from fedstage.algorithm.global_trainers.student import take
 from fedstage.algorithm.global_trainers.swa import weight_average
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.models import CnnSmall

@@ -113,7 +113,7 @@ def test_new_parts_make_nothing_anew_that_does_not_use_them(project, tmp_path, m
     (project.path / "config.yaml").write_text(yaml.safe_dump(config | {"plugins": ["my_methods"]}))
     assert project.plan().jobs == {}
     # What all models share is another matter.
-    edit(copy / "models/build.py")
+    edit(copy / "models/loading.py")
     assert project.plan().jobs["initial_model"] == 1
 
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from fedstage.data.datasets import load
-from fedstage.data.datasets.classes import check_classes
+from fedstage.data.datasets import check_classes, load
 from fedstage.data.datasets.columns import kind_of
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.excerpts import excerpt, quoted

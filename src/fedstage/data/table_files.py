@@ -5,9 +5,10 @@ of a Parquet file from 0.
 """
 
 import csv
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +17,6 @@ import pyarrow.compute as compute
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from fedstage.data.csv_quotes import refuse_open_quote
 from fedstage.data.excerpts import excerpt, quoted
 from fedstage.errors import FedstageError
 from fedstage.settings.data import OwnTables, ParquetData
@@ -258,3 +258,42 @@ def _values(path: Path, version: tuple[int, int], column: str) -> frozenset[Any]
     """Return the values in a column, read once for all runs of a grid."""
     table = read_table(path, [column])
     return frozenset(table.column(column).unique().to_pylist())
+
+
+# --- quotes that are not closed -------------------------------------------------------------------
+
+_END = "end of the file"
+_LONGEST = 2**31 - 1  # characters of a value; by default, the module csv takes 131,072
+
+
+def refuse_open_quote(path: Path) -> None:
+    """Refuse a quote that is open at the end of a CSV file.
+
+    Only a file that has a quote is parsed, by the rules of Arrow: within a value that does not
+    begin with a quote, quotes are letters.
+
+    Raises
+    ------
+    FedstageError
+        If a quote is not closed.
+    """
+    with path.open("rb") as file:
+        if not any(b'"' in line for line in file):
+            return
+    before = csv.field_size_limit(_LONGEST)  # a value may be the rest of the file
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            # A line of its own, unless a quote is open.
+            rows = csv.reader(chain(file, [_END]))
+            header = next(rows)
+            ((number, last),) = deque(enumerate(rows, 2), maxlen=1) or [(1, header)]
+    finally:
+        csv.field_size_limit(before)
+    if last != [_END]:
+        value = last[-1].removesuffix(_END)
+        named = number > 1 and len(last) <= len(header)
+        column = excerpt(header[len(last) - 1]) if named else f"column {len(last)}"
+        raise FedstageError(
+            f"{path}: row {number}: {column} = {quoted(value)}: a quote that is not closed; close "
+            "it, or delete it"
+        )

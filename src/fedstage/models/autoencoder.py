@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 
-from fedstage.models.drawing import draw_parameters
+from fedstage.models.image_generator import draw_parameters
 
 _STRIDES = 16  # four times 2
 _HIDDEN = 500

@@ -55,3 +55,26 @@ def represent(
 
     seen, logits = compute(both, pixels, numerics)
     return (seen.float(), logits.float()) if numerics.precision == "bf16" else (seen, logits)
+
+
+# --- feature maps ---------------------------------------------------------------------------------
+
+#: The name of the layer behind the last feature maps.
+POOL = "pool"
+
+
+def with_maps(model: nn.Module, pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the last feature maps [n, C, H, W] and the logits of a model with pooling.
+
+    `Architecture.pools_maps` in the settings shows which architectures have it.
+    """
+    body = getattr(model, BODY, model)
+    layers = dict(body.named_children())
+    before = list(layers).index(POOL)
+    seen = pixels
+    for layer in list(layers.values())[:before]:
+        seen = layer(seen)
+    maps = seen
+    for layer in list(layers.values())[before:]:
+        seen = layer(seen)
+    return maps, model.get_submodule(HEAD)(seen) if body is not model else seen

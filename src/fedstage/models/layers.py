@@ -1,5 +1,6 @@
-"""Layers that architectures share: norms, convolutions, residual blocks, and one output."""
+"""Layers that architectures share: norms, convolutions, residual blocks, one output, and masks."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
@@ -74,3 +75,13 @@ def one_output(settings: Model, classes: int) -> nn.Module:
             f"model = {settings.name}: outputs = 1: only for 2 classes, and the data has {classes}"
         )
     return OneOutput()
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+PADDING = 0  #: the number of the padding token
+
+
+def attended(tokens: torch.Tensor) -> torch.Tensor:
+    """Return a mask, bool [n, L], of the tokens [n, L] that belong to a text."""
+    return tokens != PADDING

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from fedstage.errors import FedstageError
-from fedstage.models.tokens import attended
+from fedstage.models.layers import attended
 from fedstage.settings.models import Transformer
 
 

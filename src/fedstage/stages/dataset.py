@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from fedstage.data.datasets import load
-from fedstage.data.datasets.classes import check_classes
+from fedstage.data.datasets import check_classes, load
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError

@@ -7,8 +7,7 @@ import torch
 from fedstage.algorithm.discriminators import draw, train_discriminator, train_generator
 from fedstage.data.samples import read_public
 from fedstage.errors import fault_of
-from fedstage.models.discriminator import new_discriminator
-from fedstage.models.image_generator import new_image_generator
+from fedstage.models.image_generator import new_discriminator, new_image_generator
 from fedstage.models.loading import fill_model, state_of
 from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicInputs
 from fedstage.randomness import torch_generator

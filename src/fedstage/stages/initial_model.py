@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
-from fedstage.models.build import build
 from fedstage.models.heads import body_of
-from fedstage.models.initialisation import initialise
+from fedstage.models.initialisation import initialise, try_model
+from fedstage.models.loading import build
 from fedstage.models.pretrained import LAYOUTS, take_weights
-from fedstage.models.trial import try_model
 from fedstage.plan.inputs import InitialModelInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import called

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from fedstage.data.client_groups import by_group, draw_groups
 from fedstage.data.label_counts import read_counts
-from fedstage.data.participation import SCHEMA, draw_independently, table
+from fedstage.data.participation import SCHEMA, by_group, draw_groups, draw_independently, table
 from fedstage.plan.inputs import ParticipationInputs
 from fedstage.plan.rounds import base_of
 from fedstage.settings.groups import Delays, PlanSettings

@@ -7,8 +7,7 @@ import torch
 
 from fedstage.data.bags import Bags
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices
-from fedstage.data.partitions.core import divide_with_core, with_core
-from fedstage.data.partitions.roles import label_histogram, split_roles
+from fedstage.data.partitions.roles import divide_with_core, label_histogram, split_roles, with_core
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import ClientsInputs, PartitionInputs

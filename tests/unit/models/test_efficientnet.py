@@ -1,8 +1,8 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import EfficientNet
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedstage.models.build import build
+from fedstage.models.loading import build
 from fedstage.settings.models import Bert, CnnFedEt, Head, Lstm, ResNet18, ResNetWide, Vgg19
 
 HEAD = Head(hidden=128, width=128)

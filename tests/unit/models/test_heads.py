@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fedstage.models.build import build
 from fedstage.models.heads import body_of, represent
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall, Head, ResNet
 

@@ -7,8 +7,8 @@ import torch
 
 from fedstage.algorithm.one_shot.client_models import example
 from fedstage.data.bags import Bags
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import (
     Bert,

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
 from fedstage.models.layers import groups, normalise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 

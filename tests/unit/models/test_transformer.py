@@ -7,9 +7,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from fedstage.models.build import build
 from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import Bert, DistilBert, Head, Pretrained

@@ -12,8 +12,8 @@ from tests.shared.stages import aggregation, local_training
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.stages.recipe import recipe

@@ -15,7 +15,7 @@ from tests.shared.stages import call_with as call
 from tests.shared.stages import make_all, make_data, segment
 
 from fedstage.algorithm.exchange.updates import part, read_updates
-from fedstage.data.client_groups import draw_groups
+from fedstage.data.participation import draw_groups
 from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id

@@ -6,7 +6,7 @@ from tests.shared.settings import federated
 from tests.shared.stages import call_with as call
 from tests.shared.stages import head_sharing, make_all
 
-from fedstage.data.client_groups import draw_groups
+from fedstage.data.participation import draw_groups
 from fedstage.models.heads import BODY, HEAD
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical

@@ -4,8 +4,8 @@ import pytest
 import torch
 from tests.shared.stages import initial_model
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 from fedstage.storage.files import save_json

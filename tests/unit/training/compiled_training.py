@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall, LogisticRegression
 from fedstage.settings.numerics import Numerics

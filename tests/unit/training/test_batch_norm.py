@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.training.batch_norm import re_estimate

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 from fedstage.settings.numerics import Numerics

@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_leaves
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.local_trainers import local_trainer
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.local_training import FedProx, Scaffold
 from fedstage.settings.models import CnnSmall, ResNet

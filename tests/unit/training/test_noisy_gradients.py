@@ -7,8 +7,8 @@ import torch
 from pydantic import TypeAdapter
 from torch import nn
 
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import alternatives
 from fedstage.settings.models import LogisticRegression, Model

@@ -18,8 +18,12 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from fedstage.errors import FedstageError
-from fedstage.models.discriminator import new_discriminator
-from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
+from fedstage.models.image_generator import (
+    ImageGenerator,
+    new_discriminator,
+    new_image_generator,
+    standardised,
+)
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.ensembles import Discriminator, PublicGenerator
 from fedstage.settings.numerics import Numerics

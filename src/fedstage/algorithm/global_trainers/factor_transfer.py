@@ -26,7 +26,7 @@ from fedstage.algorithm.global_trainers.objective import Seen, Term
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
-from fedstage.models.maps import with_maps
+from fedstage.models.heads import with_maps
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import FactorTransfer, Server

@@ -1,17 +1,20 @@
 """Tables of features, CSV or Parquet: one row per sample, with a label and, if known, a client."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
-from fedstage.data.datasets.columns import feature_column, labelled_rows
-from fedstage.data.datasets.encoding import encode
+from fedstage.data.datasets.columns import Column, feature_column, labelled_rows
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.excerpts import quoted
+from fedstage.data.datasets.splits import Rows
+from fedstage.data.excerpts import excerpt, quoted
 from fedstage.data.table_files import read_files, require
 from fedstage.errors import FedstageError
 from fedstage.settings.data import TableData
@@ -73,3 +76,123 @@ def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) 
     if not names:
         raise FedstageError(f"{first}: has no column of features in addition to {settings.label!r}")
     return names
+
+
+# --- features as numbers --------------------------------------------------------------------------
+
+#: A column of texts with more categories is an identifier, or has a text among numbers.
+MOST_CATEGORIES = 100
+#: The name of the category of missing values.
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Features float32 [n, F], their names, and the columns that are constant in training."""
+
+    values: NDArray[np.float32]
+    names: tuple[str, ...]
+    constant: tuple[str, ...]
+
+
+def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
+    """Return the features of all rows, standardised and one-hot coded by the rows `train`.
+
+    Numbers become (x - mean) / deviation, with the population's deviation (n). A category is 1
+    where the row has it, else 0; for a value that no training row has, all categories are 0. A
+    column whose value is the same in all training rows is left out. With `missing` = ``mean``,
+    missing numbers become the mean of the others, and missing texts become a category.
+
+    Raises
+    ------
+    FedstageError
+        If a value is missing or not finite, if a column of texts has too many categories, or if all
+        columns are constant.
+    """
+    if missing == "refuse":
+        _refuse_unknown(columns)
+    parts, names, constant = [], [], []
+    for column in columns:
+        coded = _standardised if isinstance(column.values, np.ndarray) else _one_hot
+        found = coded(column, train)
+        if found is None:
+            constant.append(column.name)
+            continue
+        parts.append(found[0])
+        names += found[1]
+    if not parts:
+        listed = ", ".join(map(excerpt, constant))
+        raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
+    return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
+
+
+def _refuse_unknown(columns: Sequence[Column]) -> None:
+    """Refuse missing values: name the first one, and count the rows that have any."""
+    for column in columns:
+        if _unknown(column).any():
+            lacking = np.any([_unknown(one) for one in columns], axis=0)
+            count, rows = int(lacking.sum()), len(lacking)
+            give = (
+                "give a value" if count == 1 else f"{count} of {rows} rows lack values; give them"
+            )
+            _check(column, _unknown(column), f"missing; {give}, or set data.missing = mean")
+
+
+def _unknown(column: Column) -> NDArray[np.bool_]:
+    """Return a mask, bool [n], of the rows without a value."""
+    if isinstance(column.values, np.ndarray):
+        return np.isnan(column.values)
+    return np.array([text is None for text in column.values])
+
+
+Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
+
+
+def _standardised(column: Column, train: Rows) -> Coded:
+    values = np.asarray(column.values)
+    _check(column, np.isinf(values), "infinite; must be finite")
+    _check(column, np.abs(values) > _LARGEST, f"must be between {-_LARGEST:g} and {_LARGEST:g}")
+    unknown = _unknown(column)
+    known = values[train][~unknown[train]].tolist()
+    if not known or min(known) == max(known):
+        return None
+    # fsum is exact: the same bytes on every machine.
+    mean = math.fsum(known) / len(known)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
+    scaled = (np.where(unknown, mean, values) - mean) / deviation
+    return scaled.astype(np.float32)[:, None], [column.name]
+
+
+def _one_hot(column: Column, train: Rows) -> Coded:
+    texts = list(column.values)
+    seen = {texts[row] for row in train.tolist()}
+    if len(seen) > MOST_CATEGORIES:
+        raise FedstageError(
+            f"column {quoted(column.name)}: {len(seen)} categories in the training rows, such "
+            f"as {quoted(sorted(map(str, seen))[0])}; at most {MOST_CATEGORIES}: make it numbers, "
+            f"or leave it out with data.drop{_instead(column.name, seen)}"
+        )
+    if len(seen) == 1:
+        return None
+    categories = sorted(text for text in seen if text is not None)
+    levels: list[str | None] = [*categories, *([None] if None in seen else [])]
+    places = {level: place for place, level in enumerate(levels)}
+    numbers = np.array([places.get(text, -1) for text in texts])
+    coded = (numbers[:, None] == np.arange(len(levels))).astype(np.float32)
+    shown = [MISSING if level is None else level for level in levels]
+    return coded, [f"{column.name}={level}" for level in shown]
+
+
+def _instead(name: str, seen: Iterable[str | None]) -> str:
+    """Return a hint for a column whose texts have several words each; otherwise an empty string."""
+    several = all(" " in text for text in seen if text is not None)
+    return f"; to classify texts, use data = texts with text = {name!r}" if several else ""
+
+
+#: Beyond this, squares and standardised values overflow double and single precision.
+_LARGEST = 1e30
+
+
+def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
+    if wrong.any():
+        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {excerpt(column.name)}: {fault}")

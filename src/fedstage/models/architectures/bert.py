@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from fedstage.models.tokens import PADDING
+from fedstage.models.layers import PADDING
 from fedstage.models.transformer import TextClassifier, package_for
 from fedstage.settings.models import Bert
 

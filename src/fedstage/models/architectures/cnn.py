@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from torch import nn
 
+from fedstage.models.heads import POOL
 from fedstage.models.layers import convolution, normalise
-from fedstage.models.maps import POOL
 from fedstage.settings.models import Cnn
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from fedstage.models.tokens import attended
+from fedstage.models.layers import attended
 from fedstage.settings.models import Lstm
 
 

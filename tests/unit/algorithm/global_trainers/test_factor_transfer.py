@@ -22,9 +22,9 @@ from fedstage.algorithm.global_trainers.objective import Seen
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.errors import FedstageError
+from fedstage.models.heads import with_maps
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
-from fedstage.models.maps import with_maps
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import FactorTransfer, Server

@@ -10,8 +10,8 @@ from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.objective import Seen, sum_of, to_labels, to_targets
 from fedstage.algorithm.global_trainers.student import Taught, teach
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.settings.server import Buffer, Server

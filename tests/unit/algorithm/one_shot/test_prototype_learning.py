@@ -7,8 +7,8 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from fedstage.algorithm.one_shot.prototype_learning import between, contrast, objective
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.models.prototypes import prototypes_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet

@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.one_shot import unknown_class
 from fedstage.algorithm.one_shot.unknown_class import Means, objective
-from fedstage.models.build import build
 from fedstage.models.initialisation import initialise
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
 from fedstage.settings.one_shot_clients import Attack, Unknown

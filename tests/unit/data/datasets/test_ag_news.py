@@ -9,7 +9,7 @@ import torch
 
 from fedstage.data.datasets import load
 from fedstage.data.datasets.ag_news import CLASSES
-from fedstage.data.datasets.wordpiece import SPECIAL, build_vocabulary, encode
+from fedstage.data.datasets.texts import SPECIAL, build_vocabulary, encode
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import AgNews

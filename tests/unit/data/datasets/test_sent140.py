@@ -7,7 +7,7 @@ import torch
 
 from fedstage.data.datasets import load
 from fedstage.data.datasets.sent140 import CLASSES
-from fedstage.data.datasets.wordpiece import build_vocabulary, encode
+from fedstage.data.datasets.texts import build_vocabulary, encode
 from fedstage.data.partitions import divide
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator

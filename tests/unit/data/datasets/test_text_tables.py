@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import torch
 
 from fedstage.data.datasets.text_tables import load
-from fedstage.data.datasets.wordpiece import encode
+from fedstage.data.datasets.texts import encode
 from fedstage.data.table_files import count_clients
 from fedstage.settings.data import TextData
 from fedstage.storage.raw_files import raw_files

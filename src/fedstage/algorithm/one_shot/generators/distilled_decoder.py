@@ -21,7 +21,7 @@ from fedstage.algorithm.one_shot.generators.cvae import (
 )
 from fedstage.errors import FedstageError
 from fedstage.models.autoencoder import Decoder, new_decoder
-from fedstage.models.drawing import draw_parameters
+from fedstage.models.image_generator import draw_parameters
 from fedstage.models.loading import state_of
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import Cvae, DistilledDecoder

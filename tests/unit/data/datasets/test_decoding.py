@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedstage.data.datasets.decoding import UNDECODABLE, decode
-from fedstage.data.datasets.small_images import decode_small, is_small
+from fedstage.data.datasets.decoding import UNDECODABLE, decode, decode_small, is_small
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (9, 14, 3), dtype=np.uint8)
 LOSSLESS = {"PNG": {}, "WEBP": {"lossless": True}}

@@ -4,7 +4,7 @@ import io
 import pyarrow.csv as pc
 import pytest
 
-from fedstage.data.csv_quotes import refuse_open_quote
+from fedstage.data.table_files import refuse_open_quote
 from fedstage.errors import FedstageError
 
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from fedstage.errors import FedstageError
-from fedstage.models.build import build
+from fedstage.models.heads import with_maps
 from fedstage.models.initialisation import initialise
-from fedstage.models.maps import with_maps
+from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import Cnn, CnnSmall, LogisticRegression, ResNet, WideResNet
 

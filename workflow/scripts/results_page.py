@@ -28,8 +28,8 @@ from fedstage.results.claims import report
 from fedstage.results.claims.judging import Judged, correct, judge_each
 from fedstage.results.claims.library import MEASURES, Sourced, distinct_cells, load_claims
 from fedstage.results.claims.verdicts import NOT_MEASURED, Judgement, judge
+from fedstage.results.published.library import PAPER
 from fedstage.results.published.rows import load_papers
-from fedstage.results.published.scale import PAPER
 from fedstage.results.tables import markdown
 from fedstage.results.tables.documents import TableFiles
 from fedstage.results.tables.labels import NOTHING

@@ -241,6 +241,6 @@ COMMANDS = {
             _option("--to", choices=PROGRAMS, required=True),
             _option("into", metavar="FOLDER", type=Path, help="where to write"),
         ],
-        "fedstage.results.export.targets.export",
+        "fedstage.results.export.export",
     ),
 }

@@ -25,7 +25,7 @@ from fedstage.plan.runs import Run, settings_of_folders, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
-from fedstage.results.communication.goals import check_goal
+from fedstage.results.communication.files import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config

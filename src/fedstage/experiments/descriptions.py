@@ -12,9 +12,8 @@ from fedstage.plan.runs import Run
 from fedstage.plan.scores import client_accuracy, retention
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import Sourced, distinct_cells
-from fedstage.results.communication.files import read_files, traffic_files
-from fedstage.results.communication.goals import by_value
-from fedstage.results.published.scale import PAPER
+from fedstage.results.communication.files import by_value, read_files, traffic_files
+from fedstage.results.published.library import PAPER
 from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, Bands, Experiment
 from fedstage.settings.merging import Raw

@@ -13,7 +13,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.runs import Run, main_folder
-from fedstage.results.at_hand.names import run_name
+from fedstage.results.cells import run_name
 
 
 def folder_of(run: Run) -> str:

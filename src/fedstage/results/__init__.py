@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedstage.results.at_hand.differences import compare
-    from fedstage.results.at_hand.metrics import load
     from fedstage.results.at_hand.models import model, samples
+    from fedstage.results.at_hand.runs import load
     from fedstage.results.at_hand.scores import by_class, by_client
 
 __all__ = ["by_class", "by_client", "compare", "load", "model", "samples"]

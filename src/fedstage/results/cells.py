@@ -1,6 +1,7 @@
-"""The cells of a table that are meant: those with a value, or several, on some of its axes."""
+"""Cells of a table, those with a value, or several, on some of its axes; and names of runs."""
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote_plus
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES
@@ -77,3 +78,23 @@ def show_point(axes: Mapping[str, Axis]) -> str:
 
 def _texts(wanted: Axis | list[Axis]) -> set[str]:
     return {as_text(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
+
+
+# --- names of runs --------------------------------------------------------------------------------
+
+_OWN = ("method", "seed")
+
+
+def run_name(axes: Mapping[str, Axis]) -> str:
+    """Return the path of a run: ``feddf/partition.alpha=0.1,data=cifar10/seed_0``.
+
+    Values are quoted as in URLs, so that all names are distinct and valid names of folders.
+    """
+    further = [f"{axis}={_quoted(value)}" for axis, value in axes.items() if axis not in _OWN]
+    place = [_quoted(axes["method"]), *([",".join(further)] if further else [])]
+    return "/".join([*place, f"seed_{_quoted(axes['seed'])}"])
+
+
+def _quoted(value: object) -> str:
+    text = quote_plus(str(value), safe="")
+    return text if text.strip(".") else text.replace(".", "%2E")  # no folder above

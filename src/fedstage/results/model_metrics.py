@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from fedstage.results.metrics import spread
-from fedstage.results.own_samples import accuracies_on_own
-from fedstage.results.scores import ClassCounts, Score, own_accuracies, score
+from fedstage.results.scores import ClassCounts, Score, accuracies_on_own, own_accuracies, score
 
 
 def model_metrics(

@@ -1,4 +1,4 @@
-"""Scores of logits: on all samples alike, and weighted by each client's own mix of classes."""
+"""Scores of logits: on all samples, weighted by a client's mix of classes, or its own samples."""
 
 import math
 import statistics
@@ -110,3 +110,55 @@ def _weighted(by_class: Sequence[float], counts: Mapping[int, int]) -> float | N
     if not known:
         return None
     return sum(by_class[label] * n for label, n in known.items()) / sum(known.values())
+
+
+# --- samples of a client --------------------------------------------------------------------------
+
+
+def count_own(
+    right: torch.Tensor, owners: torch.Tensor, clients: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the number of correctly predicted samples of each client, and of all its samples.
+
+    Parameters
+    ----------
+    right : Tensor
+        Whether the prediction of a sample is correct, bool [n].
+    owners : Tensor
+        The client of each sample, int64 [n]; samples of none of the `clients` do not count.
+
+    Returns
+    -------
+    correct, samples : Tensor
+        float64 and int64 [clients].
+    """
+    chosen = (owners >= 0) & (owners < clients)
+    known, hits = owners[chosen], right[chosen].double()
+    samples = torch.bincount(known, minlength=clients)
+    correct = torch.zeros(clients, dtype=torch.float64).index_add_(0, known, hits)
+    return correct, samples
+
+
+def accuracies_on_own(
+    logits: torch.Tensor, labels: torch.Tensor, owners: torch.Tensor
+) -> list[float]:
+    """Return the accuracy, in percent, on the own samples of each client that has any, in order.
+
+    Parameters
+    ----------
+    logits, labels : Tensor
+        Logits and labels of the evaluated samples, [n, classes] and int64 [n].
+    owners : Tensor
+        The client of each sample, int64 [n], -1 for none.
+    """
+    clients = max(owners.tolist(), default=-1) + 1
+    correct, samples = count_own(logits.argmax(1) == labels, owners, clients)
+    return (PERCENT * correct[samples > 0] / samples[samples > 0]).tolist()
+
+
+def accuracy_on_own(
+    logits: torch.Tensor, labels: torch.Tensor, owners: torch.Tensor, client: int
+) -> list[float]:
+    """Return `accuracies_on_own` for a single client: one accuracy or none."""
+    mine = owners == client
+    return accuracies_on_own(logits[mine], labels[mine], torch.zeros_like(owners[mine]))

@@ -5,8 +5,8 @@ from pathlib import Path
 from fedstage.results.claims.judging import judge_claims
 from fedstage.results.claims.report import SCHEMA, claim_rows, render_report
 from fedstage.results.tables import html as html_writer
+from fedstage.results.tables.columns import write_csv, write_parquet
 from fedstage.results.tables.documents import TableFiles
-from fedstage.results.tables.exact import write_csv, write_parquet
 from fedstage.storage.files import save_text
 
 

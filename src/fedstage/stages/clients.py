@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from fedstage.results.clients.columns import CLASS
-from fedstage.results.clients.table import (
+from fedstage.results.client_measures import CLASS
+from fedstage.results.client_table import (
     NOTES,
     class_table,
     client_table,
@@ -12,8 +12,8 @@ from fedstage.results.clients.table import (
 )
 from fedstage.results.figures.names import read_names
 from fedstage.results.runs_file import read_runs_file
+from fedstage.results.tables.columns import write_csv
 from fedstage.results.tables.documents import write_document
-from fedstage.results.tables.exact import write_csv
 from fedstage.results.tables.labels import for_people, settings_for_people
 
 

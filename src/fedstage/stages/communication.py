@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedstage.results.communication.figure import describe_communication, draw_communication
-from fedstage.results.communication.goal_table import goal_table
 from fedstage.results.communication.runs import read_traffic, with_goals
-from fedstage.results.communication.shown import explain_goal, shown_traffic
+from fedstage.results.communication.shown import explain_goal, goal_table, shown_traffic
 from fedstage.results.communication.table import (
     COLUMNS,
     RUN_COLUMNS,

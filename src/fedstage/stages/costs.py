@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fedstage.results.costs.figure import describe_costs, draw_costs
-from fedstage.results.costs.seconds import seconds_of
-from fedstage.results.costs.table import COLUMNS, PRIVATE, shown_costs
+from fedstage.results.costs import COLUMNS, PRIVATE, seconds_of, shown_costs
+from fedstage.results.figures.costs import describe_costs, draw_costs
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.privacy import guarantee
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
-from fedstage.results.tables.columns import write_exact
+from fedstage.results.tables.columns import Cell, write_exact
 from fedstage.results.tables.documents import TableFiles, write_document
-from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import for_people, settings_for_people
 from fedstage.results.tables.measured import read_metrics
 from fedstage.settings.scores import Metric

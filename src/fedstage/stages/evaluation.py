@@ -19,8 +19,7 @@ from fedstage.plan.members import checkpoints, parse_evaluated
 from fedstage.plan.rounds import evaluated_rounds
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
-from fedstage.results.own_samples import accuracy_on_own
-from fedstage.results.scores import ClassCounts, score
+from fedstage.results.scores import ClassCounts, accuracy_on_own, score
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalModel, OneByOne
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, read_evaluated, read_owners, read_participants

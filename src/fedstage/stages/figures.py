@@ -16,7 +16,7 @@ from fedstage.results.figures.partition import (
 from fedstage.results.figures.style import save_figure
 from fedstage.results.figures.sweep import describe_sweep, draw_sweep
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.exact import frame_as_csv
+from fedstage.results.tables.columns import frame_as_csv
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.runs import read_runs, read_scores
 from fedstage.results.tables.summary import summarise

@@ -7,8 +7,7 @@ from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import LocalEvaluationInputs
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics
-from fedstage.results.own_samples import accuracies_on_own, accuracy_on_own
-from fedstage.results.scores import score
+from fedstage.results.scores import accuracies_on_own, accuracy_on_own, score
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, read_evaluated, read_owners
 from fedstage.storage.tables import save_rows

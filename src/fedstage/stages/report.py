@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from fedstage.results.claims.judging import judge_claims
-from fedstage.results.report.circumstances import circumstances
-from fedstage.results.report.origins import origins_of
+from fedstage.results.report.origins import circumstances, origins_of
 from fedstage.results.report.page import facts, render_page
 from fedstage.results.report.sections import (
     charts_section,

@@ -6,26 +6,23 @@ from pathlib import Path
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.retention.curves import describe_curves, draw_curves
-from fedstage.results.retention.overlaps import (
+from fedstage.results.retention.table import (
+    BY_RUN,
+    COLUMNS,
     OVERLAP,
     mean_overlaps,
     overlap_columns,
     overlap_rows,
-    shown_overlaps,
-)
-from fedstage.results.retention.runs import read_retention
-from fedstage.results.retention.table import (
-    BY_RUN,
-    COLUMNS,
+    read_retention,
     run_rows,
+    shown_overlaps,
     shown_retention,
     table_rows,
 )
 from fedstage.results.retention.venn import describe_venn, draw_venn
 from fedstage.results.runs_file import read_runs_file
-from fedstage.results.tables.columns import write_exact
+from fedstage.results.tables.columns import write_csv, write_exact
 from fedstage.results.tables.documents import TableFiles, write_document
-from fedstage.results.tables.exact import write_csv
 from fedstage.results.tables.labels import for_people, settings_for_people
 
 

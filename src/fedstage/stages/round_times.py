@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedstage.results.round_times.seconds import read_times
-from fedstage.results.round_times.table import (
+from fedstage.results.round_times import (
     COLUMNS,
     SHOWN,
     as_numbers,
     machines_of,
+    read_times,
     seconds_by_column,
 )
 from fedstage.results.runs_file import read_runs_file
-from fedstage.results.tables.columns import Row, text_table, write_exact
+from fedstage.results.tables.columns import Cell, Row, text_table, write_exact
 from fedstage.results.tables.documents import write_document
-from fedstage.results.tables.exact import Cell
 from fedstage.results.tables.labels import for_people, place_for_people
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.results.report.origins import Jobs, describe_machine, spent
 from fedstage.results.runs_file import ExperimentRun, read_runs_file
-from fedstage.results.tables.exact import write_csv
+from fedstage.results.tables.columns import write_csv
 from fedstage.results.tables.measured import measure
 from fedstage.results.tables.score_file import axes_of, columns_of, score_rows
 from fedstage.storage.records import find_artefact

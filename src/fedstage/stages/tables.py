@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fedstage.results.tables.columns import frame_as_csv
 from fedstage.results.tables.documents import TableFiles
-from fedstage.results.tables.exact import frame_as_csv
 from fedstage.results.tables.html import render_html
 from fedstage.results.tables.latex import render_latex
 from fedstage.results.tables.markdown import render

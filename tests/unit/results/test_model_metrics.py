@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from fedstage.results.model_metrics import mean_metrics, model_metrics
-from fedstage.results.own_samples import accuracy_on_own
-from fedstage.results.scores import score
+from fedstage.results.scores import accuracy_on_own, score
 
 COUNTS = {0: {0: 3}, 1: {1: 2}, 2: {0: 1, 2: 4}}
 

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from accounts import renyi_epsilon
 from measured import described
 from tests.shared.settings import CLIENT, federated
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.results.accounting import fixed_size_epsilon, poisson_epsilon
-from fedstage.results.privacy import client_epsilon, guarantee
+from fedstage.results.privacy import client_epsilon, fixed_size_epsilon, guarantee, poisson_epsilon
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.privacy import delta_of
 from fedstage.settings.recipes import Recipe
@@ -95,3 +95,33 @@ def test_the_delta_of_samples_is_less_than_one_of_the_largest_client(tmp_path):
     assert found["delta"] == pytest.approx(40**-1.1)
     with pytest.raises(FedstageError, match=r"delta = 0\.025: must be less than 1 / 40"):
         example(tmp_path, HOW | {"delta": 0.025}, [(0,)])
+
+
+# --- accounting -----------------------------------------------------------------------------------
+
+
+# Of dp-accounting 0.6.0, computed apart from this repository.
+REFERENCES = [
+    (0.01, 1.0, 1000, "2.101", "1.828"),
+    (0.1, 1.0, 100, "7.904", "7.047"),
+    (1.0, 5.0, 10, "2.814", "2.594"),
+]
+
+
+@pytest.mark.parametrize(("rate", "noise", "steps", "renyi", "losses"), REFERENCES)
+def test_reference_values(rate, noise, steps, renyi, losses):
+    assert f"{renyi_epsilon(noise, rate, steps, 1e-5):.3f}" == renyi
+    assert f"{poisson_epsilon(noise, rate, steps, 1e-5):.3f}" == losses
+
+
+def test_fewer_steps_more_noise_and_a_smaller_sample_give_more_privacy():
+    some = fixed_size_epsilon(4.0, 10, 100, 20, 1e-5)
+    assert fixed_size_epsilon(4.0, 10, 100, 10, 1e-5) < some
+    assert fixed_size_epsilon(5.0, 10, 100, 20, 1e-5) < some
+    assert fixed_size_epsilon(4.0, 5, 100, 20, 1e-5) < some
+    assert poisson_epsilon(4.0, 0.1, 20, 1e-5) < some  # whose sum changes by C, not by 2 C
+
+
+def test_replacement_in_a_sample_of_all_is_a_gaussian_of_half_the_noise():
+    replaced = fixed_size_epsilon(4.0, 10, 10, 5, 1e-5)
+    assert replaced == pytest.approx(renyi_epsilon(2.0, 1.0, 5, 1e-5), rel=1e-6)

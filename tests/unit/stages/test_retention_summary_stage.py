@@ -15,8 +15,7 @@ from fedstage.experiments.descriptions import describe_runs, files_of_rounds
 from fedstage.plan.scores import retention
 from fedstage.plan.training import global_model, participants_table
 from fedstage.results.retention.measures import RETENTION_SCHEMA
-from fedstage.results.retention.overlaps import mean_overlaps
-from fedstage.results.retention.runs import RunRetention
+from fedstage.results.retention.table import RunRetention, mean_overlaps
 from fedstage.settings.scores import RETAINED
 from fedstage.stages import call
 from fedstage.storage.files import save_json

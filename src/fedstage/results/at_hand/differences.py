@@ -24,7 +24,7 @@ from fedstage.results.intervals import (
 )
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables import latex
-from fedstage.results.tables.exact import frame_as_csv
+from fedstage.results.tables.columns import frame_as_csv
 from fedstage.results.tables.labels import METRICS, NOTHING, join_for_people, signed
 from fedstage.results.tables.runs import frame_of_runs
 from fedstage.settings.scores import SECONDS

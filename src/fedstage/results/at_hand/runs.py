@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
+
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.results.cells import check_cells, selects, show_point
+from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
+from fedstage.results.tables.runs import frame_of_runs
 from fedstage.settings.command_lines import as_typed
 from fedstage.settings.scores import Axis
 from fedstage.storage.project_plugins import load_project_plugins
@@ -97,3 +101,65 @@ def find_run(
 def last_part(run: ExperimentRun) -> Part:
     """Return the last part of a run; of its chosen candidate, if it has several."""
     return run.candidates[run.which()].parts[-1]
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+#: Columns of metrics files about what was measured, and when.
+_WHAT = ("round", "evaluated", "role")
+
+
+def load(target: str, folder: str | Path = ".") -> pd.DataFrame:
+    """Return all metrics of a target, one row per run, evaluated round and measure.
+
+    Parameters
+    ----------
+    target : str
+        An experiment, with its scale unless that is ``default``: ``quickstart``,
+        ``fedsdd_table2/mini``.
+    folder : str or Path
+        The working folder, which has a folder `results`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `method`, `label` (its name in tables), a column for each further axis of the
+        experiment's grid, `seed`, `round`, `evaluated` (``global_model``, ``clients``, ...),
+        `role` (``test``, ``validation``: the samples), `measure` (a column of
+        `fedstage.results.metrics.METRICS_SCHEMA`) and `value` (float; accuracies in percent).
+        Scores on validation samples are among the rows if they have been made.
+
+    Raises
+    ------
+    FedstageError
+        If there are no results of the target, or a run is not finished.
+    """
+    experiment = read_finished(target, Path(folder))
+    frames = [
+        frame_of_runs(described, target) for described in (experiment, *_on_validation(experiment))
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    axes = list(experiment.runs[0].settings)
+    frame["label"] = frame[METHOD].replace(experiment.labels)
+    further = [axis for axis in axes if axis not in (METHOD, SEED, *_WHAT)]
+    names = [METHOD, "label", *further, SEED, *_WHAT]
+    measures = [name for name in METRICS_SCHEMA.names if name not in names]
+    frame[measures] = frame[measures].astype("float64")
+    return frame.melt(names, measures, var_name="measure", value_name="value")
+
+
+def _on_validation(experiment: ExperimentRuns) -> list[ExperimentRuns]:
+    """Return the experiment with the scores on validation samples that exist, if any do."""
+    runs = [
+        run.model_copy(update={"metrics": path})
+        for run in experiment.runs
+        for path in validation_metrics(run)
+    ]
+    return [experiment.model_copy(update={"runs": runs})] if runs else []
+
+
+def validation_metrics(run: ExperimentRun) -> list[str]:
+    """Return a run's additional metrics on validation samples, where they have been made."""
+    if run.chosen is not None or not run.validation or run.validation[0] == run.metrics:
+        return []
+    return [path for path in run.validation[:1] if Path(path).is_file()]

@@ -27,9 +27,8 @@ from fedstage.results.at_hand.models import (
 )
 from fedstage.results.at_hand.runs import find_run
 from fedstage.results.figures.names import name_of, read_names
-from fedstage.results.own_samples import accuracy_on_own
 from fedstage.results.runs_file import ExperimentRun, Part
-from fedstage.results.scores import by_own_mix, score
+from fedstage.results.scores import accuracy_on_own, by_own_mix, score
 from fedstage.settings.ensembles import GlobalModel, OneByOne
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe

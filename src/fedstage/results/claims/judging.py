@@ -13,7 +13,7 @@ from fedstage.results.cells import as_text, show_point
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.verdicts import Judgement, judge
 from fedstage.results.intervals import holm
-from fedstage.results.published.matching import without_seed
+from fedstage.results.published.rows import without_seed
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source

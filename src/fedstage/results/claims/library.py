@@ -9,8 +9,7 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, check_cells, show_point
 from fedstage.results.claims.comparisons import Cell, comparisons, sides
-from fedstage.results.published.matching import Point, without_seed
-from fedstage.results.published.rows import Row, load_rows
+from fedstage.results.published.rows import Point, Row, load_rows, without_seed
 from fedstage.settings.claims import Claim, ClaimList, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw

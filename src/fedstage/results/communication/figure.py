@@ -16,12 +16,16 @@ from matplotlib.lines import Line2D
 
 from fedstage.results.communication.runs import RunTraffic
 from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of, point_handle
-from fedstage.results.figures.panels import MOST_ALONE, TOGETHER, Panel, panel_height, panels_of
 from fedstage.results.figures.placing import (
     FACET,
     LINE,
+    MOST_ALONE,
     PLACE,
+    TOGETHER,
+    Panel,
     line_axis,
+    panel_height,
+    panels_of,
     placed,
     scale_bytes,
     side_by_side,

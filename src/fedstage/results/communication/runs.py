@@ -6,7 +6,7 @@ from typing import cast
 
 from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, selects
-from fedstage.results.communication.goals import fixed_goal
+from fedstage.results.communication.files import fixed_goal
 from fedstage.results.communication.phases import (
     Moved,
     Phase,

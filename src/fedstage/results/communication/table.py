@@ -12,8 +12,7 @@ import pyarrow as pa
 from fedstage.results.communication.phases import Moved
 from fedstage.results.communication.runs import Reached, RunTraffic
 from fedstage.results.runs_file import SEED
-from fedstage.results.tables.columns import Column
-from fedstage.results.tables.exact import Cell
+from fedstage.results.tables.columns import Cell, Column
 from fedstage.settings.scores import Communicated
 
 MIB = 2**20

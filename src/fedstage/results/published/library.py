@@ -1,25 +1,152 @@
-"""The published numbers of every experiment's runs, checked when the Snakefile is parsed."""
+"""Published numbers of every experiment's runs, which the Snakefile checks, and their scales."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from fedstage.errors import FedstageError
+from fedstage.plan.digests import canonical
 from fedstage.plan.runs import Run
-from fedstage.results.published.matching import SEED, counterparts
-from fedstage.results.published.rows import Paper, Row, load_papers, load_rows
-from fedstage.results.published.scale import (
-    PAPER,
-    has_data_of,
-    has_models_of,
-    measured_at,
-    name_source,
-    other_setting,
-    published_at,
-)
+from fedstage.results.published.rows import SEED, Paper, Row, counterparts, load_papers, load_rows
+from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.experiments import Experiment
+from fedstage.settings.models import Model
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.scores import Published
+
+# --- scales ---------------------------------------------------------------------------------------
+
+#: Settings of a published row that may differ from the paper's scale.
+_OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")
+
+
+#: The scale of an experiment that is the paper's.
+PAPER = "paper"
+
+
+def has_data_of(
+    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
+) -> bool:
+    """Whether runs have the published data, even if other settings are smaller or different.
+
+    These are the data of the same experiment at the scale `paper`, or, for an experiment without
+    this scale, the data named by the published `rows` of its runs.
+    """
+    data = {data_name(run.recipe.data) for run in as_published}
+    if data:
+        return {data_name(run.recipe.data) for run in runs} <= data
+    pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
+    return all(row.keys.get("dataset") == data_name(run.recipe.data) for run, row in pairs)
+
+
+def has_models_of(
+    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
+) -> bool:
+    """Whether runs have the published models, determined as in `has_data_of`."""
+    published = {model for run in as_published for model in _models(run)}
+    if published:
+        return {model for run in runs for model in _models(run)} <= published
+    pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
+    return all(row.keys.get("model") == model.name for run, row in pairs for model in _models(run))
+
+
+def _models(run: Run) -> tuple[Model, ...]:
+    """Return the architectures of a run's clients, and of its server."""
+    return (run.recipe.model, *run.recipe.architectures)
+
+
+def data_name(data: Data) -> str:
+    """Return the name of a data set; for Parquet files, the name of their folder."""
+    return data.folder if isinstance(data, ParquetData) else data.name
+
+
+def other_setting(scale: str, shared: str) -> str:
+    """Return the mark of published numbers at a scale that is not the paper's.
+
+    `shared` is what both scales have in common: ``data``, or more.
+    """
+    return (
+        f"**Another setting**: scale `{scale}` has the published {shared}, but is not the paper's "
+        "experiment. Orders may be compared, numbers and differences as such may not."
+    )
+
+
+def name_source(paper: Paper, published: Published) -> str:
+    """Name a paper's table: ``FedSDD, Table 2``."""
+    place = re.sub(
+        r"^(table|figure)(\d+)", lambda match: f"{match[1].title()} {match[2]}", published.table
+    )
+    return f"{paper.label}, {place.replace('_', ' ')}"
+
+
+def measured_at(scale: str, runs: Sequence[Run]) -> str:
+    """Name the data, models, lengths and seeds of an experiment's numbers."""
+    recipes = [tried.recipe for run in runs for tried in run.candidates or (run,)]
+    parts = [
+        _listed(_show_data(recipe.data) for recipe in recipes),
+        _listed(recipe.model.name for recipe in recipes),
+        _count(_listed(run.length.rounds for run in runs), "round"),
+        *_participation([recipe for recipe in recipes if isinstance(recipe, Recipe)]),
+        _count(str(len({recipe.seed for recipe in recipes})), "seed"),
+    ]
+    return f"Measured at scale `{scale}`: {', '.join(parts)}."
+
+
+def published_at(source: str, paper: Paper, rows: Iterable[Row | None]) -> str:
+    """Name the data, models, lengths and seeds of the published numbers of a table."""
+    found = [row for row in rows if row is not None]
+    seeds = _listed(row.seeds for row in found if row.seeds)
+    names = [_of_rows("dataset", found), _of_rows("model", found)]
+    parts = [*names, paper.scale, *_by_row(found), _count(seeds, "seed") if seeds else ""]
+    text = ", ".join(part for part in parts if part)
+    return f"Published in {source}: {text}. {paper.title}."
+
+
+def _by_row(rows: Sequence[Row]) -> list[str]:
+    """Name the settings of scale that single rows have."""
+    found = {key: _of_rows(key, rows) for key in _OF_SCALE}
+    settings = [f"{key} = {values}" for key, values in found.items() if values]
+    return [f"by row {'; '.join(settings)}"] if settings else []
+
+
+def _of_rows(key: str, rows: Iterable[Row]) -> str:
+    return _listed(row.keys[key] for row in rows if key in row.keys)
+
+
+def _participation(recipes: Sequence[Recipe]) -> list[str]:
+    """Return the lengths of local training and numbers of participants, of federated recipes."""
+    if not recipes:
+        return []
+    lengths = [
+        _count(str(recipe.client.steps), "local step")
+        if recipe.client.epochs is None
+        else _count(str(recipe.client.epochs), "local epoch")
+        for recipe in recipes
+    ]
+    participants = _listed(recipe.participants for recipe in recipes)
+    clients = _listed(recipe.clients for recipe in recipes)
+    return [f"{_listed(lengths)} a round", f"{participants} of {clients} clients a round"]
+
+
+def _show_data(data: Data) -> str:
+    settings = {key: value for key, value in canonical(data).items() if key != "name"}
+    inside = ", ".join(f"{key} {value}" for key, value in settings.items())
+    return f"{data.name} ({inside})" if inside else data.name
+
+
+def _listed(values: Iterable[Any]) -> str:
+    """Write each value once: ``8, 14 and 20``."""
+    *first, last = dict.fromkeys(map(str, values)) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _count(numbers: str, noun: str) -> str:
+    return f"{numbers} {noun}" if numbers == "1" else f"{numbers} {noun}s"
+
+
+# --- numbers of experiments -----------------------------------------------------------------------
 
 #: The parts of an experiment that may have a published counterpart.
 Place = Literal["table", "communication"]

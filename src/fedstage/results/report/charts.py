@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fedstage.results.figures.looks import NONE, Look, looks_of
-from fedstage.results.figures.panels import panels_of
-from fedstage.results.figures.placing import FACET, LINE, grid_columns, line_axis, placed
+from fedstage.results.figures.placing import FACET, LINE, grid_columns, line_axis, panels_of, placed
 from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import FEWEST, Spread, spread_of
 from fedstage.results.runs_file import SEED

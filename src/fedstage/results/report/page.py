@@ -9,8 +9,103 @@ from typing import Any
 
 import vl_convert
 
-from fedstage.results.report.look import DRAWING, SORTING, STYLE
 from fedstage.results.tables import html
+
+STYLE = r"""
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+  max-width: 1280px; margin: 2em auto; padding: 0 1.5em; }
+h1 { font-size: 1.7em; line-height: 1.25; margin: 0 0 .2em; }
+h2 { font-size: 1.3em; margin: 2em 0 .4em; padding-top: .6em; border-top: 1px solid #ccc; }
+h3 { font-size: 1.05em; margin: 1.5em 0 .3em; }
+a { color: #00528a; }
+nav ul { columns: 2; padding-left: 1.2em; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15em 1.2em; margin: .6em 0; }
+dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; }
+pre { overflow-x: auto; background: #f6f6f6; padding: .6em .8em;
+  margin: .4em 0; }
+.wide { overflow-x: auto; }
+.lines td { white-space: nowrap; }
+.lines th, .lines td { padding: .3em .5em; }
+table { border-collapse: collapse; margin: .8em 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .3em .8em; text-align: right; border-bottom: 1px solid #ddd;
+  vertical-align: top; }
+th { border-bottom: 2px solid #444; vertical-align: bottom; }
+th[colspan] { text-align: center; border-bottom: 1px solid #444; }
+.key { text-align: left; }
+td a { text-decoration-style: dotted; text-underline-offset: 3px; }
+th.sorts { cursor: pointer; }
+th.sorts::after { content: " \2195"; color: #999; }
+th[aria-sort=ascending]::after { content: " \2191"; color: #1a1a1a; }
+th[aria-sort=descending]::after { content: " \2193"; color: #1a1a1a; }
+ul.notes { color: #444; padding-left: 1.2em; }
+details.folded { border: 1px solid #ddd; border-radius: 4px; margin: .4em 0; padding: .35em .8em; }
+details.folded:target { border-color: #00528a; }
+details.folded h3 { margin-top: .8em; }
+summary { cursor: pointer; }
+img { zoom: 1.5; max-width: 100%; }
+.chart { margin: .8em 0; } .chart svg { max-width: 100%; height: auto; }
+@media print {
+  body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
+  th.sorts::after, .vega-embed details { display: none !important; content: none; }
+  .wide { overflow: visible; } .lines td { white-space: normal; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  h2 { break-after: avoid; } .chart, tr, dl { break-inside: avoid; }
+}
+"""
+
+#: Sorts the lines of a table by a click on a head: by number, with its unit, or else by text.
+SORTING = r"""
+const UNITS = {B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12};
+function valueOf(cell) {
+  const text = cell.textContent.replace("\u2212", "-").trim();
+  const found = /^[<+]?\s*(-?[\d.]+)\s*([kMGT]?B)?/.exec(text);
+  return found ? Number(found[1]) * (UNITS[found[2]] ?? 1) : text === "\u2013" ? null : text;
+}
+function compare(a, b) {
+  if (a === null || b === null) return (a === null) - (b === null);
+  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(b);
+}
+function sortBy(table, head) {
+  const up = head.getAttribute("aria-sort") === "ascending" ? -1 : 1, body = table.tBodies[0];
+  for (const one of head.parentNode.cells) one.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", up > 0 ? "ascending" : "descending");
+  const lines = [...body.rows].map(row => [valueOf(row.cells[head.cellIndex]), row]);
+  lines.sort(([a], [b]) => a === null || b === null ? compare(a, b) : up * compare(a, b));
+  body.append(...lines.map(([, row]) => row));
+}
+for (const table of document.querySelectorAll("table"))
+  for (const head of table.tHead.rows[table.tHead.rows.length - 1].cells) {
+    head.classList.add("sorts");
+    head.tabIndex = 0;
+    head.onclick = () => sortBy(table, head);
+    head.onkeydown = event => { if (event.key === "Enter") sortBy(table, head); };
+  }
+function open() {
+  const found = document.getElementById(location.hash.slice(1))?.closest("details");
+  if (found) { found.open = true; found.scrollIntoView(); }
+}
+addEventListener("hashchange", open);
+open();
+"""
+
+#: Draws the charts from their specifications in the page.
+DRAWING = """
+const actions = {export: true, source: false, compiled: false, editor: false};
+for (const spec of document.querySelectorAll("script.spec")) {
+  const place = spec.previousElementSibling, chart = JSON.parse(spec.textContent);
+  const room = place.clientWidth - 40, view = chart.spec || chart;  // 40: the menu
+  if (room < 600 && view.width + 150 > room) {
+    const legend = {...chart.config?.legend, orient: "bottom", columns: 2};
+    chart.config = {...chart.config, legend};
+    if (chart.spec) Object.assign(chart, {columns: 1});
+    else chart.autosize = {type: "fit-x", contains: "padding"};
+    view.width = chart.spec ? room - 90 : room;
+  }
+  vegaEmbed(place, chart, {renderer: "svg", actions});
+}
+"""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, tit
 from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import PERCENTAGES, draw_curve, explain_seeds
 from fedstage.results.figures.style import Facets, style
-from fedstage.results.retention.runs import RunRetention
+from fedstage.results.retention.table import RunRetention
 from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import Bands
 

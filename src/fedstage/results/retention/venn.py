@@ -17,7 +17,7 @@ from matplotlib.patches import Circle
 from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
 from fedstage.results.figures.style import SMALL, Facets, style
-from fedstage.results.retention.runs import RunRetention, mean
+from fedstage.results.retention.table import RunRetention, mean
 from fedstage.results.runs_file import SEED
 from fedstage.settings.scores import Axis
 

@@ -8,8 +8,15 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from fedstage.results.tables.labels import (
+    DIFFERENCE,
+    EPSILON,
+    LEGEND,
     METRICS,
     NOTHING,
+    OWN_MIX,
+    OWN_TEST,
+    PUBLISHED_HEAD,
+    RELEASED,
     head_of,
     human_bytes,
     join_labels,
@@ -17,15 +24,6 @@ from fedstage.results.tables.labels import (
     show_guarantee,
     show_value,
     signed_interval,
-)
-from fedstage.results.tables.legend import (
-    DIFFERENCE,
-    EPSILON,
-    LEGEND,
-    OWN_MIX,
-    OWN_TEST,
-    PUBLISHED_HEAD,
-    RELEASED,
 )
 from fedstage.results.tables.measured import AS_RELEASED, PRIVATE
 from fedstage.results.tables.runs import (

@@ -22,7 +22,7 @@ from fedstage.plan.digests import canonical, digest
 from fedstage.results.cells import as_text
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
-from fedstage.results.tables.exact import harmless
+from fedstage.results.tables.columns import harmless
 from fedstage.results.tables.measured import OF_RUNS
 from fedstage.storage.tables import frame_of
 

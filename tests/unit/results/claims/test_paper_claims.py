@@ -10,8 +10,7 @@ from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.library import check_claims, load_claims
 from fedstage.results.claims.report import own_tests
 from fedstage.results.claims.verdicts import NOT_MEASURED, judge
-from fedstage.results.published.matching import counterparts
-from fedstage.results.published.rows import load_rows
+from fedstage.results.published.rows import counterparts, load_rows
 
 CLAIMS = load_claims([], WORKFLOW / "papers")
 NAMES = sorted({one.claim.experiment for one in CLAIMS})

@@ -6,11 +6,13 @@ import pytest
 from tests.shared import settings
 from tests.shared.settings import SERVER
 
+from fedstage.errors import FedstageError
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone, local_recipe, quantised_recipe
 from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import (
+    check_goal,
     client_models,
     held_files,
     holds_one,
@@ -120,3 +122,31 @@ def test_of_one_client_that_is_scored_no_other_model_is_read(precision):
     assert held_files(recipe, length) == [asked]
     assert client_models(recipe, length) == [trained]
     assert read_files(recipe, length) == list(dict.fromkeys([trained, asked]))
+
+
+# --- which fixed accuracy a run is to reach -------------------------------------------------------
+
+
+POINTS = [
+    {"method": method, "data": data, "partition.alpha": 0.1, "seed": 0}
+    for method in ("fedavg", "fedet")
+    for data in ("cifar10 train_size 5000", "cifar100")
+]
+
+
+@pytest.mark.parametrize(
+    ("reach", "told"),
+    [
+        ({"data": {"cifar10": 70}}, "reach.data: 'cifar100': missing; there are cifar10"),
+        (
+            {"data": {"cifar10": 70, "cifar100": 30, "svhn": 80}},
+            "reach: data = 'svhn': no cell of e; use one of",
+        ),
+        ({"seed": {0: 70}}, "reach: seed: no axis of e; use one of method"),
+        ({"method": {"fedavg": 70}}, "reach.method: 'fedet': missing; there are fedavg"),
+    ],
+    ids=str,
+)
+def test_each_cell_has_a_goal_and_each_goal_a_cell(reach, told):
+    with pytest.raises(FedstageError, match=f"^e: communication.{told}"):
+        check_goal("e", reach, POINTS)

@@ -7,8 +7,7 @@ from traffic import ALL, MODEL, iterative, one_shot
 
 from fedstage.results.communication.runs import with_goals
 from fedstage.results.communication.table import RUN_COLUMNS, run_rows
-from fedstage.results.tables.columns import schema_of
-from fedstage.results.tables.exact import write_parquet
+from fedstage.results.tables.columns import schema_of, write_parquet
 from fedstage.settings.scores import Communicated
 
 FENS = {"method": "fens"}

@@ -5,7 +5,7 @@ import torch
 
 from fedstage.results.figures.looks import LINE_WIDTH
 from fedstage.results.retention.curves import draw_curves
-from fedstage.results.retention.runs import RunRetention
+from fedstage.results.retention.table import RunRetention
 from fedstage.results.retention.venn import draw_venn
 
 

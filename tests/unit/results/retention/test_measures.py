@@ -8,7 +8,7 @@ from fedstage.results.retention.measures import (
     forgetting,
     venn,
 )
-from fedstage.results.retention.overlaps import overlap
+from fedstage.results.retention.table import overlap
 
 
 def right(text):

@@ -5,9 +5,16 @@ import torch
 from measured import CANDIDATES, described, rows_of
 
 from fedstage.results.retention.measures import RETENTION_SCHEMA
-from fedstage.results.retention.overlaps import overlap_columns, overlap_rows, shown_overlaps
-from fedstage.results.retention.runs import RunRetention, read_retention
-from fedstage.results.retention.table import COLUMNS, shown_retention, table_rows
+from fedstage.results.retention.table import (
+    COLUMNS,
+    RunRetention,
+    overlap_columns,
+    overlap_rows,
+    read_retention,
+    shown_overlaps,
+    shown_retention,
+    table_rows,
+)
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.columns import schema_of
 from fedstage.storage.files import save_json

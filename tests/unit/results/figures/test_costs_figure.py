@@ -1,4 +1,4 @@
-from fedstage.results.costs.figure import draw_costs
+from fedstage.results.figures.costs import draw_costs
 
 
 def run(method, alpha, seed, score, moved=1e6):

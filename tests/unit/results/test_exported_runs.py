@@ -1,8 +1,8 @@
 """What is exported of runs."""
 
 from fedstage.results.at_hand.runs import read_target
-from fedstage.results.export.runs import exported
-from fedstage.results.export.targets import files_of
+from fedstage.results.export import files_of
+from fedstage.results.exported_runs import exported
 
 
 def run_of(folder, method="fedavg", alpha=0.1, seed=0):

@@ -7,9 +7,8 @@ from typing import Any
 
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.training import participants_table
-from fedstage.results.at_hand.metrics import validation_metrics
-from fedstage.results.at_hand.names import run_name
-from fedstage.results.at_hand.runs import last_part
+from fedstage.results.at_hand.runs import last_part, validation_metrics
+from fedstage.results.cells import run_name
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.tables.measured import read_metrics

@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fedstage.results.tables.exact import frame_as_csv, write_csv, write_parquet
+from fedstage.results.tables.columns import frame_as_csv, write_csv, write_parquet
 from fedstage.storage.tables import load_table
 
 

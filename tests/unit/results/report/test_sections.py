@@ -3,7 +3,7 @@
 from measured import described, runs_file
 from tests.shared.settings import federated, one_shot
 
-from fedstage.results.report.main_settings import main_settings
+from fedstage.results.report.sections import main_settings
 from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 

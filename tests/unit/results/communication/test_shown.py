@@ -5,7 +5,7 @@ from dataclasses import replace
 from measured import rows_of
 from traffic import iterative
 
-from fedstage.results.communication.goal_table import goal_table
+from fedstage.results.communication.shown import goal_table
 
 
 def run(method, data, scores, target, seed=0, published=None):

@@ -7,7 +7,7 @@ from tests.shared.settings import distilled
 from fedstage.errors import FedstageError
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.training_folder import owners, training_id
-from fedstage.results.round_times.seconds import per_participant, per_round, read_times, spread
+from fedstage.results.round_times import per_participant, per_round, read_times, spread
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 

@@ -1,1 +1,0 @@
-"""The scores of methods, and their costs in bytes, seconds and memory."""

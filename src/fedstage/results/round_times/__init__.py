@@ -1,1 +1,0 @@
-"""Measured seconds of the jobs of a round."""

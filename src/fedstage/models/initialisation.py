@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from fedstage.errors import FedstageError
+from fedstage.models.heads import prototypes_of
 from fedstage.models.layers import ResidualBlock
-from fedstage.models.prototypes import prototypes_of
 from fedstage.settings.base import called, is_plugin
 from fedstage.settings.models import Model, Upper
 from fedstage.settings.plugins import describe_error, line_of_plugin

@@ -9,8 +9,7 @@ from torch import nn
 
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
-from fedstage.models.heads import with_head
-from fedstage.models.prototypes import with_prototypes
+from fedstage.models.heads import with_head, with_prototypes
 from fedstage.settings.models import Model, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.training.freed_memory import give_back

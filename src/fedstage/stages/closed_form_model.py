@@ -6,7 +6,7 @@ from fedstage.algorithm.exchange.traffic import payload_bytes
 from fedstage.algorithm.one_shot.gaussian_heads import Moments, head, total
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, before_rounds
 from fedstage.errors import FedstageError
-from fedstage.models.prototypes import LAST
+from fedstage.models.heads import LAST
 from fedstage.plan.inputs import ClosedFormModelInputs
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.transfers import ClosedForm

@@ -11,7 +11,7 @@ from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
 from fedstage.algorithm.one_shot.client_models import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
-from fedstage.models.prototypes import PROTOTYPES
+from fedstage.models.heads import PROTOTYPES
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
 from fedstage.settings.one_shot import OneShotRecipe

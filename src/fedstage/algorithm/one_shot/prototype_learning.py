@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from fedstage.models.prototypes import prototypes_of
+from fedstage.models.heads import prototypes_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot_clients import Prototypes
 from fedstage.training.images import view

@@ -23,8 +23,7 @@ from fedstage.results.figures.placing import (
     title_of_lines,
 )
 from fedstage.results.figures.rounds import Strip, draw_strip, strip_beside
-from fedstage.results.figures.rows import Dot, draw_rows
-from fedstage.results.figures.seeds import draw_curve, explain_seeds, spread_of
+from fedstage.results.figures.seeds import Dot, draw_curve, draw_rows, explain_seeds, spread_of
 from fedstage.results.figures.style import EM, SMALL, Facets, style
 from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import ROLES, head_of

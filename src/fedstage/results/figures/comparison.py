@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from fedstage.errors import FedstageError
 from fedstage.results.figures.looks import NONE, Look, looks_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed
-from fedstage.results.figures.rows import Dot, draw_rows
-from fedstage.results.figures.seeds import explain_seeds, spread_of_cell
+from fedstage.results.figures.seeds import Dot, draw_rows, explain_seeds, spread_of_cell
 from fedstage.results.figures.style import style
 from fedstage.results.tables.labels import head_of, show_value
 from fedstage.results.tables.runs import PUBLISHED, PUBLISHED_STD

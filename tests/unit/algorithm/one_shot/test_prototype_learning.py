@@ -7,9 +7,9 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from fedstage.algorithm.one_shot.prototype_learning import between, contrast, objective
+from fedstage.models.heads import prototypes_of
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
-from fedstage.models.prototypes import prototypes_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet
 from fedstage.settings.one_shot_clients import Prototypes

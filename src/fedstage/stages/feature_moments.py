@@ -5,12 +5,12 @@ from pathlib import Path
 from torch import nn
 
 from fedstage.algorithm.one_shot.gaussian_heads import moments_of
-from fedstage.models.prototypes import LAST
+from fedstage.models.heads import LAST
 from fedstage.plan.inputs import FeatureMomentsInputs
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages.inputs import begin, load_model, read_own
 from fedstage.storage.tensors import save_tensors
-from fedstage.training.inference import compute_logits
+from fedstage.training.passes import compute_logits
 
 
 def feature_moments(

@@ -25,7 +25,6 @@ from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.imported import check_imports, look_at_imports
 from fedstage.execution.notices import noticing
-from fedstage.execution.out_of_memory import explain_out_of_memory
 from fedstage.execution.timings import Timings
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
@@ -97,11 +96,7 @@ def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
     timings = Timings(startup=time.perf_counter() - started)
     try:
         load_project_plugins()
-        with (
-            making(source, read) as made,
-            noticing(name, sys.stderr) as notices,
-            explain_out_of_memory(name, options.get("recipe"), options.get("participants")),
-        ):
+        with making(source, read) as made, noticing(name, sys.stderr) as notices:
             check_source(name, options, source, started)
             parts = call(name, options)
             check_source(name, options, source, started)

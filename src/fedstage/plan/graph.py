@@ -87,8 +87,6 @@ class Command:
         The stages that it runs, whose files carry its fingerprint.
     on_device : callable
         Whether it computes on the device of a configuration.
-    batches : tuple of str
-        Settings whose batch size decides how much memory it needs.
     several : bool
         Whether it trains several clients, which may share a GPU.
     presents : bool
@@ -103,7 +101,6 @@ class Command:
     given: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     on_device: Callable[[Any], bool] = never
-    batches: tuple[str, ...] = ()
     several: bool = False
     presents: bool = False
     about_plan: bool = False

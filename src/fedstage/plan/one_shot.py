@@ -69,7 +69,6 @@ def generated(recipe: OneShotRecipe) -> GeneratedInputs[str]:
     Stage,
     folder=SYNTHESISED,
     outputs=_IMAGES | {"student": "student.safetensors", "weights": "weights.safetensors"},
-    batches=("server",),
 )
 def synthesised(recipe: OneShotRecipe) -> SynthesisedInputs[str]:
     """Generate images against an ensemble, and teach a student with them."""
@@ -155,7 +154,6 @@ def public_id(recipe: OneShotRecipe) -> str:
     outputs={"output": "model.safetensors"},
     reads=lambda config: ("server", "public", *start_setting(config)),
     used=lambda config: not learns_from_moments(config),
-    batches=("server",),
 )
 def distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
     """Teach a model with a one-shot ensemble's logits."""

@@ -106,7 +106,6 @@ def _alike_participant(
     _of_rounds,
     outputs={"outputs": "participant_{participant}.safetensors"},
     alike=_alike_participant,
-    batches=("client",),
     several=True,
 )
 def local_training(
@@ -347,7 +346,6 @@ def head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[s
     _of_rounds,
     outputs={"output": "trained.safetensors"},
     used=exchanges_features,
-    batches=("server",),
 )
 def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
     """Train the server's model on features of the participants' samples."""
@@ -466,7 +464,6 @@ def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]
                 config.global_trainer is not None and _teacher_of(config).inputs is inputs
             ),
             temporary=tuple(outputs),
-            batches=("server",),
         )
 
     return declare

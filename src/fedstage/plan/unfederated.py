@@ -84,7 +84,7 @@ def client_of(who: str) -> int | None:
 # --- models ---------------------------------------------------------------------------------------
 
 
-@partial(Stage, folder=FOLDER, outputs={"output": "{who}.safetensors"}, batches=("client",))
+@partial(Stage, folder=FOLDER, outputs={"output": "{who}.safetensors"})
 def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     """Train a client, the pooled data, or the server's core, to the end."""
     return LocalModelInputs(

@@ -84,12 +84,13 @@ def outputs_of(stage):
 
 def make_result_rule(stage):
     """Declare the rule of a stage of results."""
+
     rule:
         name:
             stage.name
         input:
-            runs=f"results/descriptions/{AT}.runs.json",
             **READS.get(stage.name, {}),
+            runs=f"results/descriptions/{AT}.runs.json",
         output:
             **dict(outputs_of(stage)),
         log:

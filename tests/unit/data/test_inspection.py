@@ -153,11 +153,6 @@ BAD = {
         {"a.csv": "text,label\nx,1e308\ny,2\n"},
         {"text": "text", "test_fraction": 0.5},
     ),
-    "texts that are labels": Bad(
-        ("label = 'text': is the text",),
-        {"a.csv": "text,label\nx,a\ny,b\n"},
-        {"text": "text", "label": "text"},
-    ),
     "no files for training": table("has no train*.csv or train*.parquet", train=None),
     "no files for testing": table("set data.test_fraction", test=None),
     "no images for testing": Bad(("has no test*.parquet",), {"train.parquet": images()}),

@@ -135,7 +135,6 @@ def kept(recipe):
         | {
             "power": recipe.server.sharpening,
             "duration": cache.duration,
-            "forgotten": cache.expired == "forgotten",
             "drawn": partial(samples_of, recipe),
         }
     )

@@ -7,7 +7,7 @@
             w_k <- local training on its own samples
         for x of round t: if there is no label of it, or it was made in a round s <= t - D
             p(x) = 1/m sum_k sigma(f(x; w_k)),  t(x) = p(x)^b / sum_c p_c(x)^b,  made in round t
-            it is kept, unless it takes the place of an older one and such are forgotten
+            it is kept, unless it takes the place of an older one
         server: w <- steps on  mean_x KL( t(x), sigma(f(x; w)) ),  x of round t
 
 The gradient of KL is that of the cross entropy.
@@ -17,7 +17,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 
-def scarlet(world, *, rounds, epochs, rate, steps, server_rate, power, duration, forgotten, drawn):
+def scarlet(world, *, rounds, epochs, rate, steps, server_rate, power, duration, drawn):
     """Return the server's model, and the clients' by number.
 
     `drawn` returns the public samples of a round, of as many; None for all.
@@ -37,13 +37,13 @@ def scarlet(world, *, rounds, epochs, rate, steps, server_rate, power, duration,
             last.append(own[client])
         used = drawn(len(world.public), t)
         used = list(range(len(world.public))) if used is None else used.tolist()
-        target = labels_of(used, t, last, world, cache, power, duration, forgotten)
+        target = labels_of(used, t, last, world, cache, power, duration)
         taught = used, target
         learn(server, *taught, world, steps, server_rate)
     return server, own
 
 
-def labels_of(used, t, models, world, cache, power, duration, forgotten):
+def labels_of(used, t, models, world, cache, power, duration):
     with torch.no_grad():
         mean = sum(model(world.public).softmax(1) for model in models) / len(models)
     sharp = mean**power / (mean**power).sum(1, keepdim=True)
@@ -55,9 +55,7 @@ def labels_of(used, t, models, world, cache, power, duration, forgotten):
             cache[sample] = label, t
         elif made + duration <= t:
             label = sharp[sample]
-            cache[sample] = label, t
-            if forgotten:
-                del cache[sample]
+            del cache[sample]
         found.append(label)
     return torch.stack(found)
 

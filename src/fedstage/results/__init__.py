@@ -20,7 +20,7 @@ _MODULES = {
     "by_class": "scores",
     "by_client": "scores",
     "compare": "differences",
-    "load": "metrics",
+    "load": "runs",
     "model": "models",
     "samples": "models",
 }

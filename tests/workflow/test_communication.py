@@ -23,7 +23,7 @@ ALL = ROWS | {
     "fens": {
         "aggregator": {"mlp": {"hidden": 5}},
         "aggregator_training": {
-            "federated": {"rounds": 6, "participants": 2, "batch_size": 8, "learning_rate": 0.1}
+            "federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1}
         },
     },
     "fedavg_os": {"choose": {"among": {"client.epochs": [1, 2]}}},
@@ -107,7 +107,7 @@ def test_what_travels_is_what_the_equations_say(table):
     assert moved(table, "fedkd", "total") == (MODEL + counts, MODEL)
     mlp = 4 * (CLIENTS * 10 * 5 + 5 * 10)
     assert moved(table, "fens", "ensemble") == (0, (CLIENTS - 1) * MODEL)
-    assert moved(table, "fens", "round") == (3 * mlp, 3 * mlp)  # 6 rounds, 2 of 4 clients in each
+    assert moved(table, "fens", "round") == (6 * mlp, 6 * mlp)  # 6 rounds
     assert moved(table, "fens", "total") == (MODEL + 3 * mlp, CLIENTS * MODEL + 3 * mlp)
     assert moved(table, "fedavg_os", "total") == (MODEL, MODEL)
     assert moved(table, "local_only", "total") == (0, 0)

@@ -46,7 +46,7 @@ def aggregator(recipe: OneShotRecipe, read: AggregatorInputs[Path], made: Made) 
     samples = samples_of("aggregator", read.logits, read.data)
     held_out = samples_of("validation", read.validation_logits, read.validation)
     everyone, counts = members(recipe), read_counts(read.histogram)
-    chosen = chosen_members(recipe, counts, held_out, info)
+    chosen = chosen_members(recipe, counts, held_out, info) if recipe.members else everyone
     places = torch.tensor([everyone.index(client) for client in chosen], device=device)
     samples = {client: own.of_members(places) for client, own in samples.items()}
     own = [read.models[place] for place in places.tolist()]

@@ -269,7 +269,6 @@ COUNTED = {
         "generators.coboosting": each(OF_GENERATORS["server"], "coboosting"),
     },
     "training.losses": {"focal": each(("local_training", "segment", "local_model"), "focal")},
-    "models": {"discriminator": each(OF_ODDS, "odds")},
     "data": {
         "partitions.iid": each(("partition", "core"), "iid"),
         "datasets.torchvision_data": each(("dataset",), "cifar10"),

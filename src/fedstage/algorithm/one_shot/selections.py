@@ -57,7 +57,7 @@ def chosen_members(
     validation: Mapping[int, Samples],
     info: Mapping[str, Any],
 ) -> list[int]:
-    """Return the clients of the ensemble in ascending order; all of them without a selection.
+    """Return the clients that a selection takes into the ensemble, in ascending order.
 
     Parameters
     ----------
@@ -71,9 +71,8 @@ def chosen_members(
     FedstageError
         If no client meets the selection's requirements.
     """
+    assert recipe.members is not None, "the caller looks"
     everyone = members(recipe)
-    if recipe.members is None:
-        return everyone
     module = cast(SelectionModule, implementation(recipe.members))
     sizes, accuracies = _sizes(everyone, counts), _accuracies(everyone, validation, info)
     known = Candidates(everyone, sizes, accuracies)

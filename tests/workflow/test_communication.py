@@ -22,9 +22,7 @@ ROWS = {
 ALL = ROWS | {
     "fens": {
         "aggregator": {"mlp": {"hidden": 5}},
-        "aggregator_training": {
-            "federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1}
-        },
+        "aggregator_training": {"federated": {"rounds": 6, "batch_size": 8, "learning_rate": 0.1}},
     },
     "fedavg_os": {"choose": {"among": {"client.epochs": [1, 2]}}},
     "local_only": {},

@@ -194,7 +194,7 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
     assert described == {
         "experiment": "a",
         "scale": "mini",
-        "title": "A table",
+        "title": "The title",
         "rows": ["method"],
         "columns": ["partition.alpha"],
         "metric": "top1_accuracy",

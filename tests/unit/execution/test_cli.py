@@ -224,14 +224,6 @@ def test_error_of_the_user_is_1_and_one_line_shown_and_logged(fake_stage, tmp_pa
     assert [path.name for path in log.parent.iterdir()] == ["a.log"]
 
 
-def test_memory_that_runs_out_is_an_error_of_the_user(fake_stage, tmp_path, capsys):
-    log = tmp_path / "a.log"
-    assert main(["fake", "--name", "memory", "--log", str(log)]) == 1
-    shown = capsys.readouterr().err
-    assert shown.startswith("fedstage fake: out of memory: ")
-    assert log.read_text() == shown
-
-
 def test_error_of_the_user_needs_no_log(fake_stage, capsys):
     assert main(["fake", "--name", "user"]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1

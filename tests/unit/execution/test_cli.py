@@ -61,8 +61,6 @@ def fake_stage(monkeypatch):
             raise FedstageError("client.epochs = 0: must be at least 1")
         if name == "users":
             raise FedstageError("here: a: missing\nhere: b: missing")
-        if name == "memory":
-            raise MemoryError
         if name == "bug":
             raise ZeroDivisionError("a bug")
 

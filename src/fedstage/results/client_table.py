@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedstage.results.client_measures import CLASS, OWN_MIX, TEST, VALIDATION
 from fedstage.results.figures.names import Names, name_of
+from fedstage.results.metrics import CLASS, OWN_MIX, TEST, VALIDATION
 from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.columns import Cell, TextTable, with_deviation
 from fedstage.results.tables.labels import NOTHING, join_labels, show_range

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from fedstage.results.client_measures import CLASS
 from fedstage.results.client_table import (
     NOTES,
     class_table,
@@ -11,6 +10,7 @@ from fedstage.results.client_table import (
     read_clients,
 )
 from fedstage.results.figures.names import read_names
+from fedstage.results.metrics import CLASS
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_csv
 from fedstage.results.tables.documents import write_document

@@ -307,8 +307,7 @@ COUNTED_OF_STAGES = {
         RESULTS - {"retention_summary", "run_scores", "communication", "costs"}, None
     ),
     "results.scores": (
-        {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation", "clients"},
-        None,
+        {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None
     ),
 }  # fmt: skip
 #: Stages that count how clients train and what they exchange, and that do not.

@@ -197,7 +197,8 @@ def _take(path: str | Path, place: int, like: "torch.Tensor") -> "torch.Tensor":
     """Read the tensor at a place of a file, of the shape and type of another."""
     import torch
 
-    tensor = torch.empty_like(like, device="cpu")
+    # Not `empty_like`, which for tensors without data imports sympy: seconds.
+    tensor = torch.empty(like.shape, dtype=like.dtype)
     with _opened(path) as file:
         file.seek(place)
         file.readinto(_bytes_of(tensor))

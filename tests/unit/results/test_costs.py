@@ -1,9 +1,8 @@
 """Seconds of clients and of the server, from records as jobs write them."""
 
-from pathlib import PurePosixPath
-
 import pytest
 from measured import rows_of
+from tests.shared.records import write_record
 from tests.shared.settings import SERVER, one_shot
 
 from fedstage.plan import one_shot as shot
@@ -14,7 +13,6 @@ from fedstage.results.runs_file import Part
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
-from fedstage.storage.files import save_json
 
 LOCAL = one_shot() | {"data": {"digits": {"held_out": 100}}, "clients": 3}
 BASE = LOCAL | {"server": SERVER}
@@ -23,25 +21,6 @@ MLP = {"aggregator_fraction": 0.1, "aggregator": "mlp"}
 TRAINED = {
     "federated": {"federated": {"rounds": 5}},
 }
-
-
-def write(root, stage, outputs, seconds, inputs=(), made="2026", **changes):
-    """A record beside the log of a job, as `fedstage.storage.provenance` writes it."""
-    _, identity, *rest = PurePosixPath(outputs[0]).parts[1:]
-    path = root.joinpath("results/logs", stage, identity, *rest).with_suffix(".record.json")
-    while path.exists():
-        path = path.with_name("again_" + path.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    record = {
-        "stage": stage,
-        "made": made,
-        "compute_s": seconds,
-        "options": {},
-        "inputs": {"read": dict.fromkeys(inputs, "0123456789abcdef")},
-        "outputs": {"output": dict.fromkeys(outputs, "0123456789abcdef")},
-    }
-    save_json(path, record | changes)
-    return path
 
 
 def flat(files):
@@ -54,7 +33,7 @@ def of_models(root, recipe):
     """Records of the clients' models: 1, 2 and 4 seconds."""
     local = local_recipe(recipe)
     for client, model in enumerate(unfederated.local_models(local)):
-        write(root, "local_model", [model], 2.0**client, flat(model.job.inputs))
+        write_record(root, "local_model", [model], 2.0**client, flat(model.job.inputs))
 
 
 def of_logits(root, recipe, images, seconds):
@@ -62,12 +41,12 @@ def of_logits(root, recipe, images, seconds):
     for client in range(recipe.clients):
         path = unfederated.client_logits(local, f"client_{client}", images)
         read = flat(path.job.inputs)
-        write(root, "client_logits", [path], seconds, read, options={"images": images})
+        write_record(root, "client_logits", [path], seconds, read, options={"images": images})
 
 
 def of_aggregator(root, recipe, seconds):
     made = shot.aggregator(recipe)
-    write(root, "aggregator", [made], seconds, flat(shot.aggregator.job(recipe).inputs))
+    write_record(root, "aggregator", [made], seconds, flat(shot.aggregator.job(recipe).inputs))
 
 
 def part(recipe, rounds=1):
@@ -87,7 +66,9 @@ def test_a_student_costs_the_server_and_what_is_before_it_the_clients(tmp_path):
     of_logits(tmp_path, recipe, "test", 1000.0)  # evaluation, which does not count
     of_aggregator(tmp_path, recipe, 0.5)
     made = shot.student_file(recipe)
-    write(tmp_path, "distilled_model", [made], 100.0, flat(shot.distilled_model.job(recipe).inputs))
+    write_record(
+        tmp_path, "distilled_model", [made], 100.0, flat(shot.distilled_model.job(recipe).inputs)
+    )
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=130.5)
 
 
@@ -97,9 +78,11 @@ def test_moments_are_measured_by_clients_and_the_head_is_the_servers(tmp_path):
     )
     for client in range(recipe.clients):
         job = shot.feature_moments.job(recipe, client)
-        write(tmp_path, "feature_moments", [*job.files.values()], 2.0**client, flat(job.inputs))
+        write_record(
+            tmp_path, "feature_moments", [*job.files.values()], 2.0**client, flat(job.inputs)
+        )
     job = shot.closed_form_model.job(recipe)
-    write(tmp_path, "closed_form_model", [*job.files.values()], 0.5, flat(job.inputs))
+    write_record(tmp_path, "closed_form_model", [*job.files.values()], 0.5, flat(job.inputs))
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=0.5)
 
 
@@ -119,8 +102,8 @@ def test_a_job_of_several_files_counts_once_and_its_last_record(tmp_path):
     made = shot.aggregator(recipe)
     files = [made, shot.aggregator(recipe, output="snapshots")]
     read = flat(shot.aggregator.job(recipe).inputs)
-    write(tmp_path, "aggregator", files, 99.0, read, made="2025")
-    write(tmp_path, "aggregator", files, 3.0, read, made="2026")
+    write_record(tmp_path, "aggregator", files, 99.0, read, made="2025")
+    write_record(tmp_path, "aggregator", files, 3.0, read, made="2026")
     assert seconds_of(tmp_path, [part(recipe)]) == Seconds(clients=7.0, server=3.0)
 
 

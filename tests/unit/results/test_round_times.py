@@ -1,7 +1,7 @@
 import re
-from pathlib import Path
 
 import pytest
+from tests.shared.records import MACHINE, write_record
 from tests.shared.settings import distilled
 
 from fedstage.errors import FedstageError
@@ -18,29 +18,7 @@ RECIPE = Recipe.model_validate(
     )
 )
 ROUNDS = 3
-MACHINE = {"processor": "P", "cores": 4, "gpu": None}
 SECONDS = {"local_training": 1.0, "aggregation": 0.1, "logits": 0.5, "distillation": 3.0}
-
-
-def write_record(root, file, stage, seconds, made="2026-01-01T00:00:00+00:00", **changes):
-    """A record as `fedstage.storage.provenance` writes it, where the stage has its log."""
-    recipe, *rest = Path(file).relative_to("results/training").parts
-    path = root.joinpath("results/logs", stage, recipe, *rest).with_suffix(".record.json")
-    while path.exists():
-        path = path.with_name("again_" + path.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    record = {
-        "stage": stage,
-        "made": made,
-        "compute_s": seconds,
-        "startup_s": 99.0,
-        "machine": MACHINE,
-        "options": {},
-        "inputs": {},
-        "outputs": {"output": {file: "0123456789abcdef"}},
-    }
-    save_json(path, record | changes)
-    return path
 
 
 @pytest.fixture
@@ -48,7 +26,7 @@ def root(tmp_path):
     """A folder with records of a run: participant s takes s + 1 seconds in every round."""
     for job in jobs_of(RECIPE, ROUNDS):
         more = job.participant if job.stage == "local_training" else 0
-        write_record(tmp_path, job.file, job.stage, SECONDS[job.stage] + more)
+        write_record(tmp_path, job.stage, [job.file], SECONDS[job.stage] + more)
     return tmp_path
 
 
@@ -77,9 +55,9 @@ def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
         job for job in jobs if (job.stage, job.round, job.group) == ("distillation", ROUNDS, 1)
     )
     for job in jobs.keys() - {unread}:
-        write_record(tmp_path, job.file, job.stage, SECONDS[job.stage])
+        write_record(tmp_path, job.stage, [job.file], SECONDS[job.stage])
     assert read_times(tmp_path, basic, ROUNDS).keys() == jobs.keys() - {unread}
-    write_record(tmp_path, unread.file, unread.stage, 3.0)
+    write_record(tmp_path, unread.stage, [unread.file], 3.0)
     assert read_times(tmp_path, basic, ROUNDS).keys() == jobs.keys()
 
 
@@ -115,7 +93,7 @@ def test_the_device_is_what_the_job_used(tmp_path, device, gpu, shown):
         }
     )
     for job in jobs_of(recipe, 1):
-        write_record(tmp_path, job.file, job.stage, 1.0, machine=MACHINE | {"gpu": gpu})
+        write_record(tmp_path, job.stage, [job.file], 1.0, machine=MACHINE | {"gpu": gpu})
     assert {timed.machine for timed in read_times(tmp_path, recipe, 1).values()} == {
         ("P", 4, shown)
     }
@@ -139,7 +117,7 @@ def test_rounds_without_a_stage_do_not_count(root):
         update={"global_trainer": RECIPE.global_trainer.model_copy(update={"warm_up": 2})}
     )
     for job in jobs_of(warm_up, ROUNDS):
-        write_record(root, job.file, job.stage, SECONDS[job.stage])
+        write_record(root, job.stage, [job.file], SECONDS[job.stage])
     times = read_times(root, warm_up, ROUNDS)
     assert per_round(times, ("distillation",)) == [3.0]
     assert per_round(times, ("none",)) == []

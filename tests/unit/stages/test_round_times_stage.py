@@ -3,6 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.shared.records import write_record
 from tests.shared.settings import config, experiment, federated
 
 from fedstage.experiments.catalogue import load_catalogue
@@ -18,20 +19,8 @@ SECONDS = {"local_training": 2.0, "aggregation": 0.25, "logits": 0.5, "distillat
 def write_records(run, slower):
     """Records of a run; trainings of round t take t - 1 seconds longer than those of round 1."""
     for job in jobs_of(run.recipe, run.length.rounds):
-        path = Path("results/logs", job.stage, *Path(job.file).parts[2:])
-        path = path.with_suffix(".record.json")
-        path.parent.mkdir(parents=True, exist_ok=True)
         more = job.round - 1 + slower if job.stage == "local_training" else 0.0
-        record = {
-            "stage": job.stage,
-            "made": "2026",
-            "compute_s": SECONDS[job.stage] + more,
-            "machine": {"processor": "P", "cores": 4, "gpu": None},
-            "options": {},
-            "inputs": {},
-            "outputs": {"output": {job.file: "0"}},
-        }
-        save_json(path, record)
+        write_record(Path(), job.stage, [job.file], SECONDS[job.stage] + more)
 
 
 @pytest.fixture

@@ -215,21 +215,10 @@ def description(experiment, scale, what):
     return explained(describe, CATALOGUE, experiment, scale, what)
 
 
-def measurements(wildcards):
+def measurements(wildcards, kinds=("round_times", "communication", "retention")):
     """Return tables of runs beside metrics: seconds, bytes, forgetting, if these are measured."""
     wanted = CATALOGUE.experiments[wildcards.experiment].results
-    kinds = [kind for kind in ("round_times", "communication", "retention") if kind in wanted]
-    return [result_file(kind, "by_run").format(**wildcards) for kind in kinds]
-
-
-def communicated(wildcards):
-    """Return the bytes of each run, if they are measured."""
-    wanted = CATALOGUE.experiments[wildcards.experiment].results
-    return (
-        result_file("communication", "by_run").format(**wildcards)
-        if "communication" in wanted
-        else []
-    )
+    return [result_file(kind, "by_run").format(**wildcards) for kind in kinds if kind in wanted]
 
 
 def claims_of(wildcards):

@@ -37,7 +37,7 @@ READS = {
         "participants": participants,
         "communicated": f"results/communication/{AT}.runs.parquet",
     },
-    "properties": {"communicated": communicated},
+    "properties": {"communicated": lambda w: measurements(w, ["communication"])},
     "round_times": {"metrics": of_runs("metrics")},
     "retention_summary": {"measures": retention},
     "clients": {"measures": of_runs("clients"), "infos": of_runs("info")},

@@ -144,7 +144,7 @@ def test_errors_and_exit_codes_come_through(environment, tmp_path):
                    "--participants", "p")  # fmt: skip
     code, _, errors = finish(client)
     assert code == 1
-    assert errors == f"fedstage aggregation: {tmp_path}/none.yaml: No such file\n"
+    assert errors == f"fedstage aggregation: {tmp_path}/none.yaml: No such file or directory\n"
     code, _, errors = finish(start(environment, "recipe", "--bogus"))
     assert code == 2
     assert "--settings" in errors

@@ -106,7 +106,7 @@ def test_what_travels_is_what_the_equations_say(table):
     mlp = 4 * (CLIENTS * 10 * 5 + 5 * 10)
     assert moved(table, "fens", "ensemble") == (0, (CLIENTS - 1) * MODEL)
     assert moved(table, "fens", "round") == (6 * mlp, 6 * mlp)  # 6 rounds
-    assert moved(table, "fens", "total") == (MODEL + 3 * mlp, CLIENTS * MODEL + 3 * mlp)
+    assert moved(table, "fens", "total") == (MODEL + 6 * mlp, CLIENTS * MODEL + 6 * mlp)
     assert moved(table, "fedavg_os", "total") == (MODEL, MODEL)
     assert moved(table, "local_only", "total") == (0, 0)
 

@@ -12,7 +12,7 @@ from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
-from reference.fedftg import fedftg
+from reference.fedftg import fedftg, fedsdd_generated
 from reference.fedgems import fedgems
 from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
@@ -229,6 +229,13 @@ FEDERATED = {
     "fedgo": lambda world, recipe, **known: [fedgo(world, **of_odds(recipe), **known)[0]],
     "fedbe_gaussian": lambda world, recipe, **known: [fedbe(world, **sampled(recipe), **known)],
     "fedftg": lambda world, recipe, **known: [fedftg(world, **of_generator(recipe), **known)[0]],
+    "fedsdd_generated": lambda world, recipe, **known: fedsdd_generated(
+        world,
+        groups=recipe.global_models,
+        checkpoints=recipe.ensemble.checkpoints,
+        **of_generator(recipe),
+        **known,
+    ),
     "fedsdd": lambda world, recipe: fedsdd(world, **several(recipe)),
     "feddf_server": lambda world, recipe: feddf_heterogeneous(world, **mixed(recipe)),
     "kd": lambda world, recipe: [bkd(world, **of_core(recipe))],

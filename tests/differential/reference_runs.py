@@ -189,6 +189,12 @@ METHODS = {
         "generator": {"fedftg_as_released": IMAGES | {"classification": 0.5}},
         "server": OF_IMAGES,
     },
+    "fedsdd_generated": {
+        "like": "fedsdd_r2",
+        "public": "generated",
+        "generator": {"fedftg": IMAGES},
+        "server": OF_IMAGES,
+    },
     "fedsdd": TWO_MODELS,
     "fedsdd_r2": {"like": "fedsdd", "ensemble": {"aggregated": {"checkpoints": 2}}},
     "basic": {"like": "fedsdd_r2", "global": {"basic": {"warm_up": 1}}},

@@ -11,7 +11,7 @@ from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused, keep, teachers
+from fedstage.algorithm.global_trainers.drop_worst import Fused, average_of_kept, fused, keep
 from fedstage.algorithm.global_trainers.early_stopping import early_stopping
 from fedstage.algorithm.global_trainers.student import take
 from fedstage.algorithm.global_trainers.swa import weight_average
@@ -221,15 +221,17 @@ def test_clients_are_judged_over_all_groups():
     assert kept.dropped == 1
 
 
-def test_teachers_keep_their_logits_and_samples():
+def test_those_who_teach_keep_their_logits_and_samples():
     said = [
         Members(2, 0, torch.arange(6.0).view(2, 1, 3), (7, 9), "clients"),
         Members(2, 1, torch.ones(1, 1, 3), (4,), "clients"),
     ]
-    left = teachers(said, {0: [False, True], 1: [True]})
+    kept = Fused({}, {0: [False, True], 1: [True]})
+    left = kept.members(said)
     assert [part.samples for part in left] == [(9,), (4,)]
     assert left[0].logits.tolist() == [[[3.0, 4.0, 5.0]]]
     assert torch.equal(left[1].logits, said[1].logits)
+    assert kept.models(["a", "b", "c"]) == ["b", "c"]
 
 
 def updates():

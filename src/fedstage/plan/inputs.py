@@ -178,9 +178,10 @@ class CachedLabelsInputs(Inputs[P]):
 
 
 class DistillationInputs(DistilledInputs[P]):
-    """What w*_{t,k} is distilled from: the logits of the teacher's members on public images."""
+    """What w*_{t,k} is distilled from: the teacher's members."""
 
-    logits: list[P]
+    members: list[P]  # which compute logits of the images that the student sees, or feature maps
+    logits: list[P]  # on the public images, unless they are computed
     odds: P | None  # log odds [clients, n] on the public images, by which votes are weighted
 
 
@@ -190,17 +191,11 @@ class LabelDistillationInputs(DistilledInputs[P]):
     labels: P
 
 
-class LiveDistillationInputs(DistilledInputs[P]):
-    """What w*_{t,k} is distilled from: the teacher's members themselves."""
-
-    members: list[P]  # which compute logits of the images that the student sees, or feature maps
-    logits: list[P]  # on the public images, unless they are computed
-
-
 class JudgedDistillationInputs(StudentInputs[P]):
     """What w*_{t,k} is distilled from where the worst clients are left out."""
 
     server_validation: P
+    members: list[P]  # and logits, as of `DistillationInputs`
     logits: list[P]
     judged: list[P]  # the logits of all clients on the server's labelled images
     updates: list[P]  # of the group, which are averaged again
@@ -212,6 +207,7 @@ class DataFreeDistillationInputs(Inputs[P]):
     info: P
     start: P
     members: list[P]
+    participants: list[P]  # of the groups whose averages are members
     histogram: P  # the clients' label counts
     generator: P | None  # as the student of an earlier round has left it
 

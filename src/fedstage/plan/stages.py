@@ -121,8 +121,7 @@ STAGES: dict[str, Command] = {
 _SHARED = {
     "client_models": "quantised_model client_logits",
     "discriminators": "public_generator client_discriminator client_odds",
-    "distillation": "live_distillation judged_distillation label_distillation "
-    "data_free_distillation",
+    "distillation": "judged_distillation label_distillation data_free_distillation",
     "figures": "comparison sweep",
     "partition": "core",
     "public_labels": "cached_labels selected_labels",

@@ -34,7 +34,6 @@ from fedstage.plan.inputs import (
     Inputs,
     JudgedDistillationInputs,
     LabelDistillationInputs,
-    LiveDistillationInputs,
     LocalTrainingInputs,
     LogitsInputs,
     MaskedInputInputs,
@@ -452,6 +451,16 @@ def _distilled(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
     return _student(recipe, round_, group) | {"server_validation": validation}
 
 
+def _taught(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
+    """Return the files of `DistilledInputs`, and the models or logits of the teacher's members."""
+    live = teaches_live(recipe)
+    given = live or has_factors(teaching_of(recipe).server)
+    return _distilled(recipe, round_, group) | {
+        "members": teacher_models(recipe, round_) if given else [],
+        "logits": [] if live else [*teacher_logits(recipe, round_)],
+    }
+
+
 def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]:
     """Declare a stage that makes w*_{t,k}; which one does is one choice of the configuration."""
 
@@ -471,10 +480,9 @@ def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]
 
 @_distilling()
 def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[str]:
-    """Teach a group's model with an ensemble's logits."""
+    """Teach a group's model with an ensemble."""
     return DistillationInputs(
-        **_distilled(recipe, round_, group),
-        logits=[*teacher_logits(recipe, round_)],
+        **_taught(recipe, round_, group),
         odds=_only(discriminators.odds_files(recipe)),
     )
 
@@ -487,23 +495,12 @@ def label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistilla
 
 
 @_distilling()
-def live_distillation(recipe: Recipe, round_: int, group: int) -> LiveDistillationInputs[str]:
-    """Teach a group's model with members that see its images."""
-    return LiveDistillationInputs(
-        **_distilled(recipe, round_, group),
-        members=teacher_models(recipe, round_),
-        logits=[] if teaches_live(recipe) else [*teacher_logits(recipe, round_)],
-    )
-
-
-@_distilling()
 def judged_distillation(recipe: Recipe, round_: int, group: int) -> JudgedDistillationInputs[str]:
     """Teach a group's model with the logits of the better clients."""
     groups = client_groups(recipe)
     judged = (logits(recipe, round_, other, "clients", "server_validation") for other in groups)
     return JudgedDistillationInputs(
-        **_distilled(recipe, round_, group),
-        logits=[*teacher_logits(recipe, round_)],
+        **_taught(recipe, round_, group),
         judged=[*judged],
         updates=updates(recipe, round_, group),
     )
@@ -518,6 +515,11 @@ def data_free_distillation(
         info=info(recipe),
         start=student_start(recipe, round_, group),
         members=teacher_models(recipe, round_),
+        participants=[
+            participants_table(recipe, *place)
+            for *place, kind in member_places(recipe, round_, teaching_of(recipe).ensemble)
+            if kind == "aggregated"
+        ],
         histogram=data_files.label_histogram(recipe),
         generator=_last_generator(recipe, round_ - 1, group),
     )
@@ -545,22 +547,19 @@ def _last_generator(recipe: Recipe, last: int, group: int) -> File | None:
 
 def _teacher_of(recipe: Recipe) -> Stage:
     """Return the stage that distils students of a configuration."""
-    server = teaching_of(recipe).server
     if generates(recipe):
         return data_free_distillation
-    if server.drop_worst != "none":
+    if teaching_of(recipe).server.drop_worst != "none":
         return judged_distillation
     if caches_labels(recipe) or receives_server_logits(recipe):
         return label_distillation
-    live = teaches_live(recipe) or has_factors(server)
-    return live_distillation if live else distillation
+    return distillation
 
 
 #: The stages that make students, of which a configuration uses one.
 DISTILLATIONS = (
     distillation,
     label_distillation,
-    live_distillation,
     judged_distillation,
     data_free_distillation,
 )

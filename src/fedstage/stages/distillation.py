@@ -1,22 +1,28 @@
 """Stages of distillation: an averaged model w_{t,k} learns from an ensemble.
 
-The ensemble is given by its logits, or by models that see the student's images (`live`); without
-its worst clients (`judged`), by kept labels, or on images that the server generates (`data_free`).
+The ensemble is given by its logits or its models; without its worst clients (`judged`), by kept
+labels, or on images that the server generates (`data_free`).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import read_members
+from fedstage.algorithm.ensemble_trainers import Members, read_members
 from fedstage.algorithm.exchange.updates import read_updates
-from fedstage.algorithm.global_trainers.data_free import learn_without_data
-from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused, teachers
+from fedstage.algorithm.global_trainers.data_free import counts_of, learn_without_data, trained_by
+from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused
 from fedstage.algorithm.global_trainers.lesson import kept_lesson, lesson, live_targets, of_round
 from fedstage.algorithm.global_trainers.student import Taught
-from fedstage.algorithm.global_trainers.students import learn, read_public_samples, read_student
-from fedstage.algorithm.global_trainers.teachers import read_teachers
+from fedstage.algorithm.global_trainers.students import (
+    Student,
+    learn,
+    read_public_samples,
+    read_student,
+)
+from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled
 from fedstage.models.loading import state_of
@@ -25,7 +31,6 @@ from fedstage.plan.inputs import (
     DistillationInputs,
     JudgedDistillationInputs,
     LabelDistillationInputs,
-    LiveDistillationInputs,
 )
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of
@@ -34,31 +39,29 @@ from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors
 
 
+def _taught(
+    student: Student, public: Path, members: Sequence[Members], models: Sequence[Teacher] = ()
+) -> Taught:
+    """Return what a student learns about public samples from logits, or else from models."""
+    recipe, round_ = student.config, student.round
+    images, labels = read_public_samples(student, public)
+    if members:
+        return lesson(recipe, members, images, round_, labels)
+    return of_round(recipe, Taught(images, None, labels, live_targets(recipe, models)), round_)
+
+
 def distillation(
     recipe: Recipe, read: DistillationInputs[Path], *, round_: int, group: int, output: Path
 ) -> None:
-    """Distil the ensemble whose members' logits are given; `distillation` sets what is learnt."""
+    """Distil an ensemble, given by its members' logits, their models or both.
+
+    Models see the student's images, or provide their features. `distillation` sets what is learnt.
+    """
     device, info = begin(recipe, read.info)
     student = read_student(recipe, read.start, round_, group, info, device)
-    images, labels = read_public_samples(student, read.public)
-    taught = lesson(recipe, read_members(read.logits, read.odds), images, round_, labels)
-    save_tensors(output, *learn(student, taught, read.server_validation))
-
-
-def live_distillation(
-    recipe: Recipe, read: LiveDistillationInputs[Path], *, round_: int, group: int, output: Path
-) -> None:
-    """Distil an ensemble whose members see the student's images, or provide their features."""
-    device, info = begin(recipe, read.info)
-    student = read_student(recipe, read.start, round_, group, info, device)
-    teachers = read_teachers(recipe, read.members, info, device)
-    images, labels = read_public_samples(student, read.public)
-    if read.logits:
-        taught = lesson(recipe, read_members(read.logits), images, round_, labels)
-    else:
-        whole = Taught(images, None, labels, live_targets(recipe, teachers))
-        taught = of_round(recipe, whole, round_)
-    save_tensors(output, *learn(student, taught, read.server_validation, teachers))
+    models = read_teachers(recipe, read.members, info, device)
+    taught = _taught(student, read.public, read_members(read.logits, read.odds), models)
+    save_tensors(output, *learn(student, taught, read.server_validation, models))
 
 
 def judged_distillation(
@@ -75,10 +78,9 @@ def judged_distillation(
         weights=average_of_kept(student.weights, received, averaged, recipe.aggregation),
         metadata=student.metadata | {"dropped": kept.dropped},
     )
-    images, labels = read_public_samples(student, read.public)
-    members = teachers(read_members(read.logits), kept.teaching)
-    taught = lesson(recipe, members, images, round_, labels)
-    save_tensors(output, *learn(student, taught, read.server_validation))
+    models = kept.models(read_teachers(recipe, read.members, info, device))
+    taught = _taught(student, read.public, kept.members(read_members(read.logits)), models)
+    save_tensors(output, *learn(student, taught, read.server_validation, models))
 
 
 def label_distillation(
@@ -99,9 +101,9 @@ def data_free_distillation(
     device, info = begin(recipe, read.info)
     student = read_student(recipe, read.start, round_, group, info, device)
     live = read_teachers(recipe, read.members, info, device)
-    model, counts = student.model(), read_counts(read.histogram)
-    generator, learnt = learn_without_data(
-        recipe, model, live, counts, info, read.generator, round_, group
-    )
+    behind = [trained_by(one) for one in read.participants] or [one.clients for one in live]
+    counts = counts_of(behind, read_counts(read.histogram), int(info["classes"]))
+    model = student.model()
+    generator, learnt = learn_without_data(student, model, live, counts, read.generator)
     save_tensors(made["new_generator"], state_of(generator), {"round": round_, "group": group})
     save_tensors(made["output"], state_of(model), student.metadata | learnt)

@@ -21,8 +21,9 @@ ELSEWHERE = {
     "variants, in the experiments of a paper": {
         "fedadam_as_released", "fedyogi_as_released", "fedadam_flamby", "fedyogi_flamby",
         "feddf_original", "feddf_improved", "fedbe_as_released", "basic_distillation_warm_up",
-        "fedsdd_fedprox", "fedsdd_scaffold", "fedsdd_buffered", "melting", "ema", "ema_round",
-        "fedet_uniform", "fedet_without_heads", "fedet_over_dissenters", "fens_as_released",
+        "fedsdd_fedprox", "fedsdd_scaffold", "fedsdd_buffered", "fedsdd_generated", "melting",
+        "ema", "ema_round", "fedet_uniform", "fedet_without_heads", "fedet_over_dissenters",
+        "fens_as_released",
         "fens_ds", "fens_int8_distilled", "fedboost_all", "dense_as_released",
         "fedkd_4r_fedkd_then_fedavg", "fedkd_4r_fedavg_then_fedkd",
     },

@@ -79,8 +79,10 @@ ROUNDS = {
     "an ensemble that teaches": {"global": "basic"},
     "a server that learns from an ensemble": {**STUDENT, **SERVERS, "local": "gkt"},
     "ensemble = clients": {**DIGEST, "ensemble": "aggregated"},
-    "ensemble = clients with uniform weights, of logits": {**FEDFTG, "ensemble": "aggregated"},
-    "members that compute logits of any images, all of which teach": {
+    "ensemble = clients or aggregated, with uniform weights, of logits": {
+        **FEDFTG, "ensemble": "bayesian",
+    },
+    "members that compute logits of any images": {
         **STUDENT, "ensemble": "bayesian",
         "server": {"teacher_images": "augmented", "augmentation": "flip"},
     },

@@ -21,7 +21,6 @@ from tests.shared.stages import (
     evaluation,
     initial_model,
     judged_distillation,
-    live_distillation,
     local_evaluation,
     local_model,
     local_training,
@@ -675,8 +674,7 @@ def distilled(world, folder, made, **changes):
     output = folder / "distilled.safetensors"
     inputs = {"recipe": made.recipe, "start": made.models[0], "logits": made.public}
     inputs |= {"public": world.held_out, "info": world.info, "round": 1, "group": 0}
-    stage = live_distillation if "members" in changes else distillation
-    stage = judged_distillation if "judged" in changes else stage
+    stage = judged_distillation if "judged" in changes else distillation
     stage(**(inputs | changes), output=output)
     return output
 
@@ -773,7 +771,7 @@ def test_students_of_a_server_that_stops_early_say_when(world, tmp_path):
 
 def judged_world(world, folder, **changes):
     """Round 1 of one group whose participants 1 and 2 answer class 0 whatever they see."""
-    server = SERVER | {"drop_worst": "as_published"}
+    server = changes.pop("server", SERVER) | {"drop_worst": "as_published"}
     settings = {"data": DATA, "ensemble": "clients", "global": "basic", "server": server}
     settings["client"] = WHOLE | {"learning_rate": 0.2, "epochs": 10}
     recipe_file = written_recipe(folder, **(settings | changes))
@@ -794,11 +792,19 @@ def judged_world(world, folder, **changes):
     }  # fmt: skip
 
 
-def test_the_worst_neither_teach_nor_are_averaged(world, tmp_path):
+@pytest.mark.parametrize("images", ["original", "augmented"])
+def test_the_worst_neither_teach_nor_are_averaged(world, tmp_path, images):
+    server = SERVER | {"augmentation": "flip", "teacher_images": images}
+    live = images == "augmented"
+
+    def student(folder, groups, teachers, **more):
+        given = {"logits": None, "members": teachers} if live else {}
+        return distilled(world, folder, groups, **given, **more)
+
     zeros = (labels(world, "server_validation") == 0).mean()
     assert zeros <= 0.1  # so that answering 0 is no better than chance
-    made, judging = judged_world(world, tmp_path)
-    output = distilled(world, tmp_path, made, **judging)
+    made, judging = judged_world(world, tmp_path, server=server)
+    output = student(tmp_path, made, judging["updates"], **judging)
     assert load_tensors(output)[1]["dropped"] == 2
     kept = [load_tensors(path) for path in (judging["updates"][0], judging["updates"][3])]
     names, samples = kept[0][0], [notes["samples"] for _, notes in kept]
@@ -809,13 +815,14 @@ def test_the_worst_neither_teach_nor_are_averaged(world, tmp_path):
         for name in names
     }  # fmt: skip
     save_tensors(start, average, load_tensors(made.models[0])[1])
-    recipe_file = written_recipe(folder, ensemble="clients", server=SERVER, **{"global": "basic"})
+    recipe_file = written_recipe(folder, ensemble="clients", server=server, **{"global": "basic"})
     two = [judging["updates"][0], judging["updates"][3]]
     public = logits_of(world, folder, recipe_file, "clients", two, world.held_out)
-    plain = distilled(world, folder, TwoGroups(recipe_file, [start], [public]))
+    plain = student(folder, TwoGroups(recipe_file, [start], [public]), two)
     assert close(weights_in(output), weights_in(plain), 1e-5)
     everybody = TwoGroups(recipe_file, made.models, made.public)
-    assert not close(weights_in(output), weights_in(distilled(world, folder, everybody)), 1e-2)
+    theirs = student(folder, everybody, judging["updates"])
+    assert not close(weights_in(output), weights_in(theirs), 1e-2)
 
 
 # --- evaluation ---------------------------------------------------------------------------------

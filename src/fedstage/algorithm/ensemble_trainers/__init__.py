@@ -55,7 +55,7 @@ def read_members(paths: Sequence[Path], odds: Path | None = None) -> list[Member
             log_odds = None if by_client is None else by_client[metadata["clients"]]
             read = Members(*place, tensors["logits"], samples, metadata["members"], log_odds)
             members.append(read)
-    if not members:
+    if paths and not members:
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
     return members
 

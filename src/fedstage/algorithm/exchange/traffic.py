@@ -5,10 +5,12 @@ Tensors count, file headers do not; a compressed change counts as it is encoded.
 
 from fedstage.algorithm.exchange.compression import sent_bytes
 from fedstage.algorithm.exchange.updates import Update
+from fedstage.plan.members import checkpoints
 from fedstage.plan.rounds import is_distilled
 from fedstage.settings.exchange import generates, students
 from fedstage.settings.local_training import Compression
 from fedstage.settings.recipes import Recipe
+from fedstage.settings.teaching import teaching_of
 from fedstage.weights import Tensors, shapes_of
 
 
@@ -47,9 +49,12 @@ COUNT = 4  # bytes of a count, int32, or of an accuracy, float32
 def counts_sent(recipe: Recipe, round_: int, classes: int) -> int:
     """Return the bytes of the label counts that each participant of a round sends.
 
-    Counts are sent where students of the round learn from images generated with them. Tables of
-    participants do not include these bytes, because recipes with and without students share the
-    tables.
+    Counts are sent where students learn from images generated with them, in this round or a later
+    one whose teacher has its models. Tables of participants do not include these bytes, because
+    recipes with and without students share the tables.
     """
-    taught = any(is_distilled(recipe, round_, group) for group in students(recipe))
-    return COUNT * classes if taught and generates(recipe) else 0
+    if not generates(recipe):
+        return 0
+    rounds = range(round_, round_ + checkpoints(teaching_of(recipe).ensemble))
+    taught = any(is_distilled(recipe, t, group) for t in rounds for group in students(recipe))
+    return COUNT * classes if taught else 0

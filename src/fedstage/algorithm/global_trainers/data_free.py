@@ -1,7 +1,7 @@
 """A student and a generator of images learn from clients' models (FedFTG, Zhang et al., CVPR 2022).
 
-No public data are needed. With n_k^y, the number of samples of class y of client k, for the clients
-that teach,
+No public data are needed. With n_k^y, the number of samples of class y on which member k of the
+ensemble was trained (a client's own or, of an average, those of its group's participants),
 
     y ~ sum_k n_k^y                    alpha_k^y = n_k^y / sum_j n_j^y
     generator   G(z, y) descends its loss in `generators`, z ~ N(0, I), the student fixed
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from fedstage.algorithm.global_trainers.generators import Distance, Made, generator_module
+from fedstage.algorithm.global_trainers.students import Student
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.errors import FedstageError
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
@@ -27,9 +28,9 @@ from fedstage.models.loading import fill_model
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import FedFtg, RoundGenerator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 from fedstage.settings.teaching import teaching_of
+from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.losses import each_divergence
 from fedstage.training.optimisers import adam_descent, descent, factor
@@ -48,7 +49,7 @@ class Classroom:
     student : nn.Module
         Trained in place.
     teachers : sequence of nn.Module
-        Frozen models of clients.
+        Frozen models of clients or averages of groups.
     counts : Tensor
         n_k^y, [m, classes].
     info : mapping
@@ -62,42 +63,38 @@ class Classroom:
     numerics: Numerics
 
     def logits(self, pixels: Tensor, clients: Sequence[int]) -> Tensor:
-        """Return the logits [m, b, classes] of clients' models on images as models take them."""
+        """Return the logits [m, b, classes] of members on images as models take them."""
         return torch.stack([forward(self.teachers[k], pixels, self.numerics) for k in clients])
 
 
 def learn_without_data(
-    recipe: Recipe,
-    student: nn.Module,
+    student: Student,
+    model: nn.Module,
     teachers: Sequence[Teacher],
-    counts: Mapping[int, Mapping[int, int]],
-    info: Mapping[str, Any],
+    counts: Tensor,
     before: Path | None,
-    round_: int,
-    group: int,
 ) -> tuple[ImageGenerator, dict[str, float]]:
-    """Train a student of a round in place; return the generator, and metadata of the training.
+    """Train a student's model in place; return the generator, and metadata of the training.
 
     Parameters
     ----------
-    counts : mapping
-        Number of samples of each class, for every client.
+    counts : Tensor
+        n_k^y, [m, classes].
     before : Path, optional
         The generator of an earlier round, from which training continues.
     """
-    teaching = teaching_of(recipe)
+    recipe, teaching = student.config, teaching_of(student.config)
     generator = teaching.generator
     assert isinstance(generator, FedFtg), "the graph has this stage for such recipes only"
-    held = counts_of(teachers, counts, int(info["classes"]))
-    room = Classroom(student, [teacher.model for teacher in teachers], held, info, recipe.numerics)
-    net = new_generator(generator, info, recipe.seed, group)
+    models = [teacher.model for teacher in teachers]
+    room = Classroom(model, models, counts, student.info, recipe.numerics)
+    net = new_generator(generator, student.info, recipe.seed, student.group)
     if before is not None:
         fill_model(net, load_tensors(before)[0], before)
-    net.to(next(student.parameters()).device)
-    key = (recipe.seed, "distillation", round_, group)
-    name = f"distillation, round {round_}, group {group}"
-    loss = fine_tune(room, net, generator, teaching.server, key, name)
-    return net, {"loss": loss}
+    net.to(student.device)
+    key = (recipe.seed, "distillation", student.round, student.group)
+    name = f"distillation, round {student.round}, group {student.group}"
+    return net, {"loss": fine_tune(room, net, generator, teaching.server, key, name)}
 
 
 def new_generator(
@@ -109,15 +106,21 @@ def new_generator(
     return new_image_generator(tuple(info["shape"]), inputs, settings.width, drawn)
 
 
+def trained_by(participants: Path) -> tuple[int, ...]:
+    """Return the clients whose models are averaged, from a group's table of participants."""
+    rows = load_table(participants, ["client", "dropped"]).to_pylist()
+    return tuple(row["client"] for row in rows if not row["dropped"])
+
+
 def counts_of(
-    teachers: Sequence[Teacher], counts: Mapping[int, Mapping[int, int]], classes: int
+    clients: Sequence[Sequence[int]], counts: Mapping[int, Mapping[int, int]], classes: int
 ) -> Tensor:
-    """Return n_k^y, int64 [m, classes], of the clients that teach."""
-    rows = []
-    for teacher in teachers:
-        assert teacher.client is not None, "checked by Recipe: clients teach"
-        rows.append([counts[teacher.client].get(label, 0) for label in range(classes)])
-    return torch.tensor(rows)
+    """Return n_k^y, int64 [m, classes], of the clients by which each member was trained."""
+    rows = [[sum(counts[n].get(y, 0) for n in own) for y in range(classes)] for own in clients]
+    held = torch.tensor(rows)
+    if not held.any():
+        raise FedstageError("generator: no member has a sample, because all clients diverged")
+    return held
 
 
 def shares_of(counts: Tensor) -> Tensor:

@@ -9,8 +9,9 @@ counting the best one, are averaged but do not teach. If no client would be left
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, compress
 from typing import Literal
 
 import torch
@@ -18,6 +19,7 @@ import torch
 from fedstage.algorithm.aggregation.averages import average_weights, client_weights
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.exchange.updates import Update, answered
+from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.settings.aggregation import Aggregation
 from fedstage.weights import Weights
 
@@ -38,6 +40,19 @@ class Fused:
     def dropped(self) -> int:
         """How many clients do not teach."""
         return sum(flags.count(False) for flags in self.teaching.values())
+
+    def members(self, members: Sequence[Members]) -> list[Members]:
+        """Return the members that teach."""
+        left = []
+        for part in members:
+            flags = self.teaching[part.group]
+            samples = tuple(compress(part.samples, flags))
+            left.append(replace(part, logits=part.logits[torch.tensor(flags)], samples=samples))
+        return left
+
+    def models(self, models: Sequence[Teacher]) -> list[Teacher]:
+        """Return the models that teach, of all clients that are judged or of none."""
+        return [*compress(models, chain.from_iterable(self.teaching.values()))]
 
 
 def fused(judged: Sequence[Members], labels: torch.Tensor, rule: Rule) -> Fused:
@@ -74,16 +89,6 @@ def _without_outliers(accuracies: Sequence[float]) -> list[bool]:
         return [True] * len(accuracies)
     least = statistics.fmean(others) - DEVIATIONS * statistics.pstdev(others)
     return [accuracy >= least for accuracy in accuracies]
-
-
-def teachers(members: Sequence[Members], teaching: Mapping[int, Sequence[bool]]) -> list[Members]:
-    """Return the members that teach."""
-    left = []
-    for part in members:
-        flags = teaching[part.group]
-        samples = tuple(n for n, kept in zip(part.samples, flags, strict=True) if kept)
-        left.append(replace(part, logits=part.logits[torch.tensor(flags)], samples=samples))
-    return left
 
 
 def average_of_kept(

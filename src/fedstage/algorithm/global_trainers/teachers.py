@@ -21,14 +21,14 @@ from fedstage.storage.tensors import load_tensors
 class Teacher:
     """A member of an ensemble: a frozen model that uses its running statistics.
 
-    `client` is the client that trained it, None for an average.
+    `clients` has the client that trained it, and none for an average.
     """
 
     round: int
     group: int
     samples: int
     model: nn.Module
-    client: int | None = None
+    clients: tuple[int, ...] = ()
 
 
 def read_teachers(
@@ -46,7 +46,7 @@ def read_teachers(
         read = [(update.path, update.weights, update.metadata) for update in updates]
     else:
         read = [(path, *load_tensors(path)) for path in paths]
-    if not read:
+    if paths and not read:
         raise FedstageError(f"{paths[0]}: no member of the ensemble is left, all diverged")
     teachers = []
     for path, weights, metadata in read:
@@ -54,5 +54,6 @@ def read_teachers(
         fill_model(model, weights, path)
         place = metadata["round"], metadata["group"]
         model.eval().requires_grad_(False)
-        teachers.append(Teacher(*place, metadata["samples"], model, metadata.get("client")))
+        clients = (metadata["client"],) if "client" in metadata else ()
+        teachers.append(Teacher(*place, metadata["samples"], model, clients))
     return teachers

@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.global_trainers.data_free import (
     Classroom,
+    counts_of,
     drawn_batches,
     each_distance,
     fine_tune,
@@ -40,6 +41,13 @@ def network(seed):
 def classroom():
     models = [network(seed).eval().requires_grad_(False) for seed in range(3)]
     return Classroom(network(9), models, COUNTS, INFO, Numerics(device="cpu"))
+
+
+def test_an_average_has_the_samples_of_all_whose_models_it_is():
+    counts = {1: {0: 4, 3: 1}, 2: {}, 5: {0: 2}}
+    assert counts_of([(1, 5), (2,)], counts, 4).tolist() == [[6, 0, 0, 1], [0, 0, 0, 0]]
+    with pytest.raises(FedstageError, match="no member has a sample"):
+        counts_of([(2,), ()], counts, 4)
 
 
 def generator(settings):

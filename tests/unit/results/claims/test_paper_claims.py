@@ -33,8 +33,8 @@ def points(name, scale="paper"):
 
 #: Claims that the paper's own means do not bear out: in how many comparisons they do, of how many.
 NOT_IN_THE_NUMBERS = {
-    "designated_has_the_best_main_model": (5, 6),
-    "more_models_with_20": (1, 2),
+    "above_all_on_cifar100": (71, 72),
+    "above_all_if_heterogeneous": (69, 72),
     "fine_tuning_helps_fedkd": (2, 3),
     "as_good_as_the_best_client": (3, 4),
 }
@@ -110,7 +110,7 @@ def test_claims_about_time_are_about_the_seconds_that_distillation_adds():
     table = catalogue_with("fedsdd_table3").experiments["fedsdd_table3"].table
     assert table.metric == "added_s"
     values = [cell.published for cell in cells("fedsdd_table3")]
-    assert values == [None] * 3 + [223.6, 337.0, 447.1, 174.1, 177.1, 175.5]
+    assert values == [None] * 3 + [223.6, 337.0, 447.1, 174.1, 177.1, 175.5] + [None] * 6
 
 
 def test_every_claim_is_about_cells_that_its_table_has():

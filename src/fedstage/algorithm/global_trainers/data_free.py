@@ -1,7 +1,7 @@
 """A student and a generator of images learn from clients' models (FedFTG, Zhang et al., CVPR 2022).
 
 No public data are needed. With n_k^y, the number of samples of class y on which member k of the
-ensemble was trained (a client's own or, of an average, those of its group's participants),
+ensemble was trained (a client's own or, of an average, its group's),
 
     y ~ sum_k n_k^y                    alpha_k^y = n_k^y / sum_j n_j^y
     generator   G(z, y) descends its loss in `generators`, z ~ N(0, I), the student fixed

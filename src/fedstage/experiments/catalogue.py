@@ -167,9 +167,10 @@ def resolve_all(
     }
     targets = [found for target in config.targets for found in expand(target, runs)]
     papers = folder / "papers"
-    published = find_published(experiments, runs, papers)
-    communicated = find_published(experiments, runs, papers, "communication")
     claims = load_claims(config.claims, papers, None if names is None else experiments)
+    metrics = {(one.claim.experiment, one.claim.metric) for one in claims}
+    published = find_published(experiments, runs, papers, metrics=metrics)
+    communicated = find_published(experiments, runs, papers, "communication")
     grids = _grids(runs)
     check_claims(claims, grids)
     check_metrics(claims, experiments)

@@ -15,17 +15,19 @@ from fedstage.results.claims.library import Sourced, distinct_cells
 from fedstage.results.communication.files import by_value, read_files, traffic_files
 from fedstage.results.published.library import PAPER
 from fedstage.results.runs_file import SEED
-from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, Bands, Experiment
+from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
-#: What a paper reports of communication: the keys of its source, and of a run's number.
+#: What a paper reports of communication: the keys of its source, and of a run's number, and the
+#: factor from the one number to the other.
 _COMMUNICATED = {
-    MEMORY: ("memory", "memory_mib"),
-    PARAMETERS: ("params", "published_params"),
-    RATIO: ("ratio", "published_ratio"),
+    MEMORY: ("memory", "memory_mib", 1),
+    SIZE: ("memory", "memory_mib", 4 / 2**20),
+    PARAMETERS: ("params", "published_params", 1),
+    RATIO: ("ratio", "published_ratio", 1),
 }
 
 #: Number of seeds from which bands show the interval of the mean, unless an experiment chooses.
@@ -46,16 +48,16 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         if published.comparable:
             head |= {"published": published.source}
             head["notes"] = [*published.notes, *head.get("notes", ())]
-        numbers = zip(runs, published.numbers, strict=True)
-        runs = [{**run, "published": number} for run, number in numbers]
+        numbers = zip(runs, published.numbers, published.others, strict=True)
+        runs = [{**run, "published": one, "published_in": others} for run, one, others in numbers]
     communicated = definition.communication.published
     found = catalogue.published_communication.get((experiment, scale))
     # A ratio depends on no size.
     ratio = communicated is not None and communicated.metric == RATIO
     if communicated and found and (found.comparable or ratio):
-        of, key = _COMMUNICATED[communicated.metric]
+        of, key, factor = _COMMUNICATED[communicated.metric]
         head |= {of: found.source, "communication_notes": [] if ratio else found.notes}
-        values = [number and number["value"] for number in found.numbers]
+        values = [number and factor * number["value"] for number in found.numbers]
         runs = [{**run, key: value} for run, value in zip(runs, values, strict=True)]
     return {**head, "runs": runs}
 

@@ -69,10 +69,10 @@ class ExperimentRun(Settings):
     If there are several `candidates`, the file `chosen` names one. `validation` has each
     candidate's metrics on validation samples, for a federated run with such samples. `over_rounds`
     has metrics during training, for a model that was trained on clients' logits. `published`,
-    `memory_mib`, `published_params` (sent until a goal is reached) and `published_ratio` (sent,
-    relative to FedAvg) are the paper's numbers for the run's cell. `retention` has each candidate's
-    measures of forgetting, and `clients` its accuracies by client and class, if the experiment has
-    these.
+    `published_in` (by the other metrics of claims), `memory_mib`, `published_params` (sent until a
+    goal is reached) and `published_ratio` (sent, relative to FedAvg) are the paper's numbers for
+    the run's cell. `retention` has each candidate's measures of forgetting, and `clients` its
+    accuracies by client and class, if the experiment has these.
     """
 
     settings: dict[str, Axis]
@@ -86,6 +86,7 @@ class ExperimentRun(Settings):
     retention: Annotated[list[str], Field(min_length=1)] | None = None
     clients: Annotated[list[str], Field(min_length=1)] | None = None
     published: PublishedNumber | None = None
+    published_in: dict[str, PublishedNumber | None] = {}
     memory_mib: float | None = None
     published_params: float | None = None
     published_ratio: float | None = None

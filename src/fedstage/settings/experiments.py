@@ -102,10 +102,11 @@ MEASURED: frozenset[Result] = frozenset(
 OF_ANY_RUN: frozenset[Result] = frozenset({"table", "figures", "communication", "costs", "report"})
 
 
-#: What a paper may report about communication: the memory that predictions need, the number of
-#: parameters that all participants send and receive until an accuracy is reached, and what a client
-#: sends and receives, relative to FedAvg.
-MEMORY, PARAMETERS, RATIO = "memory_mib", "comm_params", "comm_cost_ratio"
+#: What a paper may report about communication: the memory that predictions need, or the number of
+#: their parameters; the number of parameters that all participants send and receive until an
+#: accuracy is reached; and what a client sends and receives, relative to FedAvg.
+MEMORY, SIZE = "memory_mib", "params"
+PARAMETERS, RATIO = "params_to_reach", "comm_cost_ratio"
 
 
 def _a_goal(raw: Any) -> Any:
@@ -138,9 +139,9 @@ class Communication(Settings):
     """What an experiment's communication is compared with."""
 
     published: Published | None = None
-    """A paper's numbers: the memory that predictions need (`memory_mib`), the parameters sent until
-    a fixed goal is reached (`comm_params`), or what is sent relative to FedAvg (`comm_cost_ratio`,
-    for the result `properties`).
+    """A paper's numbers: the memory that predictions need (`memory_mib`) or their parameters of 32
+    bits (`params`), the parameters sent until a fixed goal is reached (`params_to_reach`), or what
+    is sent relative to FedAvg (`comm_cost_ratio`, for the result `properties`).
     """
     reach: Annotated[Reach | None, BeforeValidator(_a_goal)] = None
     """Accuracy that runs are to reach, in percent: a fixed one, or the final accuracy of the named
@@ -155,8 +156,8 @@ class Communication(Settings):
 
     def _faults(self) -> Iterator[str]:
         metric = MEMORY if self.published is None else self.published.metric
-        if metric not in (MEMORY, PARAMETERS, RATIO):
-            yield f"published.metric = {metric!r}: must be {MEMORY}, {PARAMETERS} or {RATIO}"
+        if metric not in (known := (MEMORY, SIZE, PARAMETERS, RATIO)):
+            yield f"published.metric = {metric!r}: must be one of {', '.join(known)}"
         if metric == PARAMETERS and not is_fixed(self.reach):
             yield (
                 f"published.metric = {metric!r}: needs a fixed accuracy in reach, such as "

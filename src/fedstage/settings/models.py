@@ -206,8 +206,10 @@ class Pretrained(Settings):
 
     file: str
     """Path of the file, below the data folder."""
-    sha256: Annotated[str, Field(pattern=SHA256)]
-    """SHA-256 checksum of the file, or its first digits."""
+    sha256: Annotated[str, Field(pattern=SHA256)] | None = None
+    """SHA-256 checksum of the file, or its first digits; by default a file of this name is taken as
+    it is.
+    """
 
 
 class EfficientNet(Headed):

@@ -52,7 +52,7 @@ def best(target: str, over: Collection[str] = ()) -> str:
     if experiment.metric not in METRICS:
         raise FedstageError(f"{target}: metric = {experiment.metric!r}: use {', '.join(METRICS)}")
     values = values_of_runs(frame_of_runs(experiment, target), experiment.metric)
-    cells = cells_of(experiment, values, published=False)
+    cells = cells_of(experiment, values)
     tried = _swept(target, cells, over)
     groups: dict[str, list[Cell]] = {}
     for cell in cells:

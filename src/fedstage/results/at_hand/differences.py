@@ -80,7 +80,7 @@ def compare(
     if metric is None and experiment.metric in SECONDS:
         raise FedstageError(f"{target}: metric = {experiment.metric!r}: name another metric")
     values = values_of_runs(frame_of_runs(experiment, target), metric or experiment.metric)
-    cells = cells_of(experiment, values, published=False)
+    cells = cells_of(experiment, values)
     axes = experiment.rows
     for row in rows:
         _check_row(f"{target}: rows", cells, axes, row)

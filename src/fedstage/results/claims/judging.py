@@ -99,14 +99,14 @@ def _judge(
     frame: pd.DataFrame,
     tables: Sequence[pd.DataFrame],
 ) -> Judgement:
-    """Judge a claim by its metric; only the metric of the table has published numbers."""
+    """Judge a claim by its metric."""
     metric = claim.metric or experiment.metric
     table = next((table for table in tables if metric in table), None)
     if table is None:
         values = values_of_runs(frame, metric)
     else:
         values = values_of_table(table, experiment, metric)
-    cells = cells_of(experiment, values, metric == experiment.metric)
+    cells = cells_of(experiment, values, None if metric == experiment.metric else metric)
     show = partial(settings_for_people, experiment=experiment)
     return judge(claim, cells, show, listed.comparisons.get(claim.id))
 
@@ -162,7 +162,7 @@ def values_of_table(
 
 
 def cells_of(
-    experiment: ExperimentRuns, values: Mapping[int, float], published: bool
+    experiment: ExperimentRuns, values: Mapping[int, float], metric: str | None = None
 ) -> list[Cell]:
     """Return the cells of an experiment, in the order of its runs.
 
@@ -171,23 +171,22 @@ def cells_of(
     values : mapping
         The measured numbers by a run's position. A cell with a run whose number is not finite
         counts as not measured: if some runs never reach a goal, the others are the fast ones.
-    published : bool
-        Whether the published numbers are in the same metric.
+    metric : str, optional
+        Metric of the published numbers; by default the metric of the table.
     """
     seeds: dict[str, dict[int, ExperimentRun]] = {}
     for i, run in enumerate(experiment.runs):
         seeds.setdefault(show_point(without_seed(run.settings)), {})[i] = run
-    return [_cell(same, values, published) for same in seeds.values()]
+    return [_cell(same, values, metric) for same in seeds.values()]
 
 
-def _cell(runs: Mapping[int, ExperimentRun], values: Mapping[int, float], published: bool) -> Cell:
+def _cell(runs: Mapping[int, ExperimentRun], values: Mapping[int, float], of: str | None) -> Cell:
     """Return the cell of runs that differ in their seed, by their positions."""
     first = next(iter(runs.values()))
     measured = {run.settings[SEED]: values[i] for i, run in runs.items() if i in values}
     if not all(map(isfinite, measured.values())):
         measured = {}
-    number = first.published if published else None
+    number = first.published if of is None else first.published_in.get(of)
     axes = without_seed(first.settings)
-    if number is None:
-        return Cell(axes, measured)
-    return Cell(axes, measured, number.value, number.std, number.seeds)
+    printed = (number.value, number.std, number.seeds) if number else ()
+    return Cell(axes, measured, *printed)

@@ -36,8 +36,8 @@ _LEGEND = [
     "Holm's correction over the comparisons of the claim.",
     "**Measured**: `holds` if the effect is as claimed in every comparison, `contradicted` if it "
     "is not in one, `practically nil` if it is within the claim's margin in every comparison, each "
-    "with p at most 0.05; else `undecided`, as always with one seed. *Primary* claims are judged "
-    "on the mean over their comparisons.",
+    "with p at most 0.05; else `undecided`, as always with one seed. A claim with a line `mean of` "
+    "is about that average.",
     "**Comparisons**: how many of the paper's comparisons were measured. A verdict is about these.",
     "**p**: of paired t-tests over seeds; at most 0.05 where the 95 % interval is on one side of "
     "the claimed bound, or within the margin, as a whole. A claim holds, or is practically nil, "

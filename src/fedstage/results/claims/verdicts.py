@@ -47,7 +47,7 @@ class Effect:
 class Judgement:
     """A claim with its comparisons, and the verdict on all of them together.
 
-    `mean` is the mean over the comparisons that are measured, of a primary claim or one about an
+    `mean` is the mean over the comparisons that are measured, of a claim about an
     average. `total` is the number of comparisons at the paper's scale, or here if that is larger.
     """
 
@@ -111,8 +111,8 @@ def judge(
 
     A claim about all comparisons holds if it holds in each that is measured. It is contradicted if
     one comparison contradicts it, with Bonferroni's correction for their number, and practically
-    nil if all are. Otherwise it is undecided or not measured. A primary claim, and one about an
-    average, is judged on the mean over its comparisons.
+    nil if all are. Otherwise it is undecided or not measured. A claim about an average is judged on
+    the mean over its comparisons.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def judge(
     pairs = comparisons(claim, cells)
     every = [effect_of(claim, [pair], pairs, show) for pair in pairs]
     mean = None
-    if (claim.primary or claim.quantifier == "mean") and len(pairs) > 1:  # one is its own mean
+    if claim.quantifier == "mean" and len(pairs) > 1:  # one is its own mean
         measured = [pair for pair, effect in zip(pairs, every, strict=True) if effect.values]
         mean = effect_of(claim, measured or pairs, pairs, show)
     judged = Judgement(claim, every, mean, max(claimed or 0, len(pairs)), {})

@@ -1,7 +1,7 @@
 """Published numbers of every experiment's runs, which the Snakefile checks, and their scales."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,35 +26,27 @@ _OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")
 PAPER = "paper"
 
 
-def has_data_of(
-    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
+def has_published_parts(
+    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run], of_models: bool
 ) -> bool:
     """Whether runs have the published data, even if other settings are smaller or different.
 
     These are the data of the same experiment at the scale `paper`, or, for an experiment without
-    this scale, the data named by the published `rows` of its runs.
+    this scale, the data named by the published `rows` of its runs. If `of_models`, likewise models.
     """
-    data = {data_name(run.recipe.data) for run in as_published}
-    if data:
-        return {data_name(run.recipe.data) for run in runs} <= data
-    pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
-    return all(row.keys.get("dataset") == data_name(run.recipe.data) for run, row in pairs)
-
-
-def has_models_of(
-    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run]
-) -> bool:
-    """Whether runs have the published models, determined as in `has_data_of`."""
-    published = {model for run in as_published for model in _models(run)}
+    published = {part for run in as_published for part in _parts(run, of_models)}
     if published:
-        return {model for run in runs for model in _models(run)} <= published
+        return {part for run in runs for part in _parts(run, of_models)} <= published
     pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
-    return all(row.keys.get("model") == model.name for run, row in pairs for model in _models(run))
+    parts = [(row.keys, *part) for run, row in pairs for part in _parts(run, of_models)]
+    return all(keys.get(column) == name for keys, column, name, _ in parts)
 
 
-def _models(run: Run) -> tuple[Model, ...]:
-    """Return the architectures of a run's clients, and of its server."""
-    return (run.recipe.model, *run.recipe.architectures)
+def _parts(run: Run, of_models: bool) -> set[tuple[str, str, Model | None]]:
+    """Return the data of a run, and the architectures of its clients and server, by columns."""
+    models = (run.recipe.model, *run.recipe.architectures) if of_models else ()
+    named = {("model", model.name, model) for model in models}
+    return {("dataset", data_name(run.recipe.data), None), *named}
 
 
 def data_name(data: Data) -> str:
@@ -159,6 +151,7 @@ class PublishedTable:
     source: str  # ``FedSDD, Table 2``
     notes: list[str]  # the scales of the measured and of the published numbers
     numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if any
+    others: list[dict[str, Any]]  # the same of each run by metric, of other metrics of claims
     # Whether both are shown side by side: the data are the published ones, and for communication,
     # which depends on the size of models, the models are, too.
     comparable: bool
@@ -169,8 +162,11 @@ def find_published(
     runs: Mapping[tuple[str, str], Sequence[Run]],
     folder: Path,
     place: Place = "table",
+    metrics: Collection[tuple[str, str | None]] = (),
 ) -> dict[tuple[str, str], PublishedTable]:
     """Return the published counterpart of each experiment and scale that names one in `place`.
+
+    `metrics` are pairs of an experiment and the metric of a claim on it.
 
     Raises
     ------
@@ -202,6 +198,7 @@ def find_published(
             resolved,
             rows[named[name].paper],
             runs.get((name, PAPER), ()),
+            {metric for of, metric in metrics if of == name},
         )
         for (name, scale), resolved in runs.items()
         if name in named
@@ -227,19 +224,25 @@ def _counterpart(
     runs: Sequence[Run],
     rows: Sequence[Row],
     as_published: Sequence[Run],
+    metrics: Collection[str | None],
 ) -> PublishedTable:
-    found = counterparts(f"{where}: {place}", published, [run.axes for run in runs], rows)
+    def in_metric(metric: str) -> list[Row | None]:
+        one = published.model_copy(update={"metric": metric})
+        return counterparts(f"{where}: {place}", one, [run.axes for run in runs], rows)
+
+    printed = {row.metric for row in rows if row.table == published.table}
+    found = in_metric(published.metric)
     source = name_source(paper, published)
     notes = [measured_at(scale, runs), published_at(source, paper, found)]
-    numbers = [
-        None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}
-        for row in found
-    ]
     of_models = place == "communication"
-    same = has_data_of(runs, found, as_published) and (
-        not of_models or has_models_of(runs, found, as_published)
-    )
+    same = has_published_parts(runs, found, as_published, of_models)
     if same and scale != PAPER:
         notes.append(other_setting(scale, "data and models" if of_models else "data"))
     comparable = same or scale == PAPER
-    return PublishedTable(source, notes, numbers, comparable)
+    named = {metric: in_metric(metric) for metric in printed.intersection(metrics)}
+    others = [{of: _number(rows[i]) for of, rows in named.items()} for i, _ in enumerate(runs)]
+    return PublishedTable(source, notes, [*map(_number, found)], others, comparable)
+
+
+def _number(row: Row | None) -> dict[str, Any] | None:
+    return None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}

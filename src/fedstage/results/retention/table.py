@@ -51,13 +51,10 @@ class RunRetention:
         known = {
             "final_accuracy": accuracies[-1],
             "fluctuation": mean(abs(after - before) for before, after in pairwise(accuracies)),
-            "distance": mean(row["distance"] for row in self.rounds),
         }
         # Means over the same rounds, so that the score is the difference of the accuracies.
         later = [row for row in self.rounds if row["forget_score"] is not None]
-        names = [name for name in get_args(Retained) if name not in known]
-        means = {name: mean(row[name] for row in later) for name in names}
-        return {name: (known | means)[name] for name in get_args(Retained)}
+        return {name: mean(row.get(name) for row in later) for name in get_args(Retained)} | known
 
 
 def read_retention(run: ExperimentRun) -> RunRetention:
@@ -212,8 +209,7 @@ MEASURES = (
     Column("retained", "Retained", "previous samples that are right both times.",
         with_deviation(1)),
     Column("distance", "Distance (%)",
-        "of participants' models w from their group's W before them, ‖w − W‖ / ‖W‖; over all "
-        "rounds."),
+        "of participants' models w from their group's W before them, ‖w − W‖ / ‖W‖."),
     Column("fluctuation", "Fluctuation",
         "mean absolute change of the accuracy on test samples from round to round, in percentage "
         "points; lower is better."),

@@ -16,6 +16,7 @@ To add scores of another machine, or of more seeds, join files, with one row for
 Parquet likewise, by axes and seed. Scores of other settings than the experiment's are refused.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,7 +28,7 @@ from fedstage.experiments.descriptions import claims_to_judge, describe_runs
 from fedstage.results.claims import report
 from fedstage.results.claims.judging import Judged, correct, judge_each
 from fedstage.results.claims.library import MEASURES, Sourced, distinct_cells, load_claims
-from fedstage.results.claims.verdicts import NOT_MEASURED, Judgement, judge
+from fedstage.results.claims.verdicts import NOT_MEASURED, Effect, Judgement, judge
 from fedstage.results.published.library import PAPER
 from fedstage.results.published.rows import load_papers
 from fedstage.results.tables import markdown
@@ -35,7 +36,7 @@ from fedstage.results.tables.documents import TableFiles
 from fedstage.results.tables.labels import NOTHING
 from fedstage.results.tables.runs import read_runs
 from fedstage.results.tables.score_file import key_of, read_score_file
-from fedstage.settings.claims import ClaimsToJudge, Family
+from fedstage.settings.claims import Claim, ClaimsToJudge, Family
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.stages.tables import tables
@@ -51,14 +52,16 @@ The scale `study` has smaller images and networks than the papers, and more seed
 [claims](../experiments.md#claims), declared beforehand, and the papers' printed numbers."""
 LEGEND = f"""## How to read it
 
-- **Published**: the mean effect over all cells of the claim that the paper prints, or its text.
+- **Published**: the effect in the cells of the claim that the paper prints, or in its text; of
+  several cells, the lowest and the highest.
 - **The paper's own tests**: Welch's t-tests of its printed means, deviations and seeds, with Holm's
   correction over the claim's comparisons. Cells with the same printed numbers are one test.
-- **Measured**: the mean effect over cells and seeds with its 95 % interval, in the cells that the
+- **Measured**: the mean effect over seeds with its 95 % interval, likewise, in the cells that the
   study has, from the first {SEEDS} seeds. A cell with a run that never reaches the goal of a claim
   is not measured, because the seeds that reach it are the fast ones.
-- **Verdict**: with Holm's correction over the primary claims of the paper; `practically nil` is
-  within the margin of the claim. It is about the study: it neither confirms nor refutes a paper."""
+- **Verdict**: on every cell, and with Holm's correction over the primary claims of the paper;
+  `practically nil` is within the margin of the claim. It is about the study: it neither confirms
+  nor refutes a paper."""
 
 
 def measure(catalogue: Catalogue, folder: Path) -> Judged:
@@ -91,11 +94,13 @@ def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Pa
     name, claim = one.claim.experiment, one.claim
     table, runs = catalogue.published.get((name, PAPER)), catalogue.runs[name, PAPER]
     numbers = table.numbers if table and claim.metric is None else None
+    if table and claim.metric:
+        numbers = [others.get(claim.metric) for others in table.others]
     printed = judge(claim, distinct_cells([run.axes for run in runs], numbers))
-    published = shown(report.published_text(claim, printed.effects[0]), printed)
+    published = shown(printed, report.published_text, lambda effect: effect.published or 0.0)
     measured, verdict = NOTHING, NOT_MEASURED
     if found is not None and found.measured:
-        text = shown(report.measured_text(claim, found.effects[0]), found)
+        text = shown(found, report.measured_text, lambda effect: effect.measured.mean)
         measured = f"{text}; {report.seeds_text(found.seeds)}"
         verdict = report.verdict_text(found)
     bound = "" if claim.than is not None else f":{report.bound_text(claim)}"
@@ -103,9 +108,16 @@ def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Pa
     return [about, published, report.own_tests(printed), measured, verdict]
 
 
-def shown(text: str, judgement: Judgement) -> str:
-    """Add to a number of how many cells it is the mean, if of several: ``, mean of 6``."""
-    return text if judgement.mean is None or text == NOTHING else f"{text}, {judgement.mean.label}"
+def shown(
+    judgement: Judgement, write: Callable[[Claim, Effect], str], number: Callable[[Effect], float]
+) -> str:
+    """Write the mean effect, or the lowest and the highest of several: ``+1.2 to +3.1, of 6``."""
+    claim = judgement.claim
+    known = [one for one in judgement.effects if write(claim, one) != NOTHING]
+    texts = [write(claim, one) for one in sorted(known, key=number)] or [NOTHING]
+    if len(texts) > 1:
+        return f"{texts[0]} to {texts[-1]}, of {len(texts)}"
+    return texts[0] if judgement.mean is None else f"{texts[0]}, {judgement.mean.label}"
 
 
 def links(folder: Path) -> str:

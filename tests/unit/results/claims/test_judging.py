@@ -17,10 +17,16 @@ POINTS = [
 ]
 
 
-def experiment(published=None):
+def experiment(published=None, **others):
     numbers = [{"value": published[point["method"]]} if published else None for point in POINTS]
-    pairs = zip(POINTS, numbers, strict=True)
-    runs = runs_file(described(point, published=number) for point, number in pairs)
+    printed = {
+        metric: [{"value": values[point["method"]]} for point in POINTS]
+        for metric, values in others.items()
+    }
+    runs = runs_file(
+        described(point, published=number, published_in={of: printed[of][i] for of in printed})
+        for i, (point, number) in enumerate(zip(POINTS, numbers, strict=True))
+    )
     return validate(ExperimentRuns, runs, "here")
 
 
@@ -29,23 +35,25 @@ def shown(cells):
 
 
 def test_seeds_are_gathered_in_their_cell():
-    cells = cells_of(experiment(), {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0}, published=True)
+    cells = cells_of(experiment(), {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0})
     assert shown(cells) == [("fedavg", {0: 1.0, 1: 2.0}, None), ("feddf", {0: 3.0, 1: 4.0}, None)]
     assert cells[0].axes == {"method": "fedavg", "participants": 8}
 
 
 def test_a_cell_with_a_run_without_a_number_is_not_measured():
     """The runs that reach a goal are the fast ones; runs that were not made are only fewer."""
-    cells = cells_of(experiment(), {0: 1.0, 2: 3.0, 3: float("nan")}, published=True)
+    cells = cells_of(experiment(), {0: 1.0, 2: 3.0, 3: float("nan")})
     assert [dict(cell.values) for cell in cells] == [{0: 1.0}, {}]
 
 
-def test_published_numbers_are_of_the_tables_metric_only():
-    numbers = {"fedavg": 88.53, "feddf": 87.98}
-    cells = cells_of(experiment(numbers), {}, published=True)
-    assert [cell.published for cell in cells] == [88.53, 87.98]
-    cells = cells_of(experiment(numbers), {}, published=False)
-    assert [cell.published for cell in cells] == [None, None]
+def test_published_numbers_are_in_the_metric_of_the_claim():
+    of = experiment({"fedavg": 88.53, "feddf": 87.98}, seconds={"fedavg": 123.6, "feddf": 223.6})
+
+    def published(metric=None):
+        return [cell.published for cell in cells_of(of, {}, metric)]
+
+    assert (published(), published("seconds")) == ([88.53, 87.98], [123.6, 223.6])
+    assert published("minutes") == [None, None]
 
 
 def frame():

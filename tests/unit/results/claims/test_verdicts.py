@@ -245,14 +245,17 @@ def test_a_ratio_to_nothing_does_not_count():
     assert (effect.measured.n, effect.measured.mean) == (2, 3.0)
 
 
-def test_a_primary_claim_is_judged_on_its_mean_and_shows_its_comparisons():
-    one = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=ABOVE | {"primary": True, "margin": 1.0})
+def test_a_primary_claim_is_judged_on_every_comparison_unless_it_is_about_the_mean():
+    primary = ABOVE | {"primary": True, "margin": 1.0}
+    every = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=primary)
+    assert (every.mean, every.verdict, every.effects) == (None, UNDECIDED, every.comparisons)
+    one = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=primary | {"quantifier": "mean"})
     assert (one.mean.label, one.measured, one.total) == ("mean of 2", 2, 3)
     assert one.effects == [one.mean]
     assert one.mean.values == pytest.approx([4.5, 6.5, 4.5])
     assert (one.verdict, one.p) == (HOLDS, one.mean.p)
     assert [effect.verdict for effect in one.comparisons] == [HOLDS, UNDECIDED, NOT_MEASURED]
-    alone = at_alphas(FAR_ABOVE, form=ABOVE | {"primary": True, "margin": 1.0})
+    alone = at_alphas(FAR_ABOVE, form=primary | {"quantifier": "mean"})
     assert (alone.mean, alone.effects) == (None, alone.comparisons)
 
 

@@ -1,5 +1,6 @@
 """The requirements of a run on this machine, checked before its first job."""
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -38,14 +39,15 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
     Raises
     ------
     FedstageError
-        If there is no such file in the data folder, or no data folder.
+        If there is no such file in the data folder, no data folder, or no checksum.
     """
     weights = getattr(model, "weights", None)
-    if (
-        weights is None
-        or made.exists()
-        or (folder is not None and (folder / weights.file).is_file())
-    ):
+    if weights is None or made.exists():
+        return
+    if folder is not None and (path := folder / weights.file).is_file():
+        if weights.sha256 is None:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+            raise FedstageError(f"model.weights.sha256: give {found}, which {path} has")
         return
     place = f"below {folder}" if folder else "and the data folder is not set"
     raise FedstageError(

@@ -91,8 +91,8 @@ def _renamed(name: str, layout: Layout) -> str:
 def _verify(path: Path, sha256: str | None) -> None:
     if not path.is_file():
         raise FedstageError(f"{path}: model.weights: no such file; it is never downloaded")
-    found = hashlib.sha256(path.read_bytes()).hexdigest() if sha256 else ""
-    if not found.startswith(sha256 or ""):
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if sha256 is None or not found.startswith(sha256):
         raise FedstageError(f"{path}: model.weights.sha256 = {sha256!r}: the file's is {found}")
 
 

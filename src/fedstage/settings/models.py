@@ -207,8 +207,8 @@ class Pretrained(Settings):
     file: str
     """Path of the file, below the data folder."""
     sha256: Annotated[str, Field(pattern=SHA256)] | None = None
-    """SHA-256 checksum of the file, or its first digits; by default a file of this name is taken as
-    it is.
+    """SHA-256 checksum of the file, or its first digits. Without it the plan tells that of the file,
+    which must be given, since another file gives other results.
     """
 
 

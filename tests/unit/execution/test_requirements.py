@@ -42,6 +42,13 @@ def test_weights_that_are_missing(tmp_path):
         check_weights(BERT, None, tmp_path / "made")
 
 
+def test_weights_without_a_checksum_are_told_theirs(tmp_path):
+    (tmp_path / "bert.pth").write_bytes(b"abc")
+    unknown = Bert(name="bert", weights=Pretrained(file="bert.pth"))
+    with pytest.raises(FedstageError, match=r"sha256: give ba7816bf8f01cfea, which .*bert\.pth has"):
+        check_weights(unknown, tmp_path, tmp_path / "nothing")
+
+
 def test_weights_that_are_there_or_have_been_read(tmp_path):
     check_weights(CnnSmall(name="cnn_small"), None, tmp_path / "made")
     (tmp_path / "made").touch()

@@ -56,12 +56,6 @@ def test_a_file_may_be_of_a_layer_and_have_layers_of_its_own(tmp_path):
         take_weights(model, settings(path), tmp_path, Layout(("1.",), "network."))
 
 
-def test_a_file_without_a_checksum_is_taken_as_it_is(file):
-    model = network(2, 7.0)
-    take_weights(model, Pretrained(file=file.name), file.parent, LAYOUT)
-    assert model[0].bias.unique().tolist() == [2]
-
-
 def test_another_file_is_refused(file):
     wanted = Pretrained(file=file.name, sha256="0" * 12)
     with pytest.raises(

@@ -10,8 +10,10 @@ from reference.dp_sgd import dp_sgd
 from reference_calls import rounds
 from reference_runs import EXACT, ROUNDS, experiment, make
 
+from fedstage.plan.digests import own_key
 from fedstage.plan.training import global_model
 from fedstage.randomness import torch_generator
+from fedstage.settings.privacy import private_steps
 from fedstage.training.batches import poisson_batches
 
 pytestmark = pytest.mark.workflow
@@ -66,7 +68,8 @@ def test_clients_are_as_private(made):
     parameters = dict(world.network().named_parameters())
 
     def normal(round_):
-        generator = torch_generator(recipe.seed, "aggregation", round_, 0, "noise")
+        own = own_key(global_model(recipe, round_, 0).job.config)
+        generator = torch_generator(recipe.seed, own, "aggregation", round_, 0, "noise")
         return normal_like(parameters, generator, torch.float64)
 
     own = {"clip": how.clip, "noise": how.noise, "expected": recipe.participants}
@@ -82,16 +85,18 @@ def test_samples_are_as_private(made):
         return recipe.seed, "local_training", round_, client
 
     def batches(round_, client, samples):
-        return poisson_batches(
-            samples, recipe.client, torch_generator(*key(round_, client), "batches")
-        )
+        steps = private_steps(recipe.client, samples)
+        generator = torch_generator(*key(round_, client), "batches")
+        return poisson_batches(samples, recipe.client.batch_size, steps, generator)
 
     world, how, generators = made.recorded(recipe, batches), recipe.privacy.example, {}
     parameters = dict(world.network().named_parameters())
 
     def normal(round_, client, step):
-        place = key(round_, client)
-        generator = generators.setdefault(place, torch_generator(*place, "noise"))
+        seed, *place = key(round_, client)
+        own = own_key(global_model(recipe, round_, 0).job.config)
+        noise = torch_generator(seed, own, *place, "noise")
+        generator = generators.setdefault((round_, client), noise)
         return normal_like(parameters, generator, torch.float32)
 
     own = {"batch": recipe.client.batch_size, "clip": how.clip, "noise": how.noise}

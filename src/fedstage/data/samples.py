@@ -1,6 +1,7 @@
 """Reading samples and their tables in stages: for a role, a client, or a public data set."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import map_tensors
 from fedstage.weights import Weights
+
+_LOGGER = logging.getLogger(__name__)
 
 #: The setting of a role's share of the samples.
 _FRACTIONS = {"validation": "validation", "aggregator": "aggregator_fraction"}
@@ -142,6 +145,24 @@ def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Sampl
             "set public.image_size, or take another public data set"
         )
     return images
+
+
+def tell_private(public: Samples, data: Path | None, clients: Path | None) -> None:
+    """Log how many public samples are clients' training samples, given these samples' files."""
+    if data is None or clients is None:
+        return
+    own, _ = read_images(data, read_samples(clients, "train"), torch.device("cpu"))
+    private = set(_contents(own))
+    count = sum(content in private for content in _contents(public.to(torch.device("cpu"))))
+    _LOGGER.warning("%d of %d public samples are clients' training samples", count, len(public))
+
+
+def _contents(samples: Samples) -> Iterator[bytes]:
+    """Yield the values of each sample."""
+    for one in torch.arange(len(samples)).split(1):
+        sample = samples[one]
+        values = sample.instances if isinstance(sample, Bags) else sample
+        yield values.numpy().tobytes()
 
 
 def read_labelled(

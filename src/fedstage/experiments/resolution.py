@@ -269,6 +269,11 @@ def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:
         raise FedstageError(f"{where}: {fault}")
     if length.training == "federated":
         return recipe
+    if recipe.privacy is not None:
+        raise FedstageError(
+            f"{where}: privacy: must be null with training = {length.training}, whose models have "
+            "no noise; only federated and one_shot do"
+        )
     if length.training == "core" and recipe.core is None:
         raise FedstageError(f"{where}: core = null: training = core needs one")
     on = {"pooled": length.training == "pooled", "on_core": length.training == "core"}

@@ -25,6 +25,7 @@ from fedstage.settings.groups import PlanSettings
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.partitions import PartitionSettings
+from fedstage.settings.privacy import shares_source
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
@@ -181,6 +182,13 @@ def clients_samples(recipe: AnyRecipe, samples: str = "train") -> dict[str, Any]
         "info": info(recipe),
         "clients": clients_table(recipe),
     }
+
+
+def possibly_public(recipe: Recipe | OneShotRecipe) -> dict[str, Any]:
+    """Return the files of clients' samples, if public samples may be among them."""
+    if not shares_source(recipe):
+        return {"data": None, "clients": None}
+    return {"data": samples_file(recipe, "train"), "clients": clients_table(recipe)}
 
 
 def label_histogram(recipe: AnyRecipe) -> File:

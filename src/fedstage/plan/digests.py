@@ -7,6 +7,7 @@ together).
 
 import hashlib
 import json
+from functools import cache
 from typing import Any
 
 from fedstage.settings.base import Settings
@@ -28,3 +29,13 @@ def digest(content: Any) -> str:
     """Return 10 hexadecimal digits that identify canonical content."""
     text = as_json({"schema": SCHEMA_VERSION, "content": content})
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@cache
+def own_key(recipe: Settings) -> str:
+    """Return what keys of noise and masks contain, so that no two recipes share any.
+
+    Runs of a seed share batches and initial weights, which makes comparisons paired. If they
+    shared noise, too, the difference of two results would have none, and would hide nothing.
+    """
+    return digest(canonical(recipe))

@@ -54,6 +54,8 @@ class StudentInputs(PublicInputs[P]):
     """A model that learns from public samples."""
 
     start: P
+    data: P | None  # clients' samples and their table, if public samples may be among them
+    clients: P | None
 
 
 class DistilledInputs(StudentInputs[P]):

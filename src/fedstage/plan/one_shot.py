@@ -167,6 +167,7 @@ def distilled_model(recipe: OneShotRecipe) -> DistilledModelInputs[str]:
         start=student_start(recipe),
         public=data_files.samples_file(recipe, public),
         server_validation=validation if judged else None,
+        **data_files.possibly_public(recipe),
     )
 
 

@@ -441,7 +441,8 @@ def received_logits(recipe: Recipe, round_: int) -> list[File]:
 def _student(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:
     """Return the files of `StudentInputs`."""
     start = student_start(recipe, round_, group)
-    return {"info": info(recipe), "start": start, "public": public_file(recipe)}
+    files = {"info": info(recipe), "start": start, "public": public_file(recipe)}
+    return files | data_files.possibly_public(recipe)
 
 
 def _distilled(recipe: Recipe, round_: int, group: int) -> dict[str, Any]:

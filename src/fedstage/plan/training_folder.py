@@ -41,12 +41,7 @@ def training_name(recipe: Recipe) -> str:
 TEACHING = (
     "ensemble", "global_trainer", "distillation", "server", "public", "generator", "head_sharing",
 )  # fmt: skip
-#: Without the delta, which determines no weights.
-_PRIVACY = (
-    *(f"privacy.client.{name}" for name in ("clip", "noise")),
-    *(f"privacy.example.{name}" for name in ("clip", "noise")),
-)
-_BASE = (*Recipe.model_fields.keys() - {"privacy", *TEACHING}, *_PRIVACY)
+_BASE = Recipe.model_fields.keys() - {*TEACHING}
 
 
 def _of_all(recipe: Recipe) -> Iterable[str]:

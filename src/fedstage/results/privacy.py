@@ -1,17 +1,19 @@
 """The guarantee of a run: epsilon of its releases, from its settings and its participants."""
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from math import inf
 from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.results.runs_file import ExperimentRun
+from fedstage.settings.aggregators import FederatedRounds
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import (
     ClientPrivacy,
     ExamplePrivacy,
     delta_of,
-    example_privacy,
     private_steps,
     sampling_rate,
 )
@@ -80,17 +82,27 @@ def guarantee(run: ExperimentRun) -> dict[str, float]:
     """
     part = run.candidates[run.which()].parts[-1]
     recipe = part.recipe
-    if not isinstance(recipe, Recipe) or recipe.privacy is None:
+    if recipe.privacy is None:
         return {}
     client, example = recipe.privacy.client, recipe.privacy.example
-    if client is not None:
+    if isinstance(recipe, Recipe) and client is not None:
         epsilon = client_epsilon(recipe, client, part.length.rounds)
         return {"epsilon": epsilon, "delta": delta_of(client, recipe.clients)}
-    assert example is not None, "checked by Privacy"
-    samples = _samples(run.partition)
+    assert example is not None, "checked by Privacy and by recipes"
+    samples, size = _samples(run.partition, "train"), recipe.client.batch_size
     delta = _delta_of_samples(example, samples)
-    rounds = _rounds(run.candidates[run.which()].participants)
-    return {"example_epsilon": example_epsilon(recipe, samples, rounds, delta), "delta": delta}
+    if isinstance(recipe, Recipe):
+        times = _rounds(run.candidates[run.which()].participants)
+    else:
+        times = dict.fromkeys(samples, 1)
+    steps = {client: private_steps(recipe.client, samples[client]) for client in times}
+    trainings = [(size, samples[client], times[client] * steps[client]) for client in times]
+    if isinstance(recipe, OneShotRecipe) and recipe.aggregator.trained:
+        how = recipe.aggregator_training
+        assert isinstance(how, FederatedRounds), "checked by OneShotRecipe"
+        numbers = _samples(run.partition, "aggregator").values()
+        trainings += [(how.batch_size, number, how.rounds * how.steps) for number in numbers]
+    return {"example_epsilon": example_epsilon(example, trainings, delta), "delta": delta}
 
 
 def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
@@ -109,36 +121,32 @@ def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
 
 
 def example_epsilon(
-    recipe: Recipe, samples: dict[int, int], rounds: dict[int, int], delta: float
+    how: ExamplePrivacy, trainings: Iterable[tuple[int, int, int]], delta: float
 ) -> float:
-    """Return epsilon of all that clients send, for a sample: the largest of the clients.
+    """Return epsilon of all that clients send, for a sample: the largest of all trainings.
 
-    A sample belongs to one client, and only the updates of this client depend on it directly. Each
-    step of the client draws the sample at random; all steps count in the rounds in which the client
-    took part.
+    A sample belongs to one client, and trains its model or the aggregator. Only this training
+    depends on it directly, and each step draws the sample at random.
 
     Parameters
     ----------
-    samples, rounds : dict of int to int
-        The number of training samples of each client, and of its rounds.
+    trainings : iterable of tuples
+        The expected size of a batch, the samples, and the steps in all rounds, of each training.
     """
-    how = example_privacy(recipe)
-    assert how is not None, "checked by the caller"
     noise = 0.0 if how.clip is None else how.noise
-    steps: dict[float, int] = {}  # the most of all clients with a rate
-    for client, times in rounds.items():
-        rate = sampling_rate(recipe.client, samples[client])
-        own = times * private_steps(recipe.client, samples[client])
-        steps[rate] = max(own, steps.get(rate, 0))
+    steps: dict[float, int] = {}  # the most of all trainings with a rate
+    for batch_size, samples, number in trainings:
+        rate = sampling_rate(batch_size, samples)
+        steps[rate] = max(number, steps.get(rate, 0))
     found = (poisson_epsilon(noise, rate, number, delta) for rate, number in steps.items())
     return max(found, default=0.0)
 
 
-def _samples(histogram: str) -> dict[int, int]:
-    """Return the number of training samples of each client, from the histogram of labels."""
+def _samples(histogram: str, role: str) -> dict[int, int]:
+    """Return the number of samples of a role of each client, from the histogram of labels."""
     found: Counter[int] = Counter()
     for row in load_table(Path(histogram), ["client", "role", "samples"]).to_pylist():
-        if row["role"] == "train":
+        if row["role"] == role:
             found[row["client"]] += row["samples"]
     return dict(found)
 

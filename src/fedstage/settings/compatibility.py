@@ -88,8 +88,16 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "clients that send nothing but what comes of gradients with noise",
-        ("privacy.example",), ("ensemble=odds",),
+        ("privacy.example",),
+        ("ensemble=odds", "local.own_loss", "local.exchanges=features"),
     ),
+    (
+        "no clients' samples but through gradients with noise", ("privacy.example",),
+        ("unknown", "prototypes", "aggregator=weighted|voting", "members.judged",
+         "aggregator_training=mirror_descent", "distillation=closed_form",
+         "generator.trained_by=clients"),
+    ),
+    ("no label counts of clients", ("privacy",), ("generator=fedftg",)),
     # --- students and their teachers
     ("the server's settings",
      ("global_trainer", "local.exchanges=logits|features", "generator.trained_by=server"),

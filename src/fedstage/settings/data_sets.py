@@ -1,6 +1,8 @@
 """What data sets have in common: their samples, their files, and which part of them is used."""
 
 from collections.abc import Iterator, Mapping
+from os.path import normpath
+from pathlib import PurePath
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -151,3 +153,12 @@ class TableColumns(OwnerColumns):
         for column in self.features:
             if column in (self.label, self.client_column):
                 yield f"features: {column!r}: must not be the label or the clients' column"
+
+
+def same_source(one: DataSet, other: DataSet) -> bool:
+    """Whether two data sets may have samples in common: one name, or folders inside one another."""
+    folders = [data.folder for data in (one, other) if hasattr(data, "folder")]
+    if len(folders) < 2:
+        return bool(one.name == other.name)
+    first, second = (PurePath(normpath(folder)) for folder in folders)
+    return first.is_relative_to(second) or second.is_relative_to(first)

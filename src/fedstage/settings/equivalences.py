@@ -17,6 +17,7 @@ from fedstage.settings.exchange import (
 from fedstage.settings.groups import client_groups, models_of, shortest
 from fedstage.settings.models import Model, has_batch_norm
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.privacy import Privacy
 from fedstage.settings.recipes import Recipe, re_estimates
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import KlTransfer
@@ -45,6 +46,7 @@ def _simplest_of_rounds(recipe: Recipe) -> Recipe:
         "staleness": shortest(recipe.staleness),
         "withdraw_stale": recipe.withdraw_stale and is_stale(recipe),
         "aggregation": recipe.aggregation.model_copy(update=_unread_aggregation(recipe)),
+        "privacy": _without_delta(recipe.privacy),
         **_of_groups(recipe),
     }
     if not learns(recipe):
@@ -89,6 +91,14 @@ def _unread_aggregation(recipe: Recipe) -> dict[str, Any]:
     return {name: Aggregation.model_fields[name].default for name in names}
 
 
+def _without_delta(privacy: Privacy | None) -> Privacy | None:
+    """Return privacy without the delta, which determines no weights."""
+    if privacy is None:
+        return None
+    how = {name: kind and kind.model_copy(update={"delta": None}) for name, kind in privacy}
+    return privacy.model_copy(update=how)
+
+
 # --- one shot -------------------------------------------------------------------------------------
 
 
@@ -104,6 +114,8 @@ def _simplest_one_shot(recipe: OneShotRecipe) -> OneShotRecipe:
         "aggregator_training": _training(recipe),
         **_student(recipe),
     }
+    if hasattr(recipe, "privacy"):
+        simple["privacy"] = _without_delta(recipe.privacy)
     if hasattr(recipe, "client"):
         simple["client"] = recipe.client.model_copy(update=IN_ONE_TRAINING)
     if hasattr(recipe, "model"):

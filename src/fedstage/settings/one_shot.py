@@ -36,6 +36,7 @@ from fedstage.settings.one_shot_clients import (
 )
 from fedstage.settings.optimisation import Client
 from fedstage.settings.partitions import Core, Partition
+from fedstage.settings.privacy import Privacy, check_privacy
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.samples import (
     check_clients,
@@ -113,6 +114,8 @@ class OneShotRecipe(OneShot):
     """How a student trains."""
     public: Public = HeldOut(name="held_out")
     """Images on which the student learns."""
+    privacy: Privacy | None = None
+    """Noise that hides clients' samples in their models and in the aggregator; by default none."""
     numerics: Numerics = Numerics()
     """How numbers are computed."""
     seed: Seed
@@ -162,6 +165,7 @@ class OneShotRecipe(OneShot):
         if how is not None and how.teacher != "moments" and self.server is None:
             yield f"server = null: must be given with distillation = {how.name}"
         yield from clashes(self._read())
+        yield from check_privacy(self)
         alike = self.prototypes is not None and len(set(self.client_models)) == 1
         if self.aggregator.name == "fused_features" and not alike:
             yield "aggregator = fused_features: needs prototypes, and a single architecture"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from fedstage.settings.base import NonNegative, Rate, Settings
+from fedstage.settings.data_sets import DataSet, same_source
 from fedstage.settings.groups import (
     client_groups,
     client_models,
@@ -67,19 +68,30 @@ def check_privacy(recipe: Any) -> Iterator[str]:
         return
     if recipe.start is not None:
         yield "start: must be null with privacy, as epsilon does not count what it learnt"
-    if recipe.teaching is not None:
-        public, core = recipe.public, recipe.core
-        if public == recipe.data or (public.name == "core" and core and core.samples == "all"):
-            yield f"public = {public.name}: must not be clients' training samples with privacy"
-        if recipe.generator is not None:
-            yield (
-                f"generator = {recipe.generator.name}: must be null with privacy, as it learns "
-                "from clients' label counts without noise"
-            )
-    if privacy.client is not None:
+    if recipe.teaching is not None and shares_source(recipe):
+        yield (
+            f"public = {recipe.public.name}: has the source of data = {recipe.data.name}, so a "
+            "student may learn from clients' own training samples; take held_out, or another data "
+            "set, with privacy"
+        )
+    if privacy.client is not None and not hasattr(recipe, "aggregation"):
+        yield "privacy.client: needs rounds, in which only averages are seen; give example"
+    elif privacy.client is not None:
         yield from _check_average(recipe, privacy.client)
     if privacy.example is not None:
         yield from _check_gradients(recipe)
+
+
+def shares_source(recipe: Any) -> bool:
+    """Whether public samples may be clients' training samples.
+
+    They may if they are read from the same files, whatever is then held out, or are dealt to
+    clients, too.
+    """
+    if isinstance(recipe.public, DataSet):
+        return same_source(recipe.data, recipe.public)
+    dealt = recipe.core is not None and recipe.core.samples == "all"
+    return dealt and recipe.public.name == "core"
 
 
 def client_privacy(recipe: Any) -> ClientPrivacy | None:
@@ -100,6 +112,11 @@ def delta_of(how: Noise, units: int) -> float:
 def _check_average(recipe: Any, how: ClientPrivacy) -> Iterator[str]:
     """Yield settings by which a client may move its group's average by more than clip / n."""
     key, average = "with privacy.client", recipe.aggregation
+    if recipe.on_divergence == "drop":
+        yield (
+            f"on_divergence = drop: must be stop {key}, because whether a training diverges "
+            "depends on a client's samples, and everybody sees who is dropped"
+        )
     delta = delta_of(how, recipe.clients)
     if delta * recipe.clients >= 1:
         yield f"privacy.client.delta = {delta}: must be less than 1 / {recipe.clients}"
@@ -130,9 +147,7 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
     What a client does with noisy gradients needs no check, because it is equally private.
     """
     key = "with privacy.example"
-    if recipe.local.own_loss or recipe.local.exchanges == "features":
-        yield f"local = {recipe.local.name}: must minimise client.loss, and send no features, {key}"
-    for model in client_models(recipe):
+    for model in client_models(recipe) if hasattr(recipe, "local") else recipe.client_models:
         if has_batch_norm(model) or not model.by_sample:
             yield f"model = {model.name}: must have a gradient of each sample {key}, no batch norm"
     for name in ("batches", "last_batch"):
@@ -144,9 +159,9 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
             )
 
 
-def sampling_rate(client: Client, samples: int) -> float:
+def sampling_rate(batch_size: int, samples: int) -> float:
     """Return q, the probability with which each of so many samples is in a batch."""
-    return min(1.0, client.batch_size / samples)
+    return min(1.0, batch_size / samples)
 
 
 def private_steps(client: Client, samples: int) -> int:

@@ -222,5 +222,6 @@ class LocalRecipe(Settings):
     unknown: Unknown | None = None
     prototypes: Prototypes | None = None
     client: Client
+    privacy: Privacy | None = None
     numerics: Numerics = Numerics()
     seed: Seed

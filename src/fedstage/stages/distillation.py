@@ -31,6 +31,7 @@ from fedstage.plan.inputs import (
     DistillationInputs,
     JudgedDistillationInputs,
     LabelDistillationInputs,
+    StudentInputs,
 )
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.teaching import teaching_of
@@ -40,11 +41,14 @@ from fedstage.storage.tensors import save_tensors
 
 
 def _taught(
-    student: Student, public: Path, members: Sequence[Members], models: Sequence[Teacher] = ()
+    student: Student,
+    read: StudentInputs[Path],
+    members: Sequence[Members],
+    models: Sequence[Teacher] = (),
 ) -> Taught:
     """Return what a student learns about public samples from logits, or else from models."""
     recipe, round_ = student.config, student.round
-    images, labels = read_public_samples(student, public)
+    images, labels = read_public_samples(student, read)
     if members:
         return lesson(recipe, members, images, round_, labels)
     return of_round(recipe, Taught(images, None, labels, live_targets(recipe, models)), round_)
@@ -60,7 +64,7 @@ def distillation(
     device, info = begin(recipe, read.info)
     student = read_student(recipe, read.start, round_, group, info, device)
     models = read_teachers(recipe, read.members, info, device)
-    taught = _taught(student, read.public, read_members(read.logits, read.odds), models)
+    taught = _taught(student, read, read_members(read.logits, read.odds), models)
     save_tensors(output, *learn(student, taught, read.server_validation, models))
 
 
@@ -79,7 +83,7 @@ def judged_distillation(
         metadata=student.metadata | {"dropped": kept.dropped},
     )
     models = kept.models(read_teachers(recipe, read.members, info, device))
-    taught = _taught(student, read.public, kept.members(read_members(read.logits)), models)
+    taught = _taught(student, read, kept.members(read_members(read.logits)), models)
     save_tensors(output, *learn(student, taught, read.server_validation, models))
 
 
@@ -89,7 +93,7 @@ def label_distillation(
     """Teach the server's model the labels of the stages `cached_labels` or `selected_labels`."""
     device, info = begin(recipe, read.info)
     student = read_student(recipe, read.start, round_, group, info, device)
-    images, labels = read_public_samples(student, read.public)
+    images, labels = read_public_samples(student, read)
     taught = kept_lesson(recipe, read.labels, images, round_, labels)
     save_tensors(output, *learn(student, taught, read.server_validation))
 

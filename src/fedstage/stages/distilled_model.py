@@ -6,7 +6,7 @@ from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import loss_of, targets_of
 from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
-from fedstage.data.samples import read_labelled, read_public
+from fedstage.data.samples import read_labelled, read_public, tell_private
 from fedstage.plan.inputs import DistilledModelInputs
 from fedstage.plan.one_shot_sharing import members
 from fedstage.settings.one_shot import OneShotRecipe
@@ -22,6 +22,7 @@ def distilled_model(
     device, info = begin(recipe, read.info)
     teaching = teaching_of(recipe)
     images = read_public(read.public, info, device)
+    tell_private(images, read.data, read.clients)
     labelled = teaching.server.labels or read.aggregator is None
     labels = read_labelled(read.public, None, device)[1] if labelled else None
     if read.aggregator is not None:

@@ -6,14 +6,16 @@ from fedstage.algorithm.one_shot import prototype_learning, unknown_class
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
+from fedstage.plan.digests import own_key
 from fedstage.plan.inputs import LocalModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.unfederated import client_of
 from fedstage.randomness import torch_generator
+from fedstage.settings.privacy import example_privacy, private_steps
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import save_tensors
-from fedstage.training.batches import client_batches
+from fedstage.training.batches import client_batches, noisy_batches, poisson_batches
 from fedstage.training.images import unit_of
 from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
@@ -53,17 +55,27 @@ def local_model(
         generator, unit = torch_generator(*key, "outliers"), unit_of(images, info)
         means = unknown_class.Means(loss, recipe.numerics, generator, unit)
         objective = unknown_class.objective(recipe.unknown, means)
+    how, noisy = example_privacy(recipe), None
+    drawn = torch_generator(*key, "batches")
+    if how is None:
+        batches = client_batches(len(images), recipe.client, drawn)
+    else:
+        size, steps = recipe.client.batch_size, private_steps(recipe.client, len(images))
+        batches = poisson_batches(len(images), size, steps, drawn)
+        noise = torch_generator(recipe.seed, own_key(recipe), "local_model", name, "noise")
+        noisy = noisy_batches(how, size, len(images), noise)
     outcome = train(
         model,
         images,
         labels,
-        client_batches(len(images), recipe.client, torch_generator(*key, "batches")),
+        batches,
         recipe.client,
         loss,
         info,
         torch_generator(*key, "augmentation"),
         recipe.numerics,
         objective=objective,
+        noisy=noisy,
     )
     if outcome.diverged_at is not None:
         whose = who.replace("_", " ")

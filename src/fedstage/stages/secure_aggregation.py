@@ -30,6 +30,7 @@ from fedstage.data.participation import client_of
 from fedstage.data.samples import read_info
 from fedstage.errors import FedstageError
 from fedstage.models.loading import parameter_names
+from fedstage.plan.digests import own_key
 from fedstage.plan.inputs import (
     AdvertiseInputs,
     ClientStateInputs,
@@ -69,7 +70,8 @@ def advertise(
         save_tensors(made["public"], {}, metadata)
         return
     names = ("channel", "mask", "seed")
-    own = {name: secret(recipe.seed, "advertise", round_, client, name) for name in names}
+    key = (recipe.seed, own_key(recipe), "advertise", round_, client)
+    own = {name: secret(*key, name) for name in names}
     save_tensors(made["private"], as_tensors(own), metadata)
     sent = {name: public_key(own[name]) for name in ("channel", "mask")}
     save_tensors(made["public"], as_tensors(sent), metadata)
@@ -89,7 +91,8 @@ def share(recipe: Recipe, read: ShareInputs[Path], *, shares: Path) -> None:
     check_answers("advertise", place_of(own.metadata), len(public), threshold)
     secrets = Secrets(*(own.text(name) for name in Secrets._fields))
     channels = {receiver: message.text("channel") for receiver, message in public.items()}
-    keys = [secret(recipe.seed, "share", round_, client, name) for name in ("seed", "mask")]
+    key = (recipe.seed, own_key(recipe), "share", round_, client)
+    keys = [secret(*key, name) for name in ("seed", "mask")]
     who = Participant(round_, group, own.participant)
     sealed = sealed_shares(who, secrets, channels, threshold, (keys[0], keys[1]))
     tensors = {"messages": as_rows(sealed.values(), MESSAGE_BYTES)}

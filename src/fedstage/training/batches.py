@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 from fedstage.settings.optimisation import Client
-from fedstage.settings.privacy import private_steps, sampling_rate
+from fedstage.settings.privacy import Noise, sampling_rate
 from fedstage.settings.server import Server
 
 #: Maps drawn samples, int64 [rows, b], to the model's input and its targets.
@@ -32,6 +32,14 @@ class NoisyBatches:
     generator: torch.Generator  #: draws the noise
 
 
+def noisy_batches(
+    how: Noise, batch_size: int, samples: int, generator: torch.Generator
+) -> NoisyBatches:
+    """Return the noise of batches that `poisson_batches` draws."""
+    expected = sampling_rate(batch_size, samples) * samples
+    return NoisyBatches(how.clip, how.noise, expected, generator)
+
+
 def client_batches(
     samples: int, client: Client, generator: torch.Generator, skipped: int = 0
 ) -> list[torch.Tensor]:
@@ -45,15 +53,15 @@ def client_batches(
     return list(chain.from_iterable(islice(epochs, client.epochs)))
 
 
-def poisson_batches(samples: int, client: Client, generator: torch.Generator) -> list[torch.Tensor]:
-    """Return a participant's batches, each with every sample independently at random.
+def poisson_batches(
+    samples: int, batch_size: int, steps: int, generator: torch.Generator
+) -> list[torch.Tensor]:
+    """Return `steps` batches, each with every sample independently at random.
 
-    They have `client.batch_size` samples on average, and may be empty.
+    They have `batch_size` samples on average, and may be empty.
     """
-    rate = sampling_rate(client, samples)
-    drawn = torch.rand(
-        private_steps(client, samples), samples, dtype=torch.float64, generator=generator
-    )
+    rate = sampling_rate(batch_size, samples)
+    drawn = torch.rand(steps, samples, dtype=torch.float64, generator=generator)
     return [row.nonzero().flatten() for row in drawn < rate]
 
 

@@ -9,7 +9,7 @@ so that a sample moves the sum by at most C, regardless of the others. An empty 
 noise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from fedstage.training.batches import Backward, Batch, NoisyBatches
 from fedstage.training.passes import ModelLoss
+from fedstage.weights import Weights
 
 #: How many numbers of per-sample gradients are held at a time.
 PART = 2**25
@@ -48,30 +49,47 @@ def noisy_backward(how: NoisyBatches, model: nn.Module, loss: ModelLoss, batch: 
     """
     module = _SampleLoss(model, loss)
     parameters = {name: value.detach() for name, value in module.named_parameters()}
-    sizes = sum(value.numel() for value in parameters.values())
-    at_a_time = max(1, PART // sizes)
 
-    def loss_of(weights: Mapping[str, torch.Tensor], *sample: torch.Tensor) -> torch.Tensor:
+    def loss_of(weights: Weights, *sample: torch.Tensor) -> torch.Tensor:
         value: torch.Tensor = functional_call(module, dict(weights), sample)
         return value
 
-    each = vmap(grad_and_value(loss_of), in_dims=(None, 0, 0))
-
     def backward(samples: torch.Tensor) -> torch.Tensor:
-        sums = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        total = samples.new_zeros((), dtype=torch.float32)
-        if samples.shape[1]:
-            parts = (whole.split(at_a_time) for whole in batch(samples))
-            for pixels, targets in zip(*parts, strict=True):
-                gradients, losses = each(parameters, pixels, targets)
-                add_clipped(sums, gradients, how.clip)
-                total = total + losses.sum()
-        _add_noise(sums, how)
+        drawn = batch(samples) if samples.shape[1] else ()
+        gradients, value = noisy_gradient(how, loss_of, parameters, drawn)
         for name, parameter in module.named_parameters():
-            parameter.grad = sums[name].div_(how.expected)
-        return total / how.expected
+            parameter.grad = gradients[name]
+        return value
 
     return backward
+
+
+def noisy_gradient(
+    how: NoisyBatches,
+    loss_of: Callable[..., torch.Tensor],
+    parameters: Weights,
+    samples: Sequence[torch.Tensor],
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Return g and the sum of the samples' losses divided by b.
+
+    Parameters
+    ----------
+    loss_of : callable
+        Maps parameters, and a row of each of `samples`, to the loss of this sample.
+    samples : sequence of torch.Tensor
+        What the loss needs of each sample, [n, ...] each; nothing, or n = 0, is an empty batch.
+    """
+    at_a_time = max(1, PART // sum(value.numel() for value in parameters.values()))
+    each = vmap(grad_and_value(loss_of), in_dims=(None, *(0 for _ in samples)))
+    sums = {name: torch.zeros_like(value) for name, value in parameters.items()}
+    total = next(iter(sums.values())).new_zeros((), dtype=torch.float32)
+    if len(samples) and len(samples[0]):
+        for part in zip(*(whole.split(at_a_time) for whole in samples), strict=True):
+            gradients, losses = each(parameters, *part)
+            add_clipped(sums, gradients, how.clip)
+            total = total + losses.sum()
+    _add_noise(sums, how)
+    return {name: value.div_(how.expected) for name, value in sums.items()}, total / how.expected
 
 
 def add_clipped(

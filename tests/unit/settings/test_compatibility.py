@@ -75,6 +75,7 @@ ROUNDS = {
     "clients that send nothing but what comes of gradients with noise": {
         **STUDENT, "ensemble": "odds", "privacy": {"example": {"clip": 1.0, "noise": 1.0}},
     },
+    "no label counts of clients": {**FEDFTG, "privacy": {"example": {"clip": 1.0, "noise": 1.0}}},
     "the server's settings": {**STUDENT, "server": None},
     "an ensemble that teaches": {"global": "basic"},
     "a server that learns from an ensemble": {**STUDENT, **SERVERS, "local": "gkt"},
@@ -112,6 +113,9 @@ ROUNDS = {
     },
 }  # fmt: skip
 ONE_SHOT = {
+    "no clients' samples but through gradients with noise": {
+        "privacy": {"example": {"clip": 1.0, "noise": 1.0}}, "aggregator": "voting",
+    },
     "client.loss = cross_entropy": {"unknown": {}, "client": {"loss": "focal"}},
     "clients that train models of classes": {"prototypes": {}, "distillation": "closed_form"},
     "outputs of models that nothing else takes": {"prototypes": {}, "unknown": {}},

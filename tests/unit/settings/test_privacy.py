@@ -115,5 +115,5 @@ def test_batches_of_samples_at_random_have_the_size_and_number_of_epochs(
     changes, samples, rate, steps
 ):
     settings = recipe(**client(**changes)).client
-    assert sampling_rate(settings, samples) == rate
+    assert sampling_rate(settings.batch_size, samples) == rate
     assert private_steps(settings, samples) == steps

@@ -18,6 +18,7 @@ from fedstage.plan.training import (
     global_model,
     masked_input,
     participants_table,
+    share,
     unmask,
     updates,
 )
@@ -81,6 +82,18 @@ def test_weights_are_those_of_a_plain_run_up_to_rounding(here, weights, bits):
     differences = [float((found[name] - plain[name]).abs().max()) for name in plain]
     assert max(differences) <= most + 1e-7  # which fp32 adds
     assert bits > 8 or max(differences) > 1e-4
+
+
+def test_recipes_of_a_seed_share_no_secrets(here):
+    """Else masked vectors of two runs would differ by what they hide."""
+    recipes = of(), of(local={"fedprox": {"mu": 0.1}})
+    for recipe in recipes:
+        made(recipe)
+    for stage, output in ((advertise, "private"), (share, "shares")):
+        first, second = (load_tensors(stage(one, 1, 0, 0, output=output))[0] for one in recipes)
+        assert first
+        assert first.keys() == second.keys()
+        assert not any(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_a_participant_that_drops_out_late_counts_and_one_that_drops_out_early_does_not(here):

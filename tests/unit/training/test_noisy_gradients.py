@@ -120,7 +120,7 @@ def test_a_training_on_random_batches_is_plain_steps_on_them():
     pixels = torch.randint(0, 256, (12, *SHAPE), generator=torch_generator(2), dtype=torch.uint8)
     targets = torch.arange(12) % CLASSES
     settings = validate(Client, {"steps": 9, "batch_size": 2, "learning_rate": 0.2}, "client")
-    batches = poisson_batches(12, settings, torch_generator(3))
+    batches = poisson_batches(12, 2, 9, torch_generator(3))
     assert any(not len(batch) for batch in batches)
     info = {"mean": [0.5], "std": [0.25]}
     model, plain = model_of(), model_of()

@@ -26,6 +26,7 @@ from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_by
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
+from fedstage.plan.digests import own_key
 from fedstage.plan.rounds import was_taught
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import ModelRule
@@ -151,10 +152,10 @@ def _with_noise(group: GroupRound, noise: ClientPrivacy) -> Weights:
                 f"local = {recipe.local.name}: sends {min(update.payload)!r} in addition to "
                 "weights, which privacy.client does not clip; choose another local trainer"
             )
-    generator = torch_generator(recipe.seed, "aggregation", group.round, k, "noise")
+    key = (recipe.seed, own_key(recipe), "aggregation", group.round, k, "noise")
     expected = expected_participants(recipe, k)
     models = [update.weights for update in group.answered]
-    mean = private_mean(noise, models, group.parameters, expected, generator)
+    mean = private_mean(noise, models, group.parameters, expected, torch_generator(*key))
     return dict(group.start) | mean
 
 

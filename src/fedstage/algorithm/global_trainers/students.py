@@ -12,9 +12,11 @@ from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import loss_of
 from fedstage.data.bags import Samples
-from fedstage.data.samples import read_labelled, read_public
+from fedstage.data.samples import read_labelled, read_public, tell_private
 from fedstage.models.loading import fill_model, new_model
-from fedstage.settings.exchange import goes_on
+from fedstage.plan.inputs import StudentInputs
+from fedstage.plan.rounds import first_distillation
+from fedstage.settings.exchange import goes_on, students
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import without_early_buffer
@@ -56,11 +58,16 @@ def read_student(
     return Student(recipe, round_, group, start, weights, metadata | place, info, device)
 
 
-def read_public_samples(student: Student, public: Path) -> tuple[Samples, torch.Tensor | None]:
+def read_public_samples(
+    student: Student, read: StudentInputs[Path]
+) -> tuple[Samples, torch.Tensor | None]:
     """Return the public samples, and their labels where the student learns these, too."""
     labelled = teaching_of(student.config).server.labels
-    images = read_public(public, student.info, student.device)
-    labels = read_labelled(public, None, student.device)[1] if labelled else None
+    images = read_public(read.public, student.info, student.device)
+    labels = read_labelled(read.public, None, student.device)[1] if labelled else None
+    config = student.config
+    if (student.round, student.group) == (first_distillation(config), min(students(config))):
+        tell_private(images, read.data, read.clients)
     return images, labels
 
 

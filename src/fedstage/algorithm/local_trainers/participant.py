@@ -17,11 +17,17 @@ from fedstage.algorithm.local_trainers import Task, Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
+from fedstage.plan.digests import own_key
 from fedstage.randomness import torch_generator
 from fedstage.settings.groups import model_of
-from fedstage.settings.privacy import example_privacy, sampling_rate
+from fedstage.settings.privacy import example_privacy, private_steps
 from fedstage.settings.recipes import Recipe
-from fedstage.training.batches import NoisyBatches, client_batches, poisson_batches
+from fedstage.training.batches import (
+    NoisyBatches,
+    client_batches,
+    noisy_batches,
+    poisson_batches,
+)
 from fedstage.training.loop import training
 from fedstage.training.losses import client_loss, scalar
 from fedstage.training.optimisers import round_factor
@@ -145,14 +151,16 @@ def train_participant(
 
 def _batches(settings: Recipe, participant: Participant) -> list[torch.Tensor]:
     """Return a participant's batches; ``continued`` ones share one key over all rounds."""
-    client, key, skipped = settings.client, [participant.round, participant.client], 0
+    client, samples = settings.client, len(participant.samples)
+    key, skipped = [participant.round, participant.client], 0
     if client.batches == "continued":
         assert client.steps is not None, "checked by Client"
         key, skipped = [participant.client], (participant.round - 1) * client.steps
     generator = torch_generator(settings.seed, "local_training", *key, "batches")
     if example_privacy(settings) is not None:
-        return poisson_batches(len(participant.samples), client, generator)
-    return client_batches(len(participant.samples), client, generator, skipped=skipped)
+        steps = private_steps(client, samples)
+        return poisson_batches(samples, client.batch_size, steps, generator)
+    return client_batches(samples, client, generator, skipped=skipped)
 
 
 def _noise(settings: Recipe, participant: Participant) -> NoisyBatches | None:
@@ -160,7 +168,6 @@ def _noise(settings: Recipe, participant: Participant) -> NoisyBatches | None:
     how = example_privacy(settings)
     if how is None:
         return None
-    samples, place = len(participant.samples), (participant.round, participant.client)
-    generator = torch_generator(settings.seed, "local_training", *place, "noise")
-    expected = sampling_rate(settings.client, samples) * samples
-    return NoisyBatches(how.clip, how.noise, expected, generator)
+    place = ("local_training", participant.round, participant.client, "noise")
+    generator = torch_generator(settings.seed, own_key(settings), *place)
+    return noisy_batches(how, settings.client.batch_size, len(participant.samples), generator)

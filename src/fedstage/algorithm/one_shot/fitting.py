@@ -12,9 +12,11 @@ from fedstage.algorithm.one_shot.client_models import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
 from fedstage.models.heads import PROTOTYPES
+from fedstage.plan.digests import own_key
 from fedstage.plan.one_shot_sharing import members
 from fedstage.randomness import torch_generator
 from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.privacy import example_privacy
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.images import normalise
 
@@ -33,7 +35,8 @@ def fit(
         return Trained(start, [])
     device = next(iter(samples.values())).logits.device
     placed = {name: value.to(device) for name, value in start.items()}
-    task = Task(combination(settings.aggregator), placed, samples, settings.seed, clients)
+    noise = (own_key(settings), example_privacy(settings))
+    task = Task(combination(settings.aggregator), placed, samples, settings.seed, *noise, clients)
     return trainer(training).train(training, task)
 
 

@@ -166,7 +166,8 @@ def mean_and_std(mean: float, std: float | None = None, digits: int = 2) -> str:
 #: What a column of epsilon covers.
 PRIVACY_LEGEND = (
     "of differential privacy, of all global models of a run, for the δ in brackets; the smaller, "
-    f"the more private; {NOTHING}: none. The largest of the seeds. Of all samples of a client "
+    f"the more private; {NOTHING}: none. A δ above 0.001 is marked, because with this probability "
+    "the bound may fail altogether. The largest of the seeds. Of all samples of a client "
     "together or, where it says so, of a single sample, where the clients' numbers of samples are "
     "public. "
     "It covers clients' training samples, but not their mean and deviation, by which images are "
@@ -175,10 +176,14 @@ PRIVACY_LEGEND = (
 
 
 def show_epsilon(epsilon: float, delta: float, unit: str = "") -> str:
-    """Write epsilon and its delta: ``2.10 (δ = 1e-05)``; infinite without noise."""
+    """Write epsilon and its delta: ``2.10 (δ = 1e-05)``; infinite without noise.
+
+    A delta that is too large to mean much is marked as `PRIVACY_LEGEND` says.
+    """
     if isnan(epsilon):
         return NOTHING
-    return f"{'∞' if isinf(epsilon) else f'{epsilon:.2f}'}{unit} (δ = {delta:g})"
+    large = " > 0.001" if delta > 0.001 else ""
+    return f"{'∞' if isinf(epsilon) else f'{epsilon:.2f}'}{unit} (δ = {delta:g}{large})"
 
 
 def show_guarantee(found: Mapping[str, float | None]) -> str:

@@ -103,6 +103,14 @@ def test_noise_differs_by_round_and_hides_that_nobody_answered():
     assert not torch.equal(first["a"], second["a"])
 
 
+def test_recipes_of_a_seed_share_no_noise():
+    """Else half of the louder noise would take the other away, and two rows would hide nothing."""
+    louder = {"client": NOISY["client"] | {"noise": 2.0}}
+    first, second = (next_model(group_round(how, []))[0] for how in (NOISY, louder))
+    for name, start in drawn(0).items():
+        assert not torch.allclose(second[name] - start, 2 * (first[name] - start), atol=1e-3)
+
+
 def test_absent_participants_count_as_no_change():
     still = {"client": {"clip": 0.5, "noise": 0.0, "delta": 0.01}}
     found, _ = next_model(group_round(still, [update(0)]))

@@ -15,6 +15,9 @@ from fedstage.algorithm.one_shot.aggregators import Combine
 from fedstage.errors import FedstageError
 from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.settings.base import implementation
+from fedstage.settings.privacy import ExamplePrivacy
+from fedstage.training.batches import NoisyBatches
+from fedstage.training.noisy_gradients import noisy_gradient
 from fedstage.weights import Weights
 
 KEPT_EVERY = 5  # rounds between scores of the aggregator in FENS's released code
@@ -53,6 +56,8 @@ class Task:
     start: Weights  # lambda_0
     samples: Mapping[int, Samples]  # by client
     seed: int
+    own_key: str = ""  # of the recipe, for noise and secrets (`plan.digests.own_key`)
+    privacy: ExamplePrivacy | None = None  # noise that hides clients' samples, if any does
     members: Sequence[int] = ()  # clients, in order of the members
 
 
@@ -101,9 +106,23 @@ def trainer(settings: AggregatorTraining) -> AggregatorTrainer:
 
 
 def gradient(
-    combine: Combine, parameters: Weights, samples: Samples
+    combine: Combine, parameters: Weights, samples: Samples, noise: NoisyBatches | None = None
 ) -> tuple[torch.Tensor, Weights]:
-    """Return the mean cross entropy of samples and its gradient with respect to lambda."""
+    """Return the mean cross entropy of samples and its gradient with respect to lambda.
+
+    With `noise` it is the gradient of DP-SGD, from clipped gradients of samples.
+    """
+    if noise is not None:
+
+        def loss_of(weights: Weights, *sample: torch.Tensor) -> torch.Tensor:
+            logits, label, *seen = (part[None] for part in sample)
+            pixels = seen[0] if seen else None
+            return cross_entropy(combine(weights, logits.movedim(0, 1), pixels), label)
+
+        parts = [samples.logits.movedim(1, 0), samples.labels]
+        parts += [] if samples.pixels is None else [samples.pixels]
+        noisy, mean = noisy_gradient(noise, loss_of, parameters, parts)
+        return mean, noisy
     moving = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     loss = cross_entropy(combine(moving, samples.logits, samples.pixels), samples.labels)
     slopes = torch.autograd.grad(loss, list(moving.values()))

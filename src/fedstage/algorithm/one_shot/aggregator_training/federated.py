@@ -6,7 +6,8 @@
 All clients take part, with equal p_i, or p_i by their samples. With secure aggregation the server
 gets only the sum. Batches are drawn without replacement until a client's samples are used up, and
 continue across rounds. The loop in the paper's Algorithm 2 takes one step more than K; here it
-takes K.
+takes K. With noise for privacy, a step's gradient is DP-SGD's, and its batch has every sample
+at random.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,12 @@ from fedstage.algorithm.one_shot.aggregator_training.secure_change import secure
 from fedstage.algorithm.one_shot.aggregators import Combine
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import FederatedRounds
-from fedstage.training.batches import public_batches
+from fedstage.training.batches import (
+    NoisyBatches,
+    noisy_batches,
+    poisson_batches,
+    public_batches,
+)
 from fedstage.weights import Weights
 
 
@@ -46,15 +52,21 @@ def _rounds(
 ) -> Iterator[Progress]:
     """Yield after each round; the bytes of secure aggregation are appended to `messages` before."""
     samples, clients = task.samples, sorted(task.samples)
-    batches = {
-        client: _batches(settings, len(samples[client]), client, task.seed) for client in clients
-    }
+    batches = {client: _batches(settings, task, client) for client in clients}
+    noise = {client: _noise(settings, task, client) for client in clients}
     parameters = task.start
     state: Weights = {}
     for round_ in range(1, settings.rounds + 1):
         moved, losses = zip(
             *(
-                local_steps(settings, task.combine, parameters, samples[client], batches[client])
+                local_steps(
+                    settings,
+                    task.combine,
+                    parameters,
+                    samples[client],
+                    batches[client],
+                    noise[client],
+                )
                 for client in clients
             ),
             strict=True,
@@ -65,9 +77,8 @@ def _rounds(
             change = _mean_change(parameters, moved, shares)
         else:
             ended = dict(zip(clients, zip(moved, sizes, strict=True), strict=True))
-            change, sent = secure_change(
-                settings, settings.secure, parameters, ended, round_, task.seed
-            )
+            key = (task.seed, task.own_key)
+            change, sent = secure_change(settings, settings.secure, parameters, ended, round_, key)
             messages.append(sent)
         parameters, state = server_step(settings.server_optimizer, parameters, change, state)
         yield parameters, len(clients), torch.stack(losses).mean()
@@ -79,11 +90,12 @@ def local_steps(
     parameters: Weights,
     samples: Samples,
     batches: list[torch.Tensor],
+    noise: NoisyBatches | None = None,
 ) -> tuple[Weights, torch.Tensor]:
     """Return a client's lambda after its steps, and their mean loss; used batches are removed."""
     losses = []
     for _ in range(settings.steps):
-        loss, slopes = gradient(combine, parameters, samples.at(batches.pop(0)))
+        loss, slopes = gradient(combine, parameters, samples.at(batches.pop(0)), noise)
         losses.append(loss)
         parameters = {
             name: value - settings.learning_rate * slopes[name]
@@ -92,11 +104,20 @@ def local_steps(
     return parameters, torch.stack(losses).mean()
 
 
-def _batches(settings: FederatedRounds, samples: int, client: int, seed: int) -> list[torch.Tensor]:
+def _batches(settings: FederatedRounds, task: Task, client: int) -> list[torch.Tensor]:
     """Return as many batches as a client can need, with the next one first."""
-    generator = torch_generator(seed, "aggregator", client, "batches")
+    generator = torch_generator(task.seed, "aggregator", client, "batches")
+    draw = public_batches if task.privacy is None else poisson_batches
     steps = settings.rounds * settings.steps
-    return public_batches(samples, settings.batch_size, steps, generator)
+    return draw(len(task.samples[client]), settings.batch_size, steps, generator)
+
+
+def _noise(settings: FederatedRounds, task: Task, client: int) -> NoisyBatches | None:
+    """Return the noise that hides a client's samples in its gradients, if any does."""
+    if task.privacy is None:
+        return None
+    generator = torch_generator(task.seed, task.own_key, "aggregator", client, "noise")
+    return noisy_batches(task.privacy, settings.batch_size, len(task.samples[client]), generator)
 
 
 def _mean_change(start: Weights, moved: tuple[Weights, ...], sizes: list[int]) -> Weights:

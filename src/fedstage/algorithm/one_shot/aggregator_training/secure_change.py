@@ -19,7 +19,7 @@ def secure_change(
     start: Weights,
     ended: Mapping[int, tuple[Weights, int]],
     round_: int,
-    seed: int,
+    key: tuple[int, str],
 ) -> tuple[Weights, tuple[int, int]]:
     """Return Delta in float64, and the mean bytes that a participant sends and receives.
 
@@ -31,6 +31,8 @@ def secure_change(
         lambda_t.
     ended : mapping of int to pairs
         By participant, lambda_i and the number of samples, which the server does not get.
+    key : tuple
+        The seed, and the recipe's own key for secrets (`plan.digests.own_key`).
 
     Raises
     ------
@@ -44,11 +46,11 @@ def secure_change(
         change = {name: moved[name].double() - value.double() for name, value in start.items()}
         if not all(bool(part.isfinite().all()) for part in change.values()):
             raise diverged(settings.learning_rate, round_)
-        generator = numpy_generator(seed, "aggregator", round_, client, "rounding")
+        generator = numpy_generator(key[0], "aggregator", round_, client, "rounding")
         return encode(secure, settings.weights, change, {}, samples, generator)
 
     vectors = {client: vector(client) for client in ended}
-    of = SecureRound(secure, (seed, "aggregator"), round_, "aggregator", _SETTING)
+    of = SecureRound(secure, (*key, "aggregator"), round_, "aggregator", _SETTING)
     summed = secure_sum(of, vectors)
     arrived = len(summed.answered.sent)
     mean = decode(secure, settings.weights, summed.total, arrived, start, {})

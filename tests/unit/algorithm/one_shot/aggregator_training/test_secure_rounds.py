@@ -74,11 +74,11 @@ def test_who_drops_out_late_counts_and_who_drops_out_early_does_not():
     ended = {u: ({n: v + 0.1 * (u + 1) for n, v in start.items()}, 10) for u in range(6)}
     for step in ("share", "masked_input", "unmask"):
         secure = SecureAggregation.model_validate(SECURE | {"threshold": 2, "dropped": {step: 0.4}})
-        of = SecureRound(secure, (0, "aggregator"), 1, "aggregator", "")
+        of = SecureRound(secure, (0, "", "aggregator"), 1, "aggregator", "")
         gone = set(ended) - set(of.there(ended, step))
         assert 0 < len(gone) < 4
         counted = [u for u in ended if step == "unmask" or u not in gone]
-        change, _ = secure_change(secure_rounds(), secure, start, ended, 1, seed=0)
+        change, _ = secure_change(secure_rounds(), secure, start, ended, 1, (0, ""))
         expected = np.mean([0.1 * (u + 1) for u in counted])
         for value in change.values():
             assert torch.allclose(value, torch.full_like(value, expected), atol=1e-5)

@@ -1,6 +1,6 @@
 """Distillation with cached teachers, against a teacher that is recomputed in each step.
 
-uv run python -m tests.benchmarks.distillation [--measured-steps N] [--compile] [--output CSV]
+uv run python -m tests.benchmarks.distillation [--measured-steps N] [--output CSV]
 
 Measured, in turns, are a step of a ResNet-20 student, an image seen by a member of the ensemble,
 and both in one step, as if nothing were cached. From these follow the seconds of a distillation of
@@ -39,10 +39,9 @@ def main(arguments: list[str]) -> None:
         options.add_argument(f"--{name}", type=int, default=value)
     options.add_argument("--measured-steps", type=int, default=2)
     options.add_argument("--repeats", type=int, default=3)
-    options.add_argument("--compile", action="store_true")
     options.add_argument("--device", default="cpu")
     chosen = options.parse_args(arguments)
-    ways = available(chosen.compile, chosen.device)
+    ways = available(chosen.device)
     of = chosen.measured_steps, chosen.batch, chosen.members, chosen.device
     made = {(way, name): piece for way in ways for name, piece in pieces(way, *of).items()}
     seconds = in_turns(made, chosen.repeats)

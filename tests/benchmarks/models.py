@@ -22,15 +22,11 @@ WAYS = {
     "fp32 channels_last": {"memory_format": "channels_last"},
     "bf16 channels_last": {"precision": "bf16", "memory_format": "channels_last"},
 }
-COMPILED = {
-    f"{name} compiled": WAYS[name] | {"compile": True}
-    for name in ("fp32 channels_last", "bf16 channels_last")
-}
 
 
 def numerics(way: str, threads: int, device: str) -> Numerics:
     """Return the numerics of a way."""
-    return Numerics.model_validate((WAYS | COMPILED)[way] | {"threads": threads, "device": device})
+    return Numerics.model_validate(WAYS[way] | {"threads": threads, "device": device})
 
 
 def network(chosen: Numerics, device: torch.device, name: str = "resnet20") -> nn.Module:

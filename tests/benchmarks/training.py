@@ -1,12 +1,12 @@
 """Images a second of each way to train, against a plain PyTorch loop in the same run.
 
-uv run python -m tests.benchmarks.training [--compile] [--model NAME] [--only WAY ...] [--steps N]
+uv run python -m tests.benchmarks.training [--model NAME] [--only WAY ...] [--steps N]
     [--repeats N] [--output CSV]
 
 By default ResNet-20, batches of 64, SGD with momentum. The plain loop is torch.optim.SGD in fp32
 on images that are normalised beforehand, without a DataLoader. On a CPU everything runs in two
 layouts: one process with two threads, and two processes with one thread each. The ways take turns,
-and of each the median counts. `--compile` adds compiled ways; the first time that takes minutes.
+and of each the median counts.
 """
 
 import multiprocessing
@@ -40,13 +40,12 @@ def main(arguments: list[str]) -> None:
     options = parser(__doc__)
     options.add_argument("--steps", type=int, default=5, help="of a measurement")
     options.add_argument("--repeats", type=int, default=3)
-    options.add_argument("--compile", action="store_true")
     options.add_argument("--model", default="resnet20")
     options.add_argument("--only", nargs="*", metavar="WAY", help="beside the plain loop")
     options.add_argument("--device", default="cpu")
     chosen = options.parse_args(arguments)
     layouts = [(1, 2), (2, 1)] if chosen.device == "cpu" else [(1, 1)]
-    found = available(chosen.compile, chosen.device)
+    found = available(chosen.device)
     ways = [PLAIN, *(way for way in found if way in (chosen.only or found))]
     task = (chosen.steps, chosen.device, chosen.model)
     seconds = measure(ways, layouts, chosen.repeats, task)
@@ -56,10 +55,11 @@ def main(arguments: list[str]) -> None:
     report("training", figures(rates), settings, chosen.output)
 
 
-def available(compiled: bool, device: str) -> list[str]:
+def available(device: str) -> list[str]:
     """Return the ways that this machine can compute in."""
-    names = [*models.WAYS, *(models.COMPILED if compiled else ())]
-    return [name for name in names if "bf16" not in name or device != "cpu" or computes_bf16()]
+    return [
+        name for name in models.WAYS if "bf16" not in name or device != "cpu" or computes_bf16()
+    ]
 
 
 def measure(
@@ -72,7 +72,7 @@ def measure(
     seconds: dict[tuple[str, int, int], list[float]] = {at: [] for at in plan}
     for way, processes, threads in plan:
         for worker in (plain if way == PLAIN else warm)[:processes]:
-            together([worker], way, threads)  # one compiles, the other finds the code
+            together([worker], way, threads)
     for _ in range(repeats):
         for way, processes, threads in plan:
             workers = (plain if way == PLAIN else warm)[:processes]

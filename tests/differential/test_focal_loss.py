@@ -90,14 +90,3 @@ def test_one_output_has_the_focal_loss_of_its_sigmoid():
 
     value = loss(model(torch.from_numpy(inputs)), torch.from_numpy(labels)).item()
     assert value == pytest.approx(expected, rel=1e-12)
-
-
-def test_equal_settings_have_one_function():
-    """Compiled code is kept by it."""
-
-    def made(gamma=2.0, classes=2):
-        settings = Focal.model_validate({"name": "focal", "gamma": gamma, "class_weights": [1, 2]})
-        return client_loss(settings, classes, torch.device("cpu"))
-
-    assert made() is made()
-    assert made() is not made(gamma=1.0)

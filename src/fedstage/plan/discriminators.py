@@ -11,7 +11,7 @@ from fedstage.plan.training_folder import public_file
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.recipes import Recipe
 
-#: Settings of numerics for stages that have no compiled code and store no logits.
+#: Settings of numerics for stages that store no logits.
 PLAIN = tuple(f"numerics.{name}" for name in ("device", "threads", "precision", "memory_format"))
 
 

@@ -151,7 +151,6 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("a generator that the server trains, dense or coboosting", ("distillation=cotrained",),
      ("no generator", "generator.trained_by=clients")),
     # --- numerics
-    ("losses that can be compiled", ("numerics.compile",), ("privacy.example",)),
     (
         "training steps that can be recorded",
         ("numerics.cuda_graphs",),

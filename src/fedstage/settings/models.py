@@ -40,17 +40,15 @@ class Head(Settings):
 class Architecture(Choice):
     """An architecture, whose input is one of `samples`: images, features, bags or tokens.
 
-    `smallest`: the least height and width of images; None if any size will do. `compiles`: whether
-    the compiler of `numerics.compile` accepts it. `by_sample`: whether torch.func gives the
-    gradients of single samples of a batch. `pools_maps`: whether layer `pool` takes its last
-    feature maps.
+    `smallest`: the least height and width of images; None if any size will do. `by_sample`:
+    whether torch.func gives the gradients of single samples of a batch. `pools_maps`: whether layer
+    `pool` takes its last feature maps.
     """
 
     room: ClassVar[str] = "models.architectures"
     functions: ClassVar[Functions] = {"network": ("settings", "shape", "classes")}
     samples: ClassVar[tuple[str, ...]] = ("images",)
     smallest: ClassVar[int | None] = None
-    compiles: ClassVar[bool] = True
     by_sample: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
     more_outputs: Annotated[int, Field(ge=0, le=100_000)] | Literal["features"] = 0
@@ -280,7 +278,6 @@ class Lstm(OfTexts):
     sizes are Fed-ET's.
     """
 
-    compiles: ClassVar[bool] = False
     by_sample: ClassVar[bool] = False
     name: Literal["lstm"]
     embedding: Width = 52

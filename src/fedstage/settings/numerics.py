@@ -1,7 +1,7 @@
 """Settings that determine the last bits of a result."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,6 @@ from fedstage.settings.base import DEVICE, Positive, Settings
 class Numerics(Settings):
     """How numbers are computed; results are the same byte for byte only for the same choice."""
 
-    uses: ClassVar[Mapping[str, str]] = {"compile": "training.compiled"}
     device: Annotated[str, Field(pattern=DEVICE)] = "auto"
     """Device on which models are trained; ``auto`` takes a GPU if there is one."""
     threads: Positive = 1
@@ -22,8 +21,6 @@ class Numerics(Settings):
     """
     memory_format: Literal["contiguous", "channels_last"] = "contiguous"
     """Memory layout of images."""
-    compile: bool = False
-    """Whether to compile the loss and its gradient."""
     cuda_graphs: bool = False
     """Whether to record a training step once and let the GPU replay it."""
 

@@ -57,8 +57,6 @@ def check_models(data: Data, models: Iterable[Model], numerics: Numerics) -> Ite
                 f"model = {model.name!r}: takes {' or '.join(model.samples)}, and the samples of "
                 f"data = {data.name} are {data.samples}"
             )
-        if numerics.compile and not model.compiles:
-            yield f"numerics.compile = true: must be false with model = {model.name}"
         if not isinstance(model, OfTexts) or not isinstance(data, Texts):
             continue
         if model.vocabulary < data.vocabulary_size:

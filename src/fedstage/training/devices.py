@@ -1,7 +1,6 @@
 """The device, threads and precision of a stage."""
 
 import os
-import shutil
 
 import torch
 
@@ -17,7 +16,7 @@ def prepare(numerics: Numerics) -> torch.device:
     Raises
     ------
     FedstageError
-        If this machine lacks the GPU, the precision or the compiler.
+        If this machine lacks the GPU or the precision.
     """
     torch.set_num_threads(numerics.threads)
     if torch.get_num_interop_threads() != 1:
@@ -51,20 +50,10 @@ def computes_bf16() -> bool:
     return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
 
 
-def has_compiler() -> bool:
-    """Whether there is a C++ compiler, which `torch.compile` needs on a CPU."""
-    return any(map(shutil.which, filter(None, (os.environ.get("CXX"), "g++", "c++", "clang++"))))
-
-
 def _check_cpu(numerics: Numerics) -> None:
     if numerics.precision == "bf16" and not computes_bf16():
         fault = "this CPU has neither AMX nor AVX512-BF16; use fp32"
         raise FedstageError(f"numerics.precision = 'bf16': {fault}")
-    if numerics.compile and not has_compiler():
-        raise FedstageError(
-            "numerics.compile = true: this machine has no C++ compiler (CXX, g++, c++, clang++); "
-            "install one or use false"
-        )
 
 
 def _find(name: str) -> torch.device:

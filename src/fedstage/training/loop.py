@@ -16,7 +16,7 @@ from fedstage.training.batches import Backward, Batch, NoisyBatches, finish
 from fedstage.training.devices import on_device
 from fedstage.training.images import augment, draw, normalise
 from fedstage.training.optimisers import factor, optimiser_step, step_sizes
-from fedstage.training.passes import PLAIN, Loss, ModelLoss, eager_loss
+from fedstage.training.passes import PLAIN, Loss, ModelLoss, model_loss
 
 # --- steps as CUDA graphs -------------------------------------------------------------------------
 #
@@ -138,12 +138,12 @@ def training(
     rate : float
         Factor of the learning rate in this round.
     objective : callable, optional
-        What is minimised in place of the `loss` of the model's logits; never compiled.
+        What is minimised in place of the `loss` of the model's logits.
     noisy : NoisyBatches, optional
         How each sample's gradient is clipped and noise is added to their sum, for privacy.
     """
     parameters = _start(model)
-    loss_of = objective or model_loss(loss, numerics, settings.batch_size)
+    loss_of = objective or model_loss(loss, numerics)
 
     def batch(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         index, augmentation = samples[0], samples[1:]
@@ -246,22 +246,3 @@ def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome
     if len(diverged) or not finite:
         return Outcome(steps, math.nan, rate_sum, int(diverged[0]) + 1 if len(diverged) else steps)
     return Outcome(steps, float(losses.mean()) if steps else 0.0, rate_sum, None)
-
-
-def model_loss(loss: Loss, numerics: Numerics, batch_size: int) -> ModelLoss:
-    """Return the loss of a model, compiled for full batches if `numerics.compile`.
-
-    Compiled code is for one shape, and compiling takes longer than most epochs. So batches of
-    another size, such as the last of an epoch, run uncompiled: the choice, and with it the bytes,
-    depends on the batch alone.
-    """
-    if not numerics.compile:
-        return eager_loss(loss, numerics)
-    from fedstage.training.compiled import compiled_loss
-
-    eager, compiled = eager_loss(loss, numerics), compiled_loss(loss, numerics)
-
-    def by_size(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return (compiled if len(pixels) == batch_size else eager)(model, pixels, targets)
-
-    return by_size

@@ -1,7 +1,7 @@
 """The forward pass and the loss, computed with the chosen numerics.
 
 `forward` and the loss function define the mathematics; numerics change only the precision of
-products, the memory format, and whether the code is compiled.
+products and the memory format.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,8 +41,8 @@ def compute(
         return function(pixels)
 
 
-def eager_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
-    """Return the loss of a model as uncompiled PyTorch code."""
+def model_loss(loss: Loss, numerics: Numerics) -> ModelLoss:
+    """Return the loss of a model's logits as a function of the model and its input."""
 
     def of_model(model: nn.Module, pixels: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return loss(forward(model, pixels, numerics), targets)
@@ -68,10 +68,7 @@ BAGS = 4  # per batch: each may be as large as thousands of images
 def compute_logits(
     model: nn.Module, images: Samples, info: Mapping[str, Any], numerics: Numerics = PLAIN
 ) -> torch.Tensor:
-    """Return a model's logits [n, classes] (float32, on the CPU) of images or other samples.
-
-    Nothing is compiled: that would take longer than the forward passes.
-    """
+    """Return a model's logits [n, classes] (float32, on the CPU) of images or other samples."""
     model.eval()
     parts = [forward(model, batch, numerics) for batch in normalised_batches(images, info)]
     return torch.cat(parts).float().cpu()

@@ -354,7 +354,6 @@ LOCAL = LocalRecipe(**{name: getattr(RECIPES["fedavg"], name) for name in shared
 INT8 = LOCAL.model_copy(update={"quantisation": Int8(name="int8")})
 KRUM = a_recipe(participants=3, aggregation={"rule": {"krum": {"faulty": 0}}})
 LATE = a_recipe(staleness={"cyclic": {"delays": [0, 1]}})
-COMPILED = a_recipe(numerics={"compile": True})
 EXCHANGING = {"ensemble": "clients", "server": SERVER}
 KEPT = a_recipe(local={"digest": {"cache": {}}}, **EXCHANGING)
 ANEW = a_recipe(local="digest", **EXCHANGING)
@@ -382,8 +381,6 @@ COUNTED_OF_SETTINGS = [
     ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("segment", FEDAVG)]),
     ("algorithm.aggregation.rules.elementwise", [], [("aggregation", KRUM)]),
     ("algorithm.aggregation.asynchronous", [("aggregation", LATE)], [("aggregation", FEDAVG)]),
-    ("training.compiled", product(TRAINING, [COMPILED]),
-     [*product(TRAINING, [FEDAVG]), *product(["dataset", "partition", "tables"], [COMPILED])]),
     ("training.public_images", [("dataset", with_data(held_out=9, **FLIPPED))],
      [("dataset", with_data(held_out=9)),
       *product([*TRAINING, "partition"], [a_recipe(data={"digits": FLIPPED})])]),

@@ -105,9 +105,6 @@ ROUNDS = {
     "labelled public samples, public = core or generated": {**STUDENT, "server": {"labels": 1.0}},
     "public = generated": {**FEDFTG, "public": "held_out"},
     "public images that are there before students learn": {**DIGEST, "public": "generated"},
-    "losses that can be compiled": {
-        "privacy": {"example": {"clip": 1.0, "noise": 1.0}}, "numerics": {"compile": True},
-    },
     "training steps that can be recorded": {
         **FEDFTG, "numerics": {"cuda_graphs": True, "device": "cuda"},
     },

@@ -87,9 +87,3 @@ def test_how_many_train_at_a_time_changes_no_byte(at_a_time, graphs):
     alone = states(SGD, 1, cuda_graphs=graphs, **FORMATS["bf16"])
     for _ in range(3):
         assert_same(alone, states(SGD, at_a_time, cuda_graphs=graphs, **FORMATS["bf16"]))
-
-
-def test_a_graph_of_compiled_code_gives_its_bytes():
-    numerics = {"compile": True, **FORMATS["bf16"]}
-    plain = states(SGD, 1, **numerics)
-    assert_same(plain, states(SGD, 2, cuda_graphs=True, **numerics))

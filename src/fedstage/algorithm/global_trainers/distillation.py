@@ -1,7 +1,5 @@
 """Distillation of an ensemble into a global model (FedEED section 4; FedSDD, Eq. 4)."""
 
-from functools import cache
-
 import torch
 
 from fedstage.settings.server import Server
@@ -9,7 +7,6 @@ from fedstage.training.losses import mean_divergence
 from fedstage.training.passes import Loss
 
 
-@cache  # compiled code is kept by its function
 def distillation_loss(settings: Server) -> Loss:
     """Return the loss of student logits against teacher logits, both [b, classes].
 

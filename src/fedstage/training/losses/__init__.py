@@ -5,7 +5,6 @@ over its batches, weighted by their sizes.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import ParamSpec
 
 import torch
@@ -17,11 +16,8 @@ from fedstage.settings.optimisation import ClientLoss
 from fedstage.training.passes import Loss
 
 
-@cache
 def client_loss(settings: ClientLoss, classes: int, device: torch.device) -> Loss:
     """Return the loss of logits [b, classes] against labels [b]; its constants are on the device.
-
-    Equal settings give the same function, because compiled code is cached by function.
 
     Raises
     ------

@@ -14,8 +14,6 @@ sum_c p_c log(p_c / q_c), with 0 log 0 = 0. The paper prints it outside of the a
 objective and inside in the step; here it is inside.
 """
 
-from functools import cache
-
 import torch
 from torch.nn.functional import cross_entropy, kl_div
 
@@ -44,7 +42,6 @@ def _weights(settings: FedEtTransfer, members: torch.Tensor) -> torch.Tensor:
     return torch.full_like(members[:, :, 0], 1 / len(members))
 
 
-@cache  # compiled code is kept by its function
 def loss(settings: FedEtTransfer, server: Server) -> Loss:
     """Return CE + lambda KL."""
 

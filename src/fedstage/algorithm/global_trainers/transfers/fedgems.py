@@ -7,8 +7,6 @@ Targets are [n, 2 + C]: y, v and logits z. With v = 0 a sample is learnt by its 
 `global_trainers.selection` decides which samples have v = 1.
 """
 
-from functools import cache
-
 import torch
 from torch import nn
 
@@ -26,7 +24,6 @@ def targets(
     raise FedstageError("distillation = 'fedgems': only where clients learn from the server")
 
 
-@cache  # compiled code is kept by its function
 def loss(settings: FedGemsTransfer, server: Server) -> Loss:
     """Return the mean L."""
 

@@ -96,7 +96,7 @@ REACH = {
     "client": ({**CLIENT, "momentum": 0.5}, {*ROUNDS, *LOCAL}),
     "compression": ("stc", ROUNDS, {"global": None}),
     "aggregation": ({"weights": "uniform"}, ROUNDS),
-    "privacy": ({"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}}, ROUNDS,
+    "privacy": ({"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}}, {*ROUNDS, *LOCAL},
                 UNIFORM | {"ensemble": "aggregated"}),
     "ensemble": ("aggregated", {"taught"}),
     "global": ({"basic": {"warm_up": 1}}, {"taught"}),

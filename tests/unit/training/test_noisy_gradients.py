@@ -18,10 +18,10 @@ from fedstage.training import noisy_gradients
 from fedstage.training.batches import NoisyBatches, poisson_batches
 from fedstage.training.loop import train
 from fedstage.training.noisy_gradients import noisy_backward
-from fedstage.training.passes import PLAIN, eager_loss
+from fedstage.training.passes import PLAIN, model_loss
 
 SAMPLES, SHAPE, CLASSES = 6, (1, 2, 2), 3
-LOSS = eager_loss(nn.functional.cross_entropy, PLAIN)
+LOSS = model_loss(nn.functional.cross_entropy, PLAIN)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,8 +13,15 @@ from fedstage.settings.models import CnnSmall, ResNet
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
 from fedstage.training.images import normalise
-from fedstage.training.loop import model_loss, train
-from fedstage.training.passes import BATCH, arrange, class_accuracies, compute_logits, forward
+from fedstage.training.loop import train
+from fedstage.training.passes import (
+    BATCH,
+    arrange,
+    class_accuracies,
+    compute_logits,
+    forward,
+    model_loss,
+)
 
 INFO = {"mean": [0.4, 0.5, 0.6], "std": [0.3, 0.2, 0.1]}
 CHOICES = [
@@ -96,7 +103,7 @@ def test_logits_and_the_gradient_of_all_are_those_of_plain_fp32_within_a_toleran
     for choice in (numerics, PLAIN):
         said.append(compute_logits(model(choice), images, INFO, choice))
         network = model(choice)
-        model_loss(loss, choice, 16)(network, normalise(images, INFO), labels).backward()
+        model_loss(loss, choice)(network, normalise(images, INFO), labels).backward()
         gradients.append(torch.cat([part.grad.flatten() for part in network.parameters()]))
     assert said[0].dtype == torch.float32
     assert distance(*said) < FAR[numerics.precision]
@@ -123,7 +130,7 @@ def test_the_loss_is_in_fp32():
         return nn.functional.cross_entropy(logits, targets)
 
     numerics = Numerics(precision="bf16")
-    of = model_loss(loss, numerics, 4)
+    of = model_loss(loss, numerics)
     value = of(model(numerics).train(), torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 3]))
     assert seen == [(torch.float32, False)]
     assert value.dtype == torch.float32

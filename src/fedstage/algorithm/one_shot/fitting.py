@@ -35,8 +35,8 @@ def fit(
         return Trained(start, [])
     device = next(iter(samples.values())).logits.device
     placed = {name: value.to(device) for name, value in start.items()}
-    noise = (own_key(settings), example_privacy(settings))
-    task = Task(combination(settings.aggregator), placed, samples, settings.seed, *noise, clients)
+    how = (clients, own_key(settings), example_privacy(settings))
+    task = Task(combination(settings.aggregator), placed, samples, settings.seed, *how)
     return trainer(training).train(training, task)
 
 

@@ -56,9 +56,9 @@ class Task:
     start: Weights  # lambda_0
     samples: Mapping[int, Samples]  # by client
     seed: int
+    members: Sequence[int] = ()  # clients, in order of the members
     own_key: str = ""  # of the recipe, for noise and secrets (`plan.digests.own_key`)
     privacy: ExamplePrivacy | None = None  # noise that hides clients' samples, if any does
-    members: Sequence[int] = ()  # clients, in order of the members
 
 
 @dataclass(frozen=True)

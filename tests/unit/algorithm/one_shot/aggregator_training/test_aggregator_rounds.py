@@ -74,14 +74,14 @@ def test_divergence_is_told_with_its_round_and_rate():
 
 # --- privacy --------------------------------------------------------------------------------------
 
-HOW = ExamplePrivacy(clip=0.5, noise=0.8)
+HOW = ExamplePrivacy(clip=2.5, noise=0.8)
 
 
 def test_private_steps_are_those_of_clipped_gradients_and_noise():
     """Of one client, by hand: gradients sample by sample, and the noise that the package draws."""
     chosen = rounds(rounds=3, steps=2, server_optimizer="average")
     own, samples = "recipe", {0: samples_of(20, 0)}
-    task = Task(combination(MLP), started(), samples, 4, own, HOW)
+    task = Task(combination(MLP), started(), samples, 4, own_key=own, privacy=HOW)
     found = federated.train(chosen, task).parameters
     weights = {name: value.double() for name, value in started().items()}
     drawn = torch_generator(4, "aggregator", 0, "batches")

@@ -3,6 +3,8 @@
 From the artefacts of a real run a reference must end in the run's weights after three rounds.
 """
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from reference.dp_fedavg import dp_fedavg
@@ -11,7 +13,9 @@ from reference_calls import rounds
 from reference_runs import EXACT, ROUNDS, experiment, make
 
 from fedstage.plan.digests import own_key
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import global_model
+from fedstage.plan.unfederated import local_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.privacy import private_steps
 from fedstage.training.batches import poisson_batches
@@ -30,6 +34,12 @@ METHODS = {
         "local": "fedavg",
         "client": {"epochs": 1, "batch_size": 32},
         "privacy": {"example": {"clip": 3.0, "noise": 0.5}},
+    },
+    "alone": {
+        "like": "samples",
+        "training": "one_shot",
+        "rounds": 1,
+        "aggregator": "averaging",
     },
 }
 CONFIG = {
@@ -54,8 +64,8 @@ def normal_like(weights, generator, type_):
     return [drawn[name] for name in weights]
 
 
-def compare(made, recipe, model):
-    weights = made.tensors(global_model(recipe, ROUNDS, 0))
+def compare(made, file, model):
+    weights = made.tensors(file)
     own = model.state_dict()
     assert own.keys() == weights.keys()
     for name, value in own.items():
@@ -75,7 +85,7 @@ def test_clients_are_as_private(made):
     own = {"clip": how.clip, "noise": how.noise, "expected": recipe.participants}
     model, lengths = dp_fedavg(world, **rounds(recipe), **own, normal=normal)
     assert min(lengths) < how.clip < max(lengths)
-    compare(made, recipe, model)
+    compare(made, global_model(recipe, ROUNDS, 0), model)
 
 
 def test_samples_are_as_private(made):
@@ -102,4 +112,32 @@ def test_samples_are_as_private(made):
     own = {"batch": recipe.client.batch_size, "clip": how.clip, "noise": how.noise}
     model, lengths = dp_sgd(world, **rounds(recipe), **own, normal=normal)
     assert min(lengths) < how.clip < max(lengths)
-    compare(made, recipe, model)
+    compare(made, global_model(recipe, ROUNDS, 0), model)
+
+
+def test_models_that_clients_train_alone_are_as_private(made):
+    recipe = made.recipe("alone")
+    world, how, client = made.recorded(recipe), recipe.privacy.example, recipe.client
+    parameters = dict(world.network().named_parameters())
+    for number in range(world.clients):
+        file = local_model(local_recipe(recipe), f"client_{number}")
+        own, place = own_key(file.job.config), ("local_model", number)
+        noise = torch_generator(recipe.seed, own, *place, "noise")
+
+        def batches(round_, chosen, samples, epochs, place=place):
+            drawn = torch_generator(recipe.seed, *place, "batches")
+            return poisson_batches(
+                samples, client.batch_size, private_steps(client, samples), drawn
+            )
+
+        alone = SimpleNamespace(
+            network=world.network, samples=world.samples, batches=batches,
+            participants=lambda round_, number=number: [number],
+        )  # fmt: skip
+        model, lengths = dp_sgd(
+            alone, rounds=1, epochs=client.epochs, rate=client.learning_rate,
+            batch=client.batch_size, clip=how.clip, noise=how.noise,
+            normal=lambda *_, noise=noise: normal_like(parameters, noise, torch.float32),
+        )  # fmt: skip
+        assert min(lengths) < how.clip < max(lengths)
+        compare(made, file, model)

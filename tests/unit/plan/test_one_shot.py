@@ -102,6 +102,7 @@ REACH = {
     "public": ("cifar10", {"student"}),
     # Only where public = generated anybody reads it; see below.
     "generator": ("cvae", set(), {"distillation": None}),
+    "privacy": ({"example": {"clip": 1.0, "noise": 1.0}}, TRAINED),
     "numerics": ({"threads": 2}, TRAINED),
     "seed": (1, ALL),
 }

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from accounts import renyi_epsilon
 from measured import described
-from tests.shared.settings import CLIENT, federated
+from tests.shared.settings import CLIENT, federated, one_shot
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
@@ -88,6 +88,24 @@ def test_of_samples_it_is_the_largest_of_the_clients(tmp_path):
     ]
     assert found == {"example_epsilon": max(of_clients), "delta": 0.01}
     assert len(set(of_clients)) == 3
+
+
+def test_in_one_shot_it_is_that_of_a_model_or_of_the_aggregator(tmp_path):
+    training = {"federated": {"rounds": 50, "steps": 2, "batch_size": 4}}
+    fens = {"aggregator": "mlp", "aggregator_training": training, "aggregator_fraction": 0.2}
+    rows = [(c, role, 0, n) for c in (0, 1) for role, n in (("train", 40), ("aggregator", 10 + c))]
+    columns = zip(("client", "role", "label", "samples"), zip(*rows, strict=True), strict=True)
+    histogram = tmp_path / "histogram.parquet"
+    save_table(histogram, {name: list(values) for name, values in columns}, HISTOGRAM_SCHEMA)
+    found = {}
+    for name, how in (("averaging", {"aggregator": "averaging"}), ("fens", fens)):
+        recipe = one_shot(clients=2, client=CLIENT | {"batch_size": 8}, privacy={"example": HOW})
+        parts = [{"length": {"rounds": 1}, "one_shot": recipe | how}]
+        run = described({}, partition=str(histogram), candidates=[{"parts": parts}])
+        found[name] = guarantee(ExperimentRun.model_validate(run))["example_epsilon"]
+    steps = 5 * CLIENT["epochs"]
+    assert found["averaging"] == poisson_epsilon(2.0, 8 / 40, steps, 0.01)
+    assert found["fens"] == poisson_epsilon(2.0, 4 / 10, 100, 0.01) > found["averaging"]
 
 
 def test_the_delta_of_samples_is_less_than_one_of_the_largest_client(tmp_path):

@@ -3,13 +3,16 @@
 Two clients by the column of the data set, two rounds, evaluation on both versions of the test set.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from tests.shared.settings import distilled
 from tests.shared.stages import make_all
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.plan.data_files import data_file
+from fedstage.plan.data_files import clients_table, data_file
 from fedstage.plan.scores import client_accuracy, evaluation
 from fedstage.plan.training import global_model, logits
 from fedstage.settings.recipes import Recipe
@@ -119,3 +122,23 @@ def test_each_client_is_scored_on_its_own_test_samples(world):
              if row["of"] == "test"]  # fmt: skip
     assert found == expected
     assert {row["of"] for row in rows} == {"test", "class"}
+
+
+# --- public samples that are private --------------------------------------------------------------
+
+
+def test_public_samples_that_are_clients_own_are_counted_once(tmp_path, monkeypatch, caplog):
+    """Another division of a data set: of its 100 training images some are the clients'."""
+    monkeypatch.chdir(tmp_path)
+    public = {"digits": {"test": 1697, "held_out": 0, "split_seed": 7}}
+    made = Recipe.model_validate(distilled(public=public, clients=4, participants=2))
+    make_all(global_model(made, 2, 0))
+    images, own = (
+        load_tensors(data_file(data, "train"))[0]["images"].flatten(1).tolist()
+        for data in (made.public, made.data)
+    )
+    mine = [own[row["sample"]] for row in load_table(Path(clients_table(made))).to_pylist()]
+    expected = sum(image in mine for image in images)
+    assert 0 < expected < len(images)
+    lines = [record.message for record in caplog.records if "public samples" in record.message]
+    assert lines == [f"{expected} of {len(images)} public samples are clients' training samples"]

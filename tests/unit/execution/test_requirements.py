@@ -45,7 +45,8 @@ def test_weights_that_are_missing(tmp_path):
 def test_weights_without_a_checksum_are_told_theirs(tmp_path):
     (tmp_path / "bert.pth").write_bytes(b"abc")
     unknown = Bert(name="bert", weights=Pretrained(file="bert.pth"))
-    with pytest.raises(FedstageError, match=r"sha256: give ba7816bf8f01cfea, which .*bert\.pth has"):
+    told = r"sha256: give ba7816bf8f01cfea, which .*bert\.pth has"
+    with pytest.raises(FedstageError, match=told):
         check_weights(unknown, tmp_path, tmp_path / "nothing")
 
 

@@ -52,16 +52,18 @@ The scale `study` has smaller images and networks than the papers, and more seed
 [claims](../experiments.md#claims), declared beforehand, and the papers' printed numbers."""
 LEGEND = f"""## How to read it
 
-- **Published**: the effect in the cells of the claim that the paper prints, or in its text; of
-  several cells, the lowest and the highest.
+- **Published**: in how many of the paper's comparisons the claim holds, and the effect in its
+  printed means, or in its text.
 - **The paper's own tests**: Welch's t-tests of its printed means, deviations and seeds, with Holm's
   correction over the claim's comparisons. Cells with the same printed numbers are one test.
-- **Measured**: the mean effect over seeds with its 95 % interval, likewise, in the cells that the
-  study has, from the first {SEEDS} seeds. A cell with a run that never reaches the goal of a claim
-  is not measured, because the seeds that reach it are the fast ones.
-- **Verdict**: on every cell, and with Holm's correction over the primary claims of the paper;
-  `practically nil` is within the margin of the claim. It is about the study: it neither confirms
-  nor refutes a paper."""
+- **Measured**: the mean effect over seeds with its 95 % interval, in the cells that the study has,
+  from the first {SEEDS} seeds. A cell with a run that never reaches the goal of a claim is not
+  measured, because the seeds that reach it are the fast ones.
+- Of several comparisons, the smallest and the largest effect are shown, and how many of the
+  paper's were measured; of a claim about an average, their mean.
+- **Verdict**: the same as in the linked claims, for every comparison, or for the mean of a claim
+  about an average; with Holm's correction over the primary claims of the paper; `practically nil` is
+  within the margin of the claim. It is about the study: it neither confirms nor refutes a paper."""
 
 
 def measure(catalogue: Catalogue, folder: Path) -> Judged:
@@ -97,27 +99,31 @@ def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Pa
     if table and claim.metric:
         numbers = [others.get(claim.metric) for others in table.others]
     printed = judge(claim, distinct_cells([run.axes for run in runs], numbers))
-    published = shown(printed, report.published_text, lambda effect: effect.published or 0.0)
-    measured, verdict = NOTHING, NOT_MEASURED
+    published, verdict = report.in_published(printed), NOT_MEASURED
+    if published != NOTHING:
+        published += f": {ends(printed, report.published_text, lambda one: one.published)}"
+    measured = NOTHING
     if found is not None and found.measured:
-        text = shown(found, report.measured_text, lambda effect: effect.measured.mean)
-        measured = f"{text}; {report.seeds_text(found.seeds)}"
+        text = ends(found, report.measured_text, lambda one: one.measured.mean)
         verdict = report.verdict_text(found)
+        cells = f" in {found.measured} of {found.total}" if found.total > 1 else ""
+        measured = f"{text}{cells}; {report.seeds_text(found.seeds)}"
     bound = "" if claim.than is not None else f":{report.bound_text(claim)}"
     about = f"{claim.text} ({claim.place}{bound}) {links(folder / name)}".strip()
     return [about, published, report.own_tests(printed), measured, verdict]
 
 
-def shown(
-    judgement: Judgement, write: Callable[[Claim, Effect], str], number: Callable[[Effect], float]
+def ends(
+    judgement: Judgement,
+    text: Callable[[Claim, Effect], str],
+    number: Callable[[Effect], float | None],
 ) -> str:
-    """Write the mean effect, or the lowest and the highest of several: ``+1.2 to +3.1, of 6``."""
-    claim = judgement.claim
-    known = [one for one in judgement.effects if write(claim, one) != NOTHING]
-    texts = [write(claim, one) for one in sorted(known, key=number)] or [NOTHING]
-    if len(texts) > 1:
-        return f"{texts[0]} to {texts[-1]}, of {len(texts)}"
-    return texts[0] if judgement.mean is None else f"{texts[0]}, {judgement.mean.label}"
+    """Write the smallest and the largest effect of a claim: ``+0.53 to +7.10``."""
+    known = [effect for effect in judgement.effects if text(judgement.claim, effect) != NOTHING]
+    known.sort(key=lambda effect: number(effect) or 0.0)
+    shown = dict.fromkeys(text(judgement.claim, effect) for effect in (known[0], known[-1]))
+    mean = "" if judgement.mean is None else f", {judgement.mean.label}"
+    return " to ".join(shown) + mean
 
 
 def links(folder: Path) -> str:

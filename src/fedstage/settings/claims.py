@@ -65,7 +65,7 @@ class Claim(Settings):
     quantifier: Literal["all", "mean"] = "all"
     """Whether the claim is about every comparison, or about their average."""
     primary: bool = False
-    """Whether this is one of the paper's few main claims."""
+    """Whether this is one of the paper's few main claims, which are corrected for one another."""
     margin: Rate | None = None
     """Smallest relevant difference, in units of the metric; a difference nearer to 0 counts as
     practically nil.

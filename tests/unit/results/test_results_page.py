@@ -1,5 +1,6 @@
 """The script of the page of results, on the committed scores."""
 
+import re
 import runpy
 import shutil
 
@@ -44,6 +45,25 @@ def test_the_committed_texts_are_what_the_script_makes(tmp_path):
     assert sorted(folder.rglob("*.md")) == texts
     for text in texts:
         assert text.read_text() == (RESULTS / text.relative_to(folder)).read_text(), text
+
+
+def cells_of_tables(path):
+    """The cells of all lines of a text's Markdown tables, without those of headings and rules."""
+    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [cells for cells in found if cells[0] != "Claim" and not cells[0].startswith(":-")]
+
+
+def test_the_page_has_the_verdicts_of_the_claims_that_it_links_to():
+    shown = {}
+    for about, *_, verdict in cells_of_tables(RESULTS / "README.md"):
+        if linked := re.search(r"\((\w+)/claims\.md\)", about):
+            shown.setdefault(linked[1], []).append(verdict)
+    assert len(shown) > 10
+    for name, verdicts in shown.items():
+        claims = cells_of_tables(RESULTS / name / "claims.md")
+        primary = [cells[4] for cells in claims if cells[0].endswith(" (primary)")]
+        assert primary == verdicts, name
 
 
 def test_the_page_has_the_interval_of_scipy():

@@ -36,8 +36,8 @@ _LEGEND = [
     "Holm's correction over the comparisons of the claim.",
     "**Measured**: `holds` if the effect is as claimed in every comparison, `contradicted` if it "
     "is not in one, `practically nil` if it is within the claim's margin in every comparison, each "
-    "with p at most 0.05; else `undecided`, as always with one seed. A claim with a line `mean of` "
-    "is about that average.",
+    "with p at most 0.05; else `undecided`, as always with one seed. A claim about an average is "
+    "judged on the mean over its comparisons alone.",
     "**Comparisons**: how many of the paper's comparisons were measured. A verdict is about these.",
     "**p**: of paired t-tests over seeds; at most 0.05 where the 95 % interval is on one side of "
     "the claimed bound, or within the margin, as a whole. A claim holds, or is practically nil, "
@@ -150,7 +150,7 @@ def _summary(judgement: Judgement) -> list[str]:
     return [
         claim.id + (" (primary)" if claim.primary else ""),
         claim.place,
-        _published(judgement),
+        in_published(judgement),
         own_tests(judgement),
         verdict_text(judgement),
         f"{judgement.measured} of {judgement.total}{_held(judgement)}",
@@ -158,7 +158,7 @@ def _summary(judgement: Judgement) -> list[str]:
     ]
 
 
-def _published(judgement: Judgement) -> str:
+def in_published(judgement: Judgement) -> str:
     """Write whether a claim holds in the published numbers: ``no (2 of 3)``."""
     if judgement.published_holds is None:
         return NOTHING

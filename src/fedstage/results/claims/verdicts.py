@@ -47,8 +47,8 @@ class Effect:
 class Judgement:
     """A claim with its comparisons, and the verdict on all of them together.
 
-    `mean` is the mean over the comparisons that are measured, of a claim about an
-    average. `total` is the number of comparisons at the paper's scale, or here if that is larger.
+    `mean` is the mean over the comparisons that are measured, of a claim about an average. `total`
+    is the number of comparisons at the paper's scale, or here if that is larger.
     """
 
     claim: Claim
@@ -112,7 +112,7 @@ def judge(
     A claim about all comparisons holds if it holds in each that is measured. It is contradicted if
     one comparison contradicts it, with Bonferroni's correction for their number, and practically
     nil if all are. Otherwise it is undecided or not measured. A claim about an average is judged on
-    the mean over its comparisons.
+    the mean over its comparisons. The published numbers are judged by the same rule.
 
     Parameters
     ----------

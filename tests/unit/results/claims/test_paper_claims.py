@@ -96,6 +96,15 @@ def test_the_primary_claims_of_each_paper_are_declared():
     assert found == PRIMARY
 
 
+def test_a_claim_is_judged_on_an_average_where_its_sentence_says_so():
+    wrong = [
+        one.place
+        for one in CLAIMS
+        if bool(re.search(r"\bon average\b", one.claim.text)) != (one.claim.quantifier == "mean")
+    ]
+    assert not wrong
+
+
 @cache
 def cells(name, metric=None):
     published = catalogue_with(name).experiments[name].table.published

@@ -60,7 +60,7 @@ def test_the_summary_has_a_line_a_claim():
     ]
 
 
-def test_a_primary_claim_has_its_mean_and_then_its_comparisons():
+def test_a_claim_about_an_average_has_its_mean_and_then_its_comparisons():
     claim = CLAIMS[0].model_copy(update={"primary": True, "margin": 2.0, "quantifier": "mean"})
     judged = [judge(claim, CELLS, claimed=5)]
     text = render_report(judged, "T", "S.", [])

@@ -245,18 +245,22 @@ def test_a_ratio_to_nothing_does_not_count():
     assert (effect.measured.n, effect.measured.mean) == (2, 3.0)
 
 
-def test_a_primary_claim_is_judged_on_every_comparison_unless_it_is_about_the_mean():
-    primary = ABOVE | {"primary": True, "margin": 1.0}
-    every = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=primary)
-    assert (every.mean, every.verdict, every.effects) == (None, UNDECIDED, every.comparisons)
-    one = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=primary | {"quantifier": "mean"})
+def test_a_primary_claim_is_judged_as_its_sentence_says():
+    """On every comparison, or on the mean; in the published numbers likewise."""
+    strong = ABOVE | {"primary": True, "margin": 1.0}
+    every = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=strong)
+    assert (every.mean, every.effects) == (None, every.comparisons)
+    assert every.verdict == UNDECIDED
+    one = at_alphas(FAR_ABOVE, ABOUT_EQUAL, NONE, form=strong | {"quantifier": "mean"})
     assert (one.mean.label, one.measured, one.total) == ("mean of 2", 2, 3)
     assert one.effects == [one.mean]
     assert one.mean.values == pytest.approx([4.5, 6.5, 4.5])
     assert (one.verdict, one.p) == (HOLDS, one.mean.p)
     assert [effect.verdict for effect in one.comparisons] == [HOLDS, UNDECIDED, NOT_MEASURED]
-    alone = at_alphas(FAR_ABOVE, form=primary | {"quantifier": "mean"})
+    alone = at_alphas(FAR_ABOVE, form=strong | {"quantifier": "mean"})
     assert (alone.mean, alone.effects) == (None, alone.comparisons)
+    assert judge(claim(**strong), mean_cells()).published_holds is False
+    assert judge(claim(**strong, quantifier="mean"), mean_cells()).published_holds
 
 
 # --- practically nil ------------------------------------------------------------------------------

@@ -207,15 +207,11 @@ def traffic_tables(recipe: OneShotRecipe) -> list[File]:
 
 
 def travelling_models(recipe: OneShotRecipe) -> list[str]:
-    """Return what clients send: their models, or their generators if they send nothing else.
+    """Return the models that clients send; if they send none, the one model that is learnt.
 
-    If they send only moments, it is the model that they receive.
+    Its size is what a client would send, where clients send generators or moments.
     """
-    if learns_from_moments(recipe):
-        return [student_start(recipe)]
-    if not reads_models(recipe):
-        return list(client_generators(recipe))
-    return [*unfederated.members_models(recipe)]
+    return [*unfederated.members_models(recipe)] if reads_models(recipe) else [student_file(recipe)]
 
 
 def one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationInputs[str]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedstage.results.communication.figure import describe_communication, draw_communication
-from fedstage.results.communication.runs import read_traffic, with_goals
+from fedstage.results.communication.runs import read_traffic, with_goals, with_one_unit
 from fedstage.results.communication.shown import explain_goal, goal_table, shown_traffic
 from fedstage.results.communication.table import (
     COLUMNS,
@@ -32,7 +32,7 @@ def communication(*, runs: Path, files: TableFiles, by_run: Path, figure: list[P
     """
     experiment = read_runs_file(runs)
     metric, axes, reach = experiment.metric, experiment.axes, experiment.reach
-    read = [read_traffic(run, metric) for run in experiment.runs]
+    read = with_one_unit([read_traffic(run, metric) for run in experiment.runs])
     measured = with_goals(read, reach)
     write_exact(table_rows(measured, axes), COLUMNS, csv=files.csv, parquet=files.parquet)
     write_exact(run_rows(measured), RUN_COLUMNS, parquet=by_run)

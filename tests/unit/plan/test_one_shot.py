@@ -9,6 +9,7 @@ from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot import (
     client_generators,
     generated_images,
+    student_file,
     traffic_tables,
     travelling_models,
 )
@@ -144,7 +145,7 @@ def test_a_closed_form_reads_the_moments_of_members_and_trains_nobody():
     recipe = one_shot(**CLOSED, forget=[1])
     read = shot.closed_form_model.job(recipe).inputs
     assert numbers(read["moments"]) == [0, 2, 3]
-    assert travelling_models(recipe) == [read["start"]]
+    assert travelling_models(recipe) == [student_file(recipe)]
     folder = f"results/distilled_models/{student_id(recipe)}"
     assert traffic_tables(recipe) == [f"{folder}/rounds.parquet"]
     assert student_id(recipe) == student_id(one_shot(**CLOSED, forget=[1], server=SERVER))
@@ -223,7 +224,7 @@ def test_who_learns_labels_reads_no_model_of_a_client():
     assert not {"aggregator", "logits"} & set(read)
     assert read["public"] == [f"{folder}/train.safetensors"]
     assert traffic_tables(recipe) == [f"{folder}/rounds.parquet"]
-    assert travelling_models(recipe) == client_generators(recipe)
+    assert travelling_models(recipe) == [student_file(recipe)]  # not the decoders that they send
     assert len(traffic_tables(from_logits)) == 2
     (first, *_) = lists_of(shot.distilled_model.job(from_logits).inputs)["logits"]
     assert first.endswith(f"client_0-generated.{generated_ids(recipe)[1]}.safetensors")

@@ -129,7 +129,10 @@ def _one_shot(number: int, recipe: OneShotRecipe) -> list[Phase]:
 
 
 def one_shot_bytes(part: Part) -> int:
-    """Return the bytes of one model up and one down, the largest of the clients' models."""
+    """Return the bytes of one model up and one down, the largest of the clients' models.
+
+    A client that sends something else counts as if it sent the model that is learnt from it.
+    """
     return 2 * max(map(payload_size, client_models(part.recipe, part.length)))
 
 

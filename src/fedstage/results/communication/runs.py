@@ -17,6 +17,7 @@ from fedstage.results.communication.phases import (
     total,
 )
 from fedstage.results.runs_file import ExperimentRun
+from fedstage.results.tables.labels import METHOD
 from fedstage.results.tables.measured import read_metrics
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.recipes import Recipe
@@ -40,7 +41,7 @@ class RunTraffic:
     phases: list[Phase]  # all in which anything travels
     course: list[Reached]  # one for each evaluated round
     best: Reached | None  # the best round on validation samples, if it has rounds and samples
-    one_shot: int  # bytes of one model up and one down
+    one_shot: int  # bytes of one model up and one down, the unit of `times_one_shot`
     held: int  # bytes that prediction needs in memory
     iterative: bool  # whether it has a course over rounds
     communicates: bool  # whether anything travels at all
@@ -127,6 +128,15 @@ def best_round(path: str, metric: Metric) -> int:
     return int(frame["round"][frame[metric].argmax()])
 
 
+def with_one_unit(runs: Sequence[RunTraffic]) -> list[RunTraffic]:
+    """Return runs with the same unit wherever only their methods differ, the largest of theirs."""
+    units: dict[tuple[str, ...], int] = {}
+    for run in runs:
+        place = _rest(run.settings, [METHOD])
+        units[place] = max(run.one_shot, units.get(place, 0))
+    return [replace(run, one_shot=units[_rest(run.settings, [METHOD])]) for run in runs]
+
+
 def with_goals(runs: Sequence[RunTraffic], reach: Reach | None) -> list[RunTraffic]:
     """Return runs with the score that they are to reach, if there is one.
 
@@ -138,10 +148,7 @@ def with_goals(runs: Sequence[RunTraffic], reach: Reach | None) -> list[RunTraff
         return list(runs)
     if is_fixed(reach):
         return [replace(run, target=fixed_goal(reach, run.settings)) for run in runs]
-    return _with_references(runs, cast(Cells, reach))
-
-
-def _with_references(runs: Sequence[RunTraffic], cells: Cells) -> list[RunTraffic]:
+    cells = cast(Cells, reach)
     references = {
         _rest(run.settings, cells): run.course[-1].score
         for run in runs

@@ -124,7 +124,8 @@ _COLUMNS = (
         "weights and whatever goes with them. Compressed messages count by their bytes too.",
         average(human_count)),
     Column("times_one_shot", "Times one-shot",
-        "that sum over one model of a client up and one down.", average("{:.3g}".format)),
+        "that sum over one model of a client up and one down, in fp32: one unit for all methods in "
+        "a setting, the largest of their models.", average("{:.3g}".format)),
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ COLUMNS = (
     Column("bytes_up"),  # of the mean client: all participants' over the number of clients
     Column("bytes_down"),
     Column("bytes"),
-    Column("times_one_shot"),  # relative to one model of a client up and one down
+    Column("times_one_shot"),  # relative to one model up and one down, as with_one_unit
     Column("params"),  # of all participants, in both directions: bytes / 4
     Column("score"),  # percent, of sums
     Column("target"),  # percent, of the sum until it is reached

@@ -5,7 +5,7 @@ from typing import get_args
 import pyarrow.parquet as pq
 from traffic import ALL, MODEL, iterative, one_shot
 
-from fedstage.results.communication.runs import with_goals
+from fedstage.results.communication.runs import with_goals, with_one_unit
 from fedstage.results.communication.table import RUN_COLUMNS, run_rows
 from fedstage.results.tables.columns import schema_of, write_parquet
 from fedstage.settings.scores import Communicated
@@ -51,6 +51,15 @@ def test_parameters_are_counted_until_then():
     assert (never["params"], never["params_to_reach"]) == (2 * ALL / 4, None)
     assert once["params_to_reach"] == 3 * ALL / 4
     assert run_rows(with_goals(runs, None))[0]["params_to_reach"] is None
+
+
+def test_methods_are_divided_by_one_unit_and_other_settings_by_their_own():
+    small = {"one_shot": 2 * MODEL / 20}
+    decoders = [run("cvae", [60.0], seed=seed, **small) for seed in (0, 1)]
+    models = [run("fedavg", [60.0, 70.0], seed=seed) for seed in (0, 1)]
+    elsewhere = run("cvae", [60.0], alpha=1.0, **small)
+    rows = run_rows(with_one_unit([*decoders, *models, elsewhere]))
+    assert [row["times_one_shot"] for row in rows] == [1.0, 1.0, 2.0, 2.0, 20.0]
 
 
 def test_claims_are_judged_by_a_row_a_run(tmp_path):

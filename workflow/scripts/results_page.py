@@ -61,9 +61,9 @@ LEGEND = f"""## How to read it
   measured, because the seeds that reach it are the fast ones.
 - Of several comparisons, the smallest and the largest effect are shown, and how many of the
   paper's were measured; of a claim about an average, their mean.
-- **Verdict**: the same as in the linked claims, for every comparison, or for the mean of a claim
-  about an average; with Holm's correction over the primary claims of the paper; `practically nil` is
-  within the margin of the claim. It is about the study: it neither confirms nor refutes a paper."""
+- **Verdict**: as in the linked claims, on every comparison, or on the mean of a claim about an
+  average; with Holm's correction over the primary claims of the paper. `practically nil` is within
+  the margin of the claim. It is about the study: it neither confirms nor refutes a paper."""
 
 
 def measure(catalogue: Catalogue, folder: Path) -> Judged:

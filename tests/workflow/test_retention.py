@@ -64,8 +64,6 @@ def test_the_table_and_the_claims_are_of_them(made):
         difference = float(found["fedsdd"][name]) - float(found["fedavg"][name])
         assert float(claims[name]["mean"]) == pytest.approx(difference)
     assert len(rows(made, "results/retention/tiny/default.overlap.csv")) == 1
-    assert made.files("results/figures/tiny/default_*.png") == sorted(
-        made.files("results/figures/tiny/default_retention.png")
-        + made.files("results/figures/tiny/default_venn.png")
-    )
+    (figure,) = made.files("results/figures/tiny/default_*.png")
+    assert figure.endswith("default_retention.png")
     assert not made.plan().jobs

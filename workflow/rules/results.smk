@@ -63,7 +63,6 @@ SHOWN = {
     ("costs", "figure"): ("costs", "accuracy against bytes at the end"),
     ("simulation", "figure"): ("schedule", "schedule"),
     ("retention_summary", "curves"): ("forgetting_curves", "what is forgotten, over rounds"),
-    ("retention_summary", "venn"): ("venn", "lost, gained and retained samples"),
 }
 
 

@@ -93,7 +93,7 @@ RESULTS = (
     _of_plan("round_times", "put the seconds of a round's jobs into a table",
              "markdown csv parquet by_run"),
     _result("retention_summary", "put what methods forget into a table, and draw it",
-            f"{_TABLE} by_run overlap", curves="retention", venn="venn"),
+            f"{_TABLE} by_run overlap", curves="retention"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
     _result("report", "show table, curves, partition, claims and their origin in one HTML file",
             "output", "scores definitions measurements documents"),

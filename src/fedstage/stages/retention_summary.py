@@ -1,4 +1,4 @@
-"""Stage `retention_summary`: what each method forgets, as a table, curves and Venn diagrams."""
+"""Stage `retention_summary`: what each method forgets, as a table and curves."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from fedstage.results.retention.table import (
     shown_retention,
     table_rows,
 )
-from fedstage.results.retention.venn import describe_venn, draw_venn
 from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_csv, write_exact
 from fedstage.results.tables.documents import TableFiles, write_document
@@ -33,15 +32,13 @@ def retention_summary(
     by_run: Path,
     overlap: Path,
     curves: list[Path],
-    venn: list[Path],
 ) -> None:
     """Average the measures of forgetting of all runs over rounds and seeds.
 
     The exact numbers have one row per cell of the table. `by_run` has a row for each run, with its
     value on every axis, its seed and its mean overlap with the other methods, for claims. `overlap`
     has a row for each pair of methods: how much of their new knowledge is the same. `curves` draws
-    measures over rounds, `venn` what is lost, gained and retained; both have a path for each
-    format, and one for their caption.
+    measures over rounds, with a path for each format, and one for the caption.
     """
     experiment = read_runs_file(runs)
     axes = experiment.axes
@@ -60,8 +57,6 @@ def retention_summary(
         tables.append(shown_overlaps(overlaps, axes, experiment.labels))
     source = "what the main model forgets of the participants before, from round to round."
     write_document(experiment, source, tables, markdown=files.markdown, html=files.html)
-    title, drawn = experiment.title, (labelled, people.rows, people.columns)
     looks, bands = looks_of_runs(experiment), experiment.bands
-    caption = f"{title}. {describe_curves(labelled, bands)}"
-    save_figure(draw_curves(*drawn, looks, bands), curves, caption)
-    save_figure(draw_venn(*drawn), venn, f"{title}. {describe_venn(labelled)}")
+    figure = draw_curves(labelled, people.rows, people.columns, looks, bands)
+    save_figure(figure, curves, f"{experiment.title}. {describe_curves(labelled, bands)}")

@@ -37,7 +37,7 @@ EXPERIMENT = experiment(
     table={"columns": ["partition.alpha"]},
     results=["retention"],
 )
-OUTPUTS = ("csv", "parquet", "by_run", "overlap", "markdown", "html", "curves", "venn")
+OUTPUTS = ("csv", "parquet", "by_run", "overlap", "markdown", "html", "curves")
 
 
 def load(folder, **changes):
@@ -78,8 +78,8 @@ def made(tmp_path, monkeypatch):
 def make(catalogue):
     save_json(Path("runs.json"), describe_runs(catalogue, "e", "default"))
     outputs = {name: Path(f"out_{name}.png") for name in OUTPUTS}
-    lists = {name: [outputs[name]] for name in ("curves", "venn")}
-    call("retention_summary", {"runs": Path("runs.json")} | outputs | lists)
+    curves = {"curves": [outputs["curves"]]}
+    call("retention_summary", {"runs": Path("runs.json")} | outputs | curves)
     return outputs
 
 

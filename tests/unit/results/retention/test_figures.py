@@ -1,12 +1,10 @@
 """What is drawn of runs that are made by hand: lines, titles and numbers."""
 
-import pytest
 import torch
 
 from fedstage.results.figures.looks import LINE_WIDTH
 from fedstage.results.retention.curves import draw_curves
 from fedstage.results.retention.table import RunRetention
-from fedstage.results.retention.venn import draw_venn
 
 
 def run(method, alpha, seed, scores=(5.0, 10.0), lost=4):
@@ -62,18 +60,3 @@ def test_each_point_of_the_grid_has_three_axes_and_each_method_a_line():
     assert current.get_ylim()[1] <= 102
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["KD", "BKD"]
-
-
-def test_circles_have_the_means_of_the_counts_written_in_or_beside_them():
-    first, second = draw_venn(RUNS, ["Method"], ["α"]).axes[:2]
-    assert {text.get_text() for text in first.texts} == {
-        "lost\n40.0", "gained\n3.0", "retained\n8.0",
-    }  # fmt: skip
-    areas = [patch.radius**2 for patch in first.patches]
-    assert areas[0] / areas[1] == pytest.approx(48 / 11)
-    assert first.patches[1].radius == pytest.approx(second.patches[1].radius)
-    assert first.get_xlim() == second.get_xlim()
-    (lost,) = (text for text in first.texts if text.get_text().startswith("lost"))
-    assert lost.get_horizontalalignment() == "center"
-    (lost,) = (text for text in second.texts if text.get_text().startswith("lost"))
-    assert lost.get_horizontalalignment() == "right"

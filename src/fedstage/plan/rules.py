@@ -166,7 +166,8 @@ def _in_rounds(
             name += "_".join(["_of", *map(str, rounds)])
         others = {**constraints, "round": rf"(?!(?:{these})/)\d{{4}}"}
         yield replace(rule, name=name, temporary=temporary, constraints=others)
-        yield replace(rule, name=f"{name}_kept", constraints={**constraints, "round": these})
+        if rounds:
+            yield replace(rule, name=f"{name}_kept", constraints={**constraints, "round": these})
 
 
 def cohort_rules(rule: Rule, cohorts: Cohorts) -> Iterator[Rule]:

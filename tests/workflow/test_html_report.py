@@ -13,7 +13,7 @@ def test_a_report_has_all_that_is_known_of_its_cells(copy):
     copy.make(REPORT)
     text = (copy.path / REPORT).read_text(encoding="utf-8")
     assert len(text.encode()) < 5e6
-    for section in ("table", "curves", "partition", "runs", "settings"):
+    for section in ("table", "figures", "runs", "settings"):
         assert f'href="#{section}"' in text
         assert f'<h2 id="{section}">' in text
     assert f"snakemake --cores all {REPORT}" in text

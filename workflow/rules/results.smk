@@ -20,7 +20,6 @@ READS = {
     "claims": SCORES | {"definitions": CLAIMS, "measurements": measurements},
     # The records that it shows are of the jobs that made the metrics.
     "report": SCORES
-    | PARTITIONS
     | {
         "definitions": claims_of,
         "measurements": lambda w: measurements(w) if claims_of(w) else [],

@@ -88,7 +88,7 @@ def let_go_of(stdout: int, stderr: int) -> None:
     """Replace each open file that is a client's output by the null device.
 
     Otherwise readers of the client's pipes would keep waiting. Libraries may keep copies for the
-    life of a process, as the engine behind vl-convert does.
+    life of a process.
     """
     null = os.open(os.devnull, os.O_RDWR)
     outputs = {file_identity(stdout), file_identity(stderr)}

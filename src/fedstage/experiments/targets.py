@@ -176,11 +176,11 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
 def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
     """Return the documents of other results that the report of an experiment shows.
 
-    Each is followed by the pictures and captions of its figures. The sweep, which has no document,
-    comes first.
+    Each is followed by the pictures and captions of its figures. Figures without a document come
+    first: accuracy, partition and sweep.
     """
     found = find(catalogue.experiments, experiment, "experiment")
-    stages = ["sweep"] if found.table.over else []
+    stages = ["figures", "sweep"] if found.table.over else ["figures"]
     stages += [_REPORTED[result] for result in found.results if result in _REPORTED]
     files = (file for stage in stages for file in files_of_result(stage, experiment, scale))
     return [file for file in files if file.endswith((".html", ".svg", ".txt"))]

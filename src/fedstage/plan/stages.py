@@ -95,7 +95,7 @@ RESULTS = (
     _result("retention_summary", "put what methods forget into a table, and draw it",
             f"{_TABLE} by_run overlap", curves="retention"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
-    _result("report", "show table, curves, partition, claims and their origin in one HTML file",
+    _result("report", "show table, figures, claims and their origin in one HTML file",
             "output", "scores definitions measurements documents"),
 )  # fmt: skip
 

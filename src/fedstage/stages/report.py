@@ -6,9 +6,7 @@ from fedstage.results.claims.judging import judge_claims
 from fedstage.results.report.origins import circumstances, origins_of
 from fedstage.results.report.page import facts, render_page
 from fedstage.results.report.sections import (
-    charts_section,
     claims_section,
-    partition_section,
     result_sections,
     runs_section,
     settings_section,
@@ -29,7 +27,7 @@ def report(
     documents: list[Path] | None = None,
     output: Path,
 ) -> None:
-    """Write the report: table, curves, partition, other results, claims, and origins of numbers.
+    """Write the report: table, figures, other results, claims, and origins of numbers.
 
     It needs no network and no other file. Seconds, machines and versions are read from the
     records next to the logs, so that two reports of the same results may differ.
@@ -48,8 +46,6 @@ def report(
     judged = judge_claims(runs, definitions, measurements or [], scores) if definitions else None
     sections = [
         table_section(layout, source),
-        charts_section(experiment, frame),
-        partition_section(experiment),
         *result_sections(documents or []),
         *([claims_section(judged)] if judged else []),
         runs_section(experiment, frame, origins),

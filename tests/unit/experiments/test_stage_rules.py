@@ -99,7 +99,7 @@ def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogu
 
 
 def test_no_rule_keeps_the_state_of_no_round(load):
-    """Snakemake takes an empty pattern for none: the file of a single round would have two rules."""
+    """Snakemake takes an empty pattern for none, so that a file would have two rules."""
     rules = list(stage_rules(load(["fens_figure3/sizes"]), ""))
     assert [rule for rule in rules if rule.stage is aggregation and rule.temporary]
     assert not [rule.name for rule in rules if rule.constraints.get("round") == ""]

@@ -35,18 +35,12 @@ COLOURS = tuple(PALETTE.values())
 _SHADES: dict[Colour, Colour] = {"sky": "blue", "orange": "vermilion", "pink": "wine"}
 #: Only for methods that ask for it, since it is the colour of lines in the background.
 _GREY: dict[Colour, str] = {"grey": "#767676"}
-#: Markers of matplotlib, and of Vega.
-_MARKERS: dict[Marker, tuple[str, str]] = {
-    "circle": ("o", "circle"),
-    "square": ("s", "square"),
-    "triangle_up": ("^", "triangle-up"),
-    "diamond": ("D", "diamond"),
-    "triangle_down": ("v", "triangle-down"),
-    "plus": ("P", "cross"),
-    "triangle_left": ("<", "triangle-left"),
-    "triangle_right": (">", "triangle-right"),
-}
-MARKERS = tuple(marker for marker, _ in _MARKERS.values())
+#: Markers of matplotlib.
+_MARKERS: dict[Marker, str] = {
+    "circle": "o", "square": "s", "triangle_up": "^", "diamond": "D", "triangle_down": "v",
+    "plus": "P", "triangle_left": "<", "triangle_right": ">",
+}  # fmt: skip
+MARKERS = tuple(_MARKERS.values())
 #: Points of ink and of gaps, through which another line with the same course is visible.
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2), (2.5, 2.5))
 
@@ -82,11 +76,6 @@ class Look:
             "markersize": MARKER_SIZE * _LARGER.get(self.marker, 1.0),
             **EDGE,
         }
-
-    @property
-    def shape(self) -> str:
-        """The marker's name in Vega."""
-        return dict(_MARKERS.values())[self.marker]
 
     @property
     def hollow(self) -> dict[str, Any]:
@@ -144,7 +133,7 @@ def _distinct(styles: Mapping[str, Style]) -> dict[str, Look]:
         parts = (colour, marker, dashes)
         seen.update(Counter([*parts, *_hues(colour), *combinations(parts, 2)]))
         seen.subtract(given)
-        looks[name] = Look((PALETTE | _GREY)[colour], _MARKERS[marker][0], dashes)
+        looks[name] = Look((PALETTE | _GREY)[colour], _MARKERS[marker], dashes)
     return looks
 
 

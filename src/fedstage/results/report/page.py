@@ -1,13 +1,9 @@
 """The parts of the report in HTML, and the page around them."""
 
-import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
-
-import vl_convert
 
 from fedstage.results.tables import html
 
@@ -45,13 +41,12 @@ details.folded:target { border-color: #00528a; }
 details.folded h3 { margin-top: .8em; }
 summary { cursor: pointer; }
 img { zoom: 1.5; max-width: 100%; }
-.chart { margin: .8em 0; } .chart svg { max-width: 100%; height: auto; }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
-  th.sorts::after, .vega-embed details { display: none !important; content: none; }
+  th.sorts::after { display: none !important; content: none; }
   .wide { overflow: visible; } .lines td { white-space: normal; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-  h2 { break-after: avoid; } .chart, tr, dl { break-inside: avoid; }
+  h2 { break-after: avoid; } img, tr, dl { break-inside: avoid; }
 }
 """
 
@@ -90,23 +85,6 @@ addEventListener("hashchange", open);
 open();
 """
 
-#: Draws the charts from their specifications in the page.
-DRAWING = """
-const actions = {export: true, source: false, compiled: false, editor: false};
-for (const spec of document.querySelectorAll("script.spec")) {
-  const place = spec.previousElementSibling, chart = JSON.parse(spec.textContent);
-  const room = place.clientWidth - 40, view = chart.spec || chart;  // 40: the menu
-  if (room < 600 && view.width + 150 > room) {
-    const legend = {...chart.config?.legend, orient: "bottom", columns: 2};
-    chart.config = {...chart.config, legend};
-    if (chart.spec) Object.assign(chart, {columns: 1});
-    else chart.autosize = {type: "fit-x", contains: "padding"};
-    view.width = chart.spec ? room - 90 : room;
-  }
-  vegaEmbed(place, chart, {renderer: "svg", actions});
-}
-"""
-
 
 @dataclass(frozen=True)
 class Section:
@@ -118,14 +96,13 @@ class Section:
 
 
 def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
-    """Return one document that needs no other file; it contains the drawing library once.
+    """Return one document that needs no other file.
 
     `lead` are parts of HTML before the table of contents.
     """
     contents = "".join(
         f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections
     )
-    library = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]  # its default
     body = [
         part
         for section in sections
@@ -142,21 +119,10 @@ def render_page(title: str, lead: Sequence[str], sections: Sequence[Section]) ->
             f'<nav aria-label="Contents"><ul>{contents}</ul></nav>',
             *body,
             f"<script>{SORTING}</script>",
-            f'<script type="module">{library}</script>',
-            f'<script type="module">{DRAWING}</script>',
             "</body></html>",
             "",
         ]
     )
-
-
-def chart(spec: Mapping[str, Any], caption: str) -> str:
-    """Return a chart of a Vega-Lite specification, with its caption."""
-    text = json.dumps(spec, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    # Escapes what would end the script, or open a comment in it.
-    text = text.replace("<", "\\u003c")
-    data = f'<script class="spec" type="application/json">{text}</script>'
-    return f'<div class="chart wide"></div>{data}\n{html.paragraph(caption)}'
 
 
 def picture(svg: bytes, caption: str) -> str:

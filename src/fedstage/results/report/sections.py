@@ -9,20 +9,12 @@ import pandas as pd
 from fedstage.plan.digests import canonical
 from fedstage.results.claims.judging import Judged
 from fedstage.results.claims.report import report_parts
-from fedstage.results.figures.looks import looks_of_runs
-from fedstage.results.figures.names import read_names
-from fedstage.results.figures.partition import MOST_PARTITIONS, find_partitions, read_histogram
-from fedstage.results.figures.seeds import explain_seeds
-from fedstage.results.report.charts import curves_spec, last_spec
 from fedstage.results.report.origins import Origin, shared_settings
-from fedstage.results.report.page import Section, chart, facts, folded, picture, preformatted, wide
-from fedstage.results.report.partition_chart import partition_spec
+from fedstage.results.report.page import Section, facts, folded, picture, preformatted, wide
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part
 from fedstage.results.tables import html
 from fedstage.results.tables.labels import (
     METHOD,
-    for_people,
-    frame_for_people,
     head_of,
     place_for_people,
     show_value,
@@ -120,55 +112,14 @@ def table_section(layout: Layout, source: str) -> Section:
     return Section("table", "Table", parts)
 
 
-def charts_section(experiment: ExperimentRuns, frame: pd.DataFrame) -> Section:
-    """Return the charts of accuracy: over rounds, if runs have several, and after the last one."""
-    people, shown = for_people(experiment), frame_for_people(frame, experiment)
-    shown = shown.assign(**{SEED: frame[SEED]})
-    what = (shown, people.axes, people.metric, people.rows)
-    looks, bands = looks_of_runs(experiment), experiment.bands
-    counts = shown.groupby(list(people.axes))[SEED].nunique()
-    seeds = explain_seeds(counts, curves=True, bands=bands)
-    curves, parts = curves_spec(*what, looks, bands), []
-    if curves is not None:
-        parts.append(
-            chart(
-                curves,
-                f"Over rounds; horizontal lines are evaluated once. {seeds} A click on the legend "
-                "shows one method (with shift: several).",
-            )
-        )
-    parts.append(
-        chart(
-            last_spec(*what, looks),
-            "Last evaluated round. Each circle is one seed; the bar is their mean.",
-        )
-    )
-    return Section("curves", "Curves", parts)
-
-
-def partition_section(experiment: ExperimentRuns) -> Section:
-    """Return the samples of the clients, for the first seed."""
-    files = find_partitions(for_people(experiment).runs)
-    shown = dict(list(files.items())[:MOST_PARTITIONS])
-    spec = partition_spec(
-        {label: read_histogram(file) for label, file in shown.items()}, read_names(experiment.runs)
-    )
-    seed = experiment.runs[0].settings[SEED]
-    caption = f"Training and validation samples of each client and class, for seed {seed}."
-    if len(shown) < len(files):
-        caption += f" {len(shown)} of {len(files)} partitions are shown."
-    return Section("partition", "Partition", [chart(spec, caption)])
-
-
 def result_sections(files: Sequence[Path]) -> list[Section]:
     """Return a section for each document among some files, with the figures that follow it.
 
-    Figures before the first document are a sweep's.
+    Figures before the first document have a section of their own.
     """
     starts = [place for place, file in enumerate(files) if file.suffix == ".html"]
-    drawn = _pictures(files[: min(starts, default=None)])
     return [
-        *([Section("sweep", "Sweep", drawn)] if drawn else []),
+        Section("figures", "Figures", _pictures(files[: min(starts, default=None)])),
         *(
             _result_section(files[start], files[start + 1 : end])
             for start, end in pairwise([*starts, len(files)])

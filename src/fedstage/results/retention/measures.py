@@ -1,4 +1,4 @@
-"""Measures of forgetting: accuracies on participants' samples, and counts of what is lost and gained.
+"""Measures of forgetting: accuracies on participants' samples, and what is lost and gained.
 
 Samples are given by whether a model is right about them: bool [n].
 """

@@ -205,7 +205,7 @@ class Pretrained(Settings):
     file: str
     """Path of the file, below the data folder."""
     sha256: Annotated[str, Field(pattern=SHA256)] | None = None
-    """SHA-256 checksum of the file, or its first digits. Without it the plan tells the file's,
+    """SHA-256 checksum of the file, or its first digits. Without it the plan shows the file's,
     which must be given, since another file gives other results.
     """
 

@@ -8,6 +8,8 @@ order.
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # stages that draw with NumPy do not wait for torch, nor plans for NumPy
@@ -47,3 +49,26 @@ def torch_generator(*key: Key) -> "torch.Generator":
     import torch
 
     return torch.Generator().manual_seed(_digest(key) >> 1)
+
+
+@contextmanager
+def drawing_from(*key: Key) -> Iterator[None]:
+    """Seed the global generators of torch on the CPU, NumPy and Python, and reset them afterwards.
+
+    This is for code that draws from them: constructors of layers, and users' models.
+    """
+    import random
+
+    import numpy as np
+    import torch
+
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(_digest(key) >> 1)
+        np.random.seed(_digest(key) >> 32)  # noqa: NPY002
+        random.seed(_digest(key))
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002

@@ -10,21 +10,21 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
 from fedstage.models.heads import with_head, with_prototypes
-from fedstage.settings.models import Model, head_of
+from fedstage.randomness import Key, drawing_from
+from fedstage.settings.models import Model, check_size, head_of
 from fedstage.settings.numerics import Numerics
 from fedstage.training.freed_memory import give_back
 from fedstage.training.passes import PLAIN, arrange
 from fedstage.weights import Tensors, Weights
 
 
-def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
+def build(settings: Model, shape: tuple[int, ...], classes: int, *key: Key) -> nn.Module:
     """Return a model on the CPU that maps samples [n, *shape] to logits [n, classes + more].
 
     `more` is the settings' `more_outputs`, 0 by default, or the width of the model's features.
 
-    Its parameters are NaN until `fedstage.models.initialisation.initialise` or `load_state_dict`
-    sets them; the running statistics of batch normalisation are mean 0, variance 1, 0 batches. The
-    global generator stays unchanged.
+    What its construction draws follows from the key, and the global generators stay unchanged. All
+    jobs but that of its initial weights have the same key: what a file of weights lacks is alike.
 
     Parameters
     ----------
@@ -36,18 +36,13 @@ def build(settings: Model, shape: tuple[int, ...], classes: int) -> nn.Module:
     FedstageError
         If the model does not take such samples, images this small, or this many classes.
     """
-    _check_size(settings, shape)
-    # Torch's constructors draw. Building on the meta device would avoid that, but imports sympy
-    # (more than a second in every job); so the global generator is forked, and the drawn values are
-    # replaced.
-    with torch.random.fork_rng(devices=[]):
+    check_size(settings, shape)
+    # Building on the meta device would draw nothing, but imports sympy (more than a second in every
+    # job), and not every module can be built there.
+    with drawing_from("network", *key):
         if settings.more_outputs == "features":
-            model = with_prototypes(architecture(settings).network(settings, shape, 1), classes)
-        else:
-            model = _with_outputs(settings, shape, classes + settings.more_outputs)
-    for parameter in model.parameters():
-        nn.init.constant_(parameter, torch.nan)
-    return model
+            return with_prototypes(architecture(settings).network(settings, shape, 1), classes)
+        return _with_outputs(settings, shape, classes + settings.more_outputs)
 
 
 def _with_outputs(settings: Model, shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -56,22 +51,6 @@ def _with_outputs(settings: Model, shape: tuple[int, ...], outputs: int) -> nn.M
     if head is None:
         return network(settings, shape, outputs)
     return with_head(network(settings, shape, head.hidden), head, outputs)
-
-
-def _check_size(settings: Model, shape: tuple[int, ...]) -> None:
-    smallest = settings.smallest
-    if smallest is None:
-        return
-    if len(shape) != 3:
-        raise FedstageError(
-            f"model = {settings.name}: samples of shape {list(shape)}: needs images, [C, H, W]"
-        )
-    _, height, width = shape
-    if min(height, width) < smallest:
-        raise FedstageError(
-            f"model = {settings.name}: images of {height}x{width} pixels (shape {list(shape)}): "
-            f"needs at least {smallest}x{smallest}"
-        )
 
 
 def new_model(

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from fedstage.errors import FedstageError
 from fedstage.settings.base import (
     SHA256,
     ByName,
@@ -381,6 +382,23 @@ def with_default(model: Model, head: Head) -> Model:
 def has_batch_norm(model: Model) -> bool:
     """Whether a model has running statistics of batch normalisation."""
     return getattr(model, "norm", "none") == "batch"
+
+
+def check_size(settings: Architecture, shape: tuple[int, ...]) -> None:
+    """Raise FedstageError if samples are no images, or smaller ones than an architecture needs."""
+    smallest = settings.smallest
+    if smallest is None:
+        return
+    if len(shape) != 3:
+        raise FedstageError(
+            f"model = {settings.name}: samples of shape {list(shape)}: needs images, [C, H, W]"
+        )
+    _, height, width = shape
+    if min(height, width) < smallest:
+        raise FedstageError(
+            f"model = {settings.name}: images of {height}x{width} pixels (shape {list(shape)}): "
+            f"needs at least {smallest}x{smallest}"
+        )
 
 
 class InitialModel(Settings):

@@ -9,8 +9,8 @@ from fedstage.models.loading import build
 from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.plan.inputs import InitialModelInputs
 from fedstage.randomness import torch_generator
-from fedstage.settings.base import called
-from fedstage.settings.models import InitialModel
+from fedstage.settings.base import is_plugin
+from fedstage.settings.models import InitialModel, Pretrained
 from fedstage.settings.validation import validate_json
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import save_tensors
@@ -22,6 +22,7 @@ def initial_model(
     settings: str,
     group: int,
     folder: Path | None = None,
+    least: int | None = None,
     output: Path,
 ) -> None:
     """Draw the weights that the global model of a group starts from.
@@ -36,6 +37,9 @@ def initial_model(
         Number of the global model, from 0; every group starts from its own weights.
     folder : Path, optional
         The data folder with files of weights; by default the variable FEDSTAGE_DATA.
+    least : int, optional
+        Samples of the smallest batch, with which a plan tries the model; by default 2, and only
+        plugins' models are tried.
 
     Raises
     ------
@@ -46,13 +50,14 @@ def initial_model(
     checked = validate_json(InitialModel, settings, "--settings")
     dataset_info = load_json(read.info)
     shape, classes = tuple(dataset_info["shape"]), dataset_info["classes"]
-    model = build(checked.model, shape, classes)
-    generator = torch_generator(checked.seed, "initial_model", group, "weights")
-    initialise(model, generator, called(checked.model, "model"))
+    key = (checked.seed, "initial_model", group)
+    model, own = build(checked.model, shape, classes, *key), is_plugin(checked.model)
+    initialise(model, torch_generator(*key, "weights"), own)
     weights = getattr(checked.model, "weights", None)
-    if weights is not None:
+    if isinstance(weights, Pretrained) and not own:  # a plugin reads its weights itself
         take_weights(
             body_of(model), weights, folder or default_folder(), LAYOUTS[checked.model.name]
         )
-    try_model(model, checked.model, shape, classes)
+    if own or least:
+        try_model(model, checked.model, shape, classes, least or 2)
     save_tensors(output, model.state_dict())

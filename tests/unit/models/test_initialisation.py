@@ -1,6 +1,8 @@
 import json
+import random
 from math import sqrt
 
+import numpy as np
 import pytest
 import torch
 from tests.shared.plugins import loaded
@@ -84,32 +86,14 @@ def test_residual_branches_without_norms_are_damped():
     assert block.conv2.weight.std().item() == pytest.approx(undamped / sqrt(9), rel=0.05)
 
 
-class Scale(nn.Module):
-    """A layer of a kind of its own."""
-
-    def __init__(self):
-        super().__init__()
-        self.factor = nn.Parameter(torch.empty(3))
-
-    def initialise(self, generator):
-        self.factor.uniform_(2.0, 3.0, generator=generator)
-
-
-def test_layers_of_other_kinds_say_how_they_start():
-    first, again = Scale(), Scale()
-    for layer in (first, again):
-        initialise(layer, torch_generator(0, "weights"))
-    assert torch.equal(first.factor, again.factor)
-    assert ((first.factor >= 2) & (first.factor < 3)).all()
-
-
-# --- what is found out about a plugin's model before it is trained --------------------------------
-
+# --- a plugin's model: what its construction gives -------------------------------------------------
 
 MODEL = """
+import random
 from math import prod
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -121,10 +105,30 @@ class TinyNet(KIND):
     name: Literal["tinynet"]
 
 
-class Drawing(nn.Module):
+class Own(nn.Module):
+    # Draws in every way, and sets some of it.
+    def __init__(self, classes):
+        super().__init__()
+        self.bare = nn.Parameter(torch.rand(classes))
+        self.set = nn.Linear(classes, classes)
+        nn.init.zeros_(self.set.weight)
+        self.register_buffer("drawn", torch.tensor([random.random(), np.random.rand()]))
+
     def forward(self, x):
-        torch.rand(1)
-        return x
+        return self.set(x) + self.bare
+
+
+class Container(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def initialise(self, generator):
+        nn.init.constant_(self.inner.weight, 0.5)
+        self.inner.bias.normal_(generator=generator)
+
+    def forward(self, x):
+        return self.inner(x)
 
 
 class Pair(nn.Module):
@@ -142,7 +146,7 @@ IMAGES = {"shape": [1, 8, 8], "classes": 10}
 def draw(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def draw(layers, info, kind="Headed", samples="images", **settings):
+    def draw(layers, info=IMAGES, kind="Headed", samples="images", group=0, least=2, **settings):
         code = MODEL.replace("LAYERS", layers).replace("KIND", kind).replace("SAMPLES", samples)
         save_json(tmp_path / "info.json", {"mean": [], "std": [], **info})
         chosen = {"model": {"name": "tinynet", **settings}, "seed": 0}
@@ -150,30 +154,99 @@ def draw(tmp_path, monkeypatch):
         output.unlink(missing_ok=True)
         with loaded("mine/tinynet.py", code):
             initial_model(
-                settings=json.dumps(chosen), group=0, info=tmp_path / "info.json", output=output
-            )
+                settings=json.dumps(chosen), group=group, info=tmp_path / "info.json",
+                least=least, output=output,
+            )  # fmt: skip
         return load_tensors(output)[0]
 
     return draw
 
 
+ORDINARY = "nn.Flatten(), nn.Linear(64, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, classes)"
+
+
+@pytest.mark.parametrize("layers", [ORDINARY, f"{ORDINARY}, Own(classes)"])
+def test_construction_under_the_key_of_seed_and_group_gives_all_values(draw, layers):
+    first = draw(layers)
+    torch.rand(3), random.random(), np.random.rand()
+    assert same(draw(layers), first)
+    other = draw(layers, group=1)
+    differing = {name for name in first if not torch.equal(first[name], other[name])}
+    drawn = {"1.weight", "1.bias", "4.weight", "4.bias"}
+    assert differing == drawn | ({"5.bare", "5.set.bias", "5.drawn"} & first.keys())
+
+
+def test_construction_leaves_all_generators_as_they_were(draw):
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    draw(f"{ORDINARY}, Own(classes)")
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before[1:]
+
+
+def test_weights_that_the_network_sets_itself_stay(draw):
+    assert draw(f"{ORDINARY}, Own(classes)")["5.set.weight"].eq(0).all()
+
+
+def test_of_a_layer_that_initialises_itself_no_child_is_drawn_again(draw):
+    weights = draw("nn.Flatten(), nn.Linear(64, 4), Container(), nn.Linear(4, classes)")
+    assert weights["2.inner.weight"].eq(0.5).all()
+
+
+def test_a_model_is_the_same_in_every_job(tmp_path, monkeypatch):
+    """Also what its file does not hold: tensors that are no buffers, and others left out."""
+    monkeypatch.chdir(tmp_path)
+    code = (
+        MODEL.replace("KIND", "Headed")
+        .replace("SAMPLES", "images")
+        .replace(
+            "LAYERS",
+            """
+        nn.Flatten(), Fixed()""",
+        )
+        + """
+class Fixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.plain = torch.rand(64, 10)
+        self.register_buffer("left_out", torch.rand(10), persistent=False)
+        self.scale = nn.Parameter(torch.rand(10))
+
+    def forward(self, x):
+        return x @ self.plain * self.scale + self.left_out
+"""
+    )
+    with loaded("mine/tinynet.py", code) as kinds:
+        first, second = (build(kinds["tinynet"](name="tinynet"), (1, 8, 8), 10) for _ in range(2))
+    images = torch.rand(2, 1, 8, 8)
+    assert torch.equal(first(images), second(images))
+
+
 @pytest.mark.parametrize(
     ("layers", "fault"),
     [
+        (
+            "nn.Flatten(), nn.LazyLinear(classes)",
+            "1: LazyLinear: must be given its sizes, which follow from shape and classes",
+        ),
+        (
+            ORDINARY,
+            "with 1 sample of shape [1, 8, 8] in training: ValueError: Expected more than "
+            "1 value per channel when training, got input size torch.Size([1, 4])",
+        ),
         ("nn.Flatten(), nn.Linear(64, classes + 1)", "output [n, 11], must be [n, 10]"),
         ("nn.Flatten(), nn.Linear(64, classes), nn.Flatten(0)", "output [20], must be [n, 10]"),
         ("nn.Conv2d(1, classes, 3)", "output [n, 10, 6, 6], must be [n, 10]"),
         ("nn.Flatten(), nn.Linear(64, classes), Pair()", "output tuple, must be a tensor"),
         (
             "nn.Flatten(), nn.Linear(65, classes)",
-            "with samples of shape [1, 8, 8]: RuntimeError: mat1 and mat2 shapes cannot be "
+            "with 2 samples of shape [1, 8, 8]: RuntimeError: mat1 and mat2 shapes cannot be "
             "multiplied (2x64 and 65x10)",
         ),
     ],
 )
 def test_a_model_that_does_not_fit_the_data_is_refused_by_its_name_and_file(draw, layers, fault):
     with pytest.raises(FedstageError) as caught:
-        draw(layers, IMAGES)
+        draw(layers, least=1)
     assert str(caught.value) == f"mine/tinynet.py: tinynet: {fault}"
 
 

@@ -82,11 +82,6 @@ def test_gradient_reaches_every_parameter(settings):
     assert unreached == []
 
 
-def test_parameters_are_nan_until_they_are_set():
-    model = build(ResNet(name="resnet8"), DIGITS, 10)
-    assert all(parameter.isnan().all() for parameter in model.parameters())
-
-
 @pytest.mark.parametrize(
     ("settings", "shape", "smallest"),
     [

@@ -14,7 +14,8 @@ from fedstage.execution.client import start_early
 from fedstage.execution.environment import prepare
 from fedstage.execution.faults import explained
 from fedstage.execution.imported import PLANNED, last_change
-from fedstage.execution.requirements import check_device, check_packages, check_weights
+from fedstage.execution.requirements import check_device, check_models, check_packages
+from fedstage.execution.requirements import check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
@@ -163,7 +164,7 @@ def owner(job):
 
 
 def new_recipe(wildcards):
-    """Return the settings of a folder; if it is new, packages and the device must be there.
+    """Return the settings of a folder; if it is new, its models must fit, and what it needs be there.
 
     The device not where jobs go to other machines, and nothing for what has been trained already.
     """
@@ -171,6 +172,7 @@ def new_recipe(wildcards):
     config = found("folders", folder)
     if IS_PLAN and not Path(folder, "recipe.yaml").exists():
         explained(check_packages, config)
+        explained(check_models, config)
         if workflow.resource_settings.nodes is None:
             explained(check_device, config.numerics.device)
     return config

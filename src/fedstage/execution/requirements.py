@@ -5,14 +5,23 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from fedstage.errors import FedstageError, fault_of
+from fedstage.execution.client import PYTHON
 from fedstage.execution.gpus import number_of
-from fedstage.settings.base import Settings
+from fedstage.plan.data_files import data_file
+from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.source import source_of
+from fedstage.plan.syntax import key_of, recall, remember
+from fedstage.settings.base import Settings, is_plugin
 from fedstage.settings.data_sets import DataSet
-from fedstage.settings.models import Model
+from fedstage.settings.models import InitialModel, Model, Pretrained, check_size, has_batch_norm
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
 #: The extra of each package.
@@ -42,7 +51,7 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
         If there is no such file in the data folder, no data folder, or no checksum.
     """
     weights = getattr(model, "weights", None)
-    if weights is None or made.exists():
+    if not isinstance(weights, Pretrained) or made.exists():
         return
     if folder is not None and (path := folder / weights.file).is_file():
         if weights.sha256 is None:
@@ -54,6 +63,100 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
         f"model.weights.file = {weights.file!r}: no such file {place}; put it there (it is never "
         "downloaded), or set data_folder in config.yaml or FEDSTAGE_DATA"
     )
+
+
+#: Shapes of samples and numbers of classes that are known before a data set is read.
+_KNOWN = {
+    "digits": ((1, 8, 8), 10),
+    "cifar10": ((3, 32, 32), 10),
+    "cifar100": ((3, 32, 32), 100),
+    "svhn": ((3, 32, 32), 10),
+    "heart_disease": ((13,), 2),
+}
+
+
+def check_models(recipe: Any) -> None:
+    """Refuse models that do not take the samples of a recipe's data, or its batches of one.
+
+    A plugin's model is built and tried in another process, once, and so is one with batch
+    normalisation that may see a batch of one. If the samples' shape is not known before they are
+    read, the first job of a plugin's model tries it, and for batch normalisation the smallest images
+    that a model takes count; `data.image_size` tells their size.
+
+    Raises
+    ------
+    FedstageError
+        If there is such a model; the message names it, what it got and what it gave.
+    """
+    shape, classes, train = _known(recipe.data)
+    single, taught = _single(recipe, train), getattr(recipe, "distillation", None)
+    student = [getattr(recipe, "student", None) or recipe.model] if taught else []
+    for model in dict.fromkeys((*(recipe.architectures or [recipe.model]), *student)):
+        if shape is not None:
+            check_size(model, shape)
+        told = ""
+        if is_plugin(model) and shape and classes:
+            told = _tried(model, shape, classes, 1 if single else 2)
+        elif single and has_batch_norm(model) and model.smallest:
+            told = _tried(model, shape or (3, model.smallest, model.smallest), classes or 2, 1)
+        if told:
+            raise FedstageError(told + (f" ({single})" if "with 1 sample" in told else ""))
+
+
+def _known(data: Any) -> tuple[tuple[int, ...] | None, int | None, int | None]:
+    """Return the shape of a sample, and the numbers of classes and of training samples."""
+    path = Path(data_file(data, "info"))
+    if path.is_file():
+        info = load_json(path)
+        return tuple(info["shape"]), info["classes"], info["train"]
+    size = getattr(data, "image_size", None) or getattr(data, "crop", None)
+    shape, classes = ((3, size, size), None) if size else _KNOWN.get(data.name, (None, None))
+    return shape, classes, getattr(data, "train_size", None)
+
+
+def _single(recipe: Any, train: int | None) -> str | None:
+    """Return the setting that gives a batch of one sample, as far as that is known; else None."""
+    client, teaching = recipe.client, getattr(recipe, "teaching", None)
+    if client.batch_size == 1:
+        return "client.batch_size = 1"
+    if teaching is not None and teaching.server.batch_size == 1:
+        return "server.batch_size = 1"
+    if train is None or recipe.core or getattr(recipe, "pooled", False):
+        return None
+    each, more = divmod(train, recipe.clients)
+    if each < 2:
+        return f"clients = {recipe.clients} with {train} samples"
+    even = recipe.partition.name == "iid" and not recipe.validation
+    left = {size % client.batch_size for size in (each, each + bool(more))}
+    if client.last_batch == "keep" and even and 1 in left:
+        return f"client.last_batch = keep, and clients have {each} samples"
+    return None
+
+
+def _tried(model: Model, shape: tuple[int, ...], classes: int, least: int) -> str:
+    """Return the fault of a job that builds a model for samples of this shape, empty if none."""
+    settings = InitialModel.model_construct(model=model, seed=0)
+    facts = as_json([canonical(settings), shape, classes, least, version("torch")])
+    key = key_of("model", facts.encode(), source_of(settings, "initial_model").encode())
+    if recall(key) is not None:
+        return ""
+    with TemporaryDirectory() as folder:
+        info, output = Path(folder, "info.json"), Path(folder, "model.safetensors")
+        save_json(info, {"shape": shape, "classes": classes})
+        job = {"settings": as_json(canonical(settings)), "group": 0, "info": info, "least": least}
+        given = (f"--{name}={value}" for name, value in (job | {"output": output}).items())
+        command = [
+            *PYTHON,
+            "fedstage.execution.cli",
+            "initial_model",
+            *given,
+            f"--log={folder}/log",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return done.stderr.strip().rpartition("\n")[2].removeprefix("fedstage initial_model: ")
+    remember(key, [])
+    return ""
 
 
 def check_data(data: DataSet, folder: Path | None) -> None:

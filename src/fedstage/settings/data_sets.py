@@ -56,7 +56,7 @@ class DataSet(Choice):
 
     @property
     def has_clients(self) -> bool:
-        """Whether the client of each sample is known, as the natural partition requires."""
+        """Whether the natural partition knows the client of each sample; not asked of plugins."""
         return self.centres is not None or getattr(self, "client_column", None) is not None
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from fedstage.settings.data import CoreSamples, Data, Generated, Public, Texts
+from fedstage.settings.base import Settings, is_plugin
+from fedstage.settings.data import CoreSamples, Data, Digits, Generated, Public, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
 from fedstage.settings.models import (
@@ -34,6 +35,12 @@ def check_public(
         return
     if not isinstance(public, CoreSamples | Generated) and data.samples != public.samples:
         yield f"public = {public.name}: must be {data.samples}, as data = {data.name} has"
+    channels, own = _channels(public), _channels(data)
+    if None not in (channels, own) and channels != own:
+        yield (
+            f"public = {public.name}: images with {channels} channels: must have {own}, as those "
+            f"of data = {data.name}, which the models are for"
+        )
     for key, images in (("data", data), ("public", public)):
         if isinstance(images, ImageSet) and images.held_out_augmentation != "none":
             yield (
@@ -42,9 +49,16 @@ def check_public(
             )
 
 
+def _channels(data: Settings) -> int | None:
+    """Return the number of channels of a data set's images, None of others and of plugins."""
+    if not isinstance(data, ImageSet) or is_plugin(data):
+        return None
+    return 1 if isinstance(data, Digits) else 3
+
+
 def check_clients(data: Data, partition: Partition) -> Iterator[str]:
-    """Yield a fault if a natural partition has no clients."""
-    if partition.name == "natural" and not data.has_clients:
+    """Yield a fault if a natural partition has no clients; plugins' data are read first."""
+    if partition.name == "natural" and not (data.has_clients or is_plugin(data)):
         fault = f"partition = natural: data = {data.name} has no column of clients"
         yield f"{fault}; {data.clients_hint}"
 

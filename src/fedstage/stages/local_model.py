@@ -76,11 +76,11 @@ def local_model(
         recipe.numerics,
         objective=objective,
         noisy=noisy,
+        whose=(whose := f"local model, {who.replace('_', ' ')}: "),
     )
     if outcome.diverged_at is not None:
-        whose = who.replace("_", " ")
         raise FedstageError(
-            f"local model, {whose}: the loss is not finite at step {outcome.diverged_at}; "
+            f"{whose}the loss is not finite at step {outcome.diverged_at}; "
             f"lower client.learning_rate = {recipe.client.learning_rate} or set client.clip_norm"
         )
     metadata = {

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from fedstage.data.bags import Samples
+from fedstage.errors import FedstageError
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Optimiser
 from fedstage.training.batches import Backward, Batch, NoisyBatches, finish
@@ -122,6 +123,7 @@ def training(
     gradient_term: GradientTerm | None = None,
     after_step: AfterStep | None = None,
     noisy: NoisyBatches | None = None,
+    whose: str = "",
 ) -> Generator[None, None, Outcome]:
     """Train `model` in place, one step per batch.
 
@@ -141,6 +143,13 @@ def training(
         What is minimised in place of the `loss` of the model's logits.
     noisy : NoisyBatches, optional
         How each sample's gradient is clipped and noise is added to their sum, for privacy.
+    whose : str
+        The beginning of messages.
+
+    Raises
+    ------
+    FedstageError
+        If the model does not train on a batch of one sample.
     """
     parameters = _start(model)
     loss_of = objective or model_loss(loss, numerics)
@@ -157,7 +166,15 @@ def training(
     losses = torch.zeros(len(batches), device=images.device)
     steps, rate_sum = 0, 0.0
     for samples in _drawn(batches, settings.augmentation, generator, images.device):
-        losses[steps] = take(samples, sizes[steps])
+        try:
+            losses[steps] = take(samples, sizes[steps])
+        except ValueError as error:  # batch normalisation's
+            if samples.shape[1] != 1:
+                raise
+            raise FedstageError(
+                f"{whose}a batch of one sample: {error}; choose a model without batch normalisation, "
+                "clients with more samples, or another batch_size or last_batch"
+            ) from error
         rate_sum += rates[steps]
         steps += 1
         if after_step is not None and after_step(steps):

@@ -127,6 +127,7 @@ def train_participant(
         objective=None if objective is None else scalar(objective, settings.local, "local"),
         gradient_term=trainer.gradient_term(anchors, on_device, number),
         noisy=_noise(settings, participant),
+        whose=f"client {number}, round {round_}: ",
     )
     if outcome.diverged_at is not None:
         if settings.on_divergence == "stop":

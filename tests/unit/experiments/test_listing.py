@@ -29,6 +29,13 @@ def test_choices_are_told_by_the_first_sentence_of_their_class(kind, name, about
     assert rows(kind)[name]["about"].startswith(about)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in module.KINDS if kind != "experiments"])
+def test_every_kind_is_listed_without_a_fault(kind, capsys):
+    where = ["--config", str(ROOT / "config.yaml"), "--workflow", str(ROOT / "workflow")]
+    assert main(["list", kind, *where]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_methods_have_a_label_and_their_parts():
     listed = rows("methods")
     assert listed["feddf"]["label"] == "FedDF"

@@ -8,6 +8,7 @@ from importlib import import_module
 
 import pytest
 
+from fedstage.data.partitions.natural import assign
 from fedstage.errors import FedstageError
 from fedstage.settings.base import alternatives, choices, implementation
 from fedstage.settings.local_training import LocalTrainer
@@ -84,6 +85,26 @@ def test_a_plugin_is_an_alternative_like_any_other(load):
     text = json.dumps(schemas()["config"]["$defs"])
     assert '"Mine"' in text
     assert "A trainer of my own" in text
+
+
+def test_a_data_set_of_a_plugin_may_have_clients_which_is_known_when_it_is_read(load):
+    code = """
+from typing import Literal
+
+from fedstage.settings.data_sets import DataSet
+
+
+class Visits(DataSet):
+    name: Literal["visits"]
+
+
+def load(settings, folder): ...
+"""
+    load({"visits.py": code}, "visits.py")
+    recipe = validate(Recipe, RECIPE | {"data": "visits", "partition": "natural"}, "here")
+    assert recipe.partition.name == "natural"
+    with pytest.raises(FedstageError, match="the data set has no client column"):
+        assign(recipe.partition, None, 2, None, None)
 
 
 def test_plugins_that_are_loaded_no_longer_are_forgotten(load):

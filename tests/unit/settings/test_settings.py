@@ -5,9 +5,11 @@ from importlib import import_module
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.shared.settings import distilled
 
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import local_trainer
+from fedstage.errors import FedstageError
 from fedstage.settings.aggregation import Krum, Median, ServerOptimiser, TrimmedMean
 from fedstage.settings.aggregators import Aggregator, AggregatorTraining, Members
 from fedstage.settings.base import (
@@ -30,6 +32,7 @@ from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import LocalRecipe, Recipe, re_estimates
 from fedstage.settings.runs import RunLength
 from fedstage.settings.transfers import Transfer
+from fedstage.settings.validation import validate
 
 CLIENT = {"epochs": 1, "batch_size": 16, "learning_rate": 0.05}
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -301,3 +304,20 @@ def test_a_changed_copy_of_settings_has_a_hash_of_its_own():
     assert hash(Recipe.model_validate(BASE)) == before
     assert len({recipe, changed, Recipe.model_validate(BASE)}) == 2
     assert recipe.model_dump() == Recipe.model_validate(BASE).model_dump()
+
+
+@pytest.mark.parametrize(
+    ("data", "public", "fault"),
+    [
+        ("digits", "cifar10", "public = cifar10: images with 3 channels: must have 1, as those"),
+        ("svhn", "digits", "public = digits: images with 1 channels: must have 3, as those"),
+        ("cifar10", {"parquet": {"folder": "pictures"}}, None),
+    ],
+)
+def test_public_images_have_the_channels_of_the_clients(data, public, fault):
+    recipe = distilled(data=data, public=public, ensemble="clients", **{"global": "basic"})
+    if fault is None:
+        validate(Recipe, recipe, "here")
+        return
+    with pytest.raises(FedstageError, match=fault):
+        validate(Recipe, recipe, "here")

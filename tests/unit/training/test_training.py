@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
@@ -160,6 +161,15 @@ def test_divergence_names_the_first_step_without_a_finite_loss():
         assert outcome.diverged_at == step
         assert math.isnan(outcome.loss)
         assert outcome.steps == 6
+
+
+def test_a_batch_of_one_that_a_model_does_not_take_is_told_of_its_client():
+    model = nn.Sequential(Linear(), nn.BatchNorm1d(CLASSES))
+    told = r"client 3: a batch of one sample: Expected more than 1 value per channel .*; choose "
+    with pytest.raises(FedstageError, match=told):
+        trained(settings(), batches(size=1), model, whose="client 3: ")
+    with pytest.raises(ValueError, match="Expected input batch_size"):
+        trained(settings(), model=nn.Sequential(Linear(), nn.Flatten(0)))
 
 
 def cnn(norm="batch"):

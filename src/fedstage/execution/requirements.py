@@ -14,7 +14,7 @@ from typing import Any
 from fedstage.errors import FedstageError, fault_of
 from fedstage.execution.client import PYTHON
 from fedstage.execution.gpus import number_of
-from fedstage.plan.data_files import data_file
+from fedstage.plan.data_files import AnyRecipe, data_file
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
@@ -66,13 +66,9 @@ def check_weights(model: Model, folder: Path | None, made: Path) -> None:
 
 
 #: Shapes of samples and numbers of classes that are known before a data set is read.
-_KNOWN = {
-    "digits": ((1, 8, 8), 10),
-    "cifar10": ((3, 32, 32), 10),
-    "cifar100": ((3, 32, 32), 100),
-    "svhn": ((3, 32, 32), 10),
-    "heart_disease": ((13,), 2),
-}
+_CIFAR10 = ((3, 32, 32), 10)
+_KNOWN = {"cifar10": _CIFAR10, "svhn": _CIFAR10, "cifar100": ((3, 32, 32), 100)}
+_KNOWN["digits"] = ((1, 8, 8), 10)
 
 
 def check_models(recipe: Any) -> None:
@@ -80,14 +76,16 @@ def check_models(recipe: Any) -> None:
 
     A plugin's model is built and tried in another process, once, and so is one with batch
     normalisation that may see a batch of one. If the samples' shape is not known before they are
-    read, the first job of a plugin's model tries it, and for batch normalisation the smallest images
-    that a model takes count; `data.image_size` tells their size.
+    read, the first job of a plugin's model tries it, and for batch normalisation the smallest
+    images that a model takes count; `data.image_size` gives their size.
 
     Raises
     ------
     FedstageError
         If there is such a model; the message names it, what it got and what it gave.
     """
+    if not isinstance(recipe, AnyRecipe):
+        return
     shape, classes, train = _known(recipe.data)
     single, taught = _single(recipe, train), getattr(recipe, "distillation", None)
     student = [getattr(recipe, "student", None) or recipe.model] if taught else []
@@ -114,23 +112,22 @@ def _known(data: Any) -> tuple[tuple[int, ...] | None, int | None, int | None]:
     return shape, classes, getattr(data, "train_size", None)
 
 
-def _single(recipe: Any, train: int | None) -> str | None:
-    """Return the setting that gives a batch of one sample, as far as that is known; else None."""
+def _single(recipe: AnyRecipe, train: int | None) -> str:
+    """Return the setting that gives a batch of one sample, as far as that is known."""
     client, teaching = recipe.client, getattr(recipe, "teaching", None)
     if client.batch_size == 1:
         return "client.batch_size = 1"
     if teaching is not None and teaching.server.batch_size == 1:
         return "server.batch_size = 1"
     if train is None or recipe.core or getattr(recipe, "pooled", False):
-        return None
+        return ""
     each, more = divmod(train, recipe.clients)
-    if each < 2:
-        return f"clients = {recipe.clients} with {train} samples"
-    even = recipe.partition.name == "iid" and not recipe.validation
     left = {size % client.batch_size for size in (each, each + bool(more))}
-    if client.last_batch == "keep" and even and 1 in left:
-        return f"client.last_batch = keep, and clients have {each} samples"
-    return None
+    even = recipe.partition.name == "iid" and not recipe.validation
+    if each < 2 or (client.last_batch == "keep" and even and 1 in left):
+        last = f"client.last_batch = {client.last_batch}"
+        return f"clients = {recipe.clients} with {train} samples, {last}"
+    return ""
 
 
 def _tried(model: Model, shape: tuple[int, ...], classes: int, least: int) -> str:

@@ -1,7 +1,7 @@
 """Initial values of a model's parameters."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from typing import TypeGuard
 
@@ -38,23 +38,12 @@ def initialise(model: nn.Module, generator: torch.Generator, own: bool = False) 
       of branches; otherwise every block doubles the variance, and 27 of them diverge (De and Smith,
       Batch Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020).
     """
-    for module in _outermost(model):
-        if callable(itself := getattr(module, "initialise", None)):
-            itself(generator)
-        elif not own:
-            _initialise_module(module, generator)
+    _initialise(model, generator, own)
     branches = (
         [] if own else [block.conv2 for block in model.modules() if _adds_unnormalised(block)]
     )
     for convolution in branches:
         convolution.weight.mul_(1 / sqrt(len(branches)))
-
-
-def _outermost(module: nn.Module) -> Iterator[nn.Module]:
-    """Yield a module and all modules in it, but none in one that initialises itself."""
-    yield module
-    for child in () if hasattr(module, "initialise") else module.children():
-        yield from _outermost(child)
 
 
 def _adds_unnormalised(block: nn.Module) -> TypeGuard[ResidualBlock]:
@@ -63,7 +52,17 @@ def _adds_unnormalised(block: nn.Module) -> TypeGuard[ResidualBlock]:
     return isinstance(norm, nn.Identity)
 
 
-def _initialise_module(module: nn.Module, generator: torch.Generator) -> None:
+def _initialise(module: nn.Module, generator: torch.Generator, own: bool) -> None:
+    if callable(itself := getattr(module, "initialise", None)):
+        itself(generator)
+        return
+    if not own:
+        _initialise_layer(module, generator)
+    for child in module.children():
+        _initialise(child, generator, own)
+
+
+def _initialise_layer(module: nn.Module, generator: torch.Generator) -> None:
     if isinstance(module, nn.Conv2d):
         module.weight.normal_(0.0, sqrt(2 / module.weight[0].numel()), generator=generator)
         if module.bias is not None:

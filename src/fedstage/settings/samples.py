@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from fedstage.settings.base import Settings, is_plugin
+from fedstage.settings.base import is_plugin
 from fedstage.settings.data import CoreSamples, Data, Digits, Generated, Public, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
@@ -35,11 +35,12 @@ def check_public(
         return
     if not isinstance(public, CoreSamples | Generated) and data.samples != public.samples:
         yield f"public = {public.name}: must be {data.samples}, as data = {data.name} has"
-    channels, own = _channels(public), _channels(data)
-    if None not in (channels, own) and channels != own:
+    channels, own = (1 if isinstance(one, Digits) else 3 for one in (public, data))
+    known = [isinstance(one, ImageSet) and not is_plugin(one) for one in (public, data)]
+    if all(known) and channels != own:
         yield (
-            f"public = {public.name}: images with {channels} channels: must have {own}, as those "
-            f"of data = {data.name}, which the models are for"
+            f"public = {public.name}: images with {channels} channels: must have {own}, as the "
+            f"images of data = {data.name}, which the models are for"
         )
     for key, images in (("data", data), ("public", public)):
         if isinstance(images, ImageSet) and images.held_out_augmentation != "none":
@@ -47,13 +48,6 @@ def check_public(
                 f"{key}.held_out_augmentation = {images.held_out_augmentation!r}: must be none for "
                 f"public = {public.name}, whose images stay as they are"
             )
-
-
-def _channels(data: Settings) -> int | None:
-    """Return the number of channels of a data set's images, None of others and of plugins."""
-    if not isinstance(data, ImageSet) or is_plugin(data):
-        return None
-    return 1 if isinstance(data, Digits) else 3
 
 
 def check_clients(data: Data, partition: Partition) -> Iterator[str]:

@@ -172,8 +172,8 @@ def training(
             if samples.shape[1] != 1:
                 raise
             raise FedstageError(
-                f"{whose}a batch of one sample: {error}; choose a model without batch normalisation, "
-                "clients with more samples, or another batch_size or last_batch"
+                f"{whose}a batch of one sample: {error}; choose a model without batch "
+                "normalisation, clients with more samples, or another batch_size or last_batch"
             ) from error
         rate_sum += rates[steps]
         steps += 1

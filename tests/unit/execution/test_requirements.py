@@ -185,10 +185,10 @@ KEPT = {"epochs": 1, "batch_size": 5, "learning_rate": 1, "last_batch": "keep"}
     ("settings", "fault"),
     [
         ({}, None),
-        ({"clients": 31}, "(clients = 31 with 60 samples)"),
+        ({"clients": 31}, "(clients = 31 with 60 samples, client.last_batch = merge_single)"),
         ({"clients": 31, "model": "resnet8"}, None),
         ({"clients": 31, "data": {"parquet": CIFAR["parquet"] | {"image_size": 64}}}, None),
-        ({"client": KEPT}, "(client.last_batch = keep, and clients have 6 samples)"),
+        ({"client": KEPT}, "(clients = 10 with 60 samples, client.last_batch = keep)"),
         ({"client": KEPT, "validation": 0.4}, None),
         ({"client": {**KEPT, "batch_size": 1}, "model": "efficientnet_b0"}, "batch_size = 1)"),
         ({"data": {"parquet": SMALL}}, "images of 16x16 pixels (shape [3, 16, 16]): needs at"),

@@ -309,8 +309,8 @@ def test_a_changed_copy_of_settings_has_a_hash_of_its_own():
 @pytest.mark.parametrize(
     ("data", "public", "fault"),
     [
-        ("digits", "cifar10", "public = cifar10: images with 3 channels: must have 1, as those"),
-        ("svhn", "digits", "public = digits: images with 1 channels: must have 3, as those"),
+        ("digits", "cifar10", "public = cifar10: images with 3 channels: must have 1, as the"),
+        ("svhn", "digits", "public = digits: images with 1 channels: must have 3, as the"),
         ("cifar10", {"parquet": {"folder": "pictures"}}, None),
     ],
 )

@@ -168,7 +168,7 @@ def test_a_batch_of_one_that_a_model_does_not_take_is_told_of_its_client():
     told = r"client 3: a batch of one sample: Expected more than 1 value per channel .*; choose "
     with pytest.raises(FedstageError, match=told):
         trained(settings(), batches(size=1), model, whose="client 3: ")
-    with pytest.raises(ValueError, match="Expected input batch_size"):
+    with pytest.raises(ValueError, match="1D target must have size 1"):
         trained(settings(), model=nn.Sequential(Linear(), nn.Flatten(0)))
 
 

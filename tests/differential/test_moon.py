@@ -101,7 +101,7 @@ def trained(model, mu, state, client=3):
     images, labels = data()
     settings = Client.model_validate({"learning_rate": 0.1, "batch_size": 8, "epochs": 2})
     batches = client_batches(N, settings, torch_generator(0, "batches"))
-    task = Task(model, cross_entropy, PLAIN, state, client, labels, CLASSES)
+    task = Task(model, cross_entropy, PLAIN, state, client, labels, CLASSES, torch.Generator())
     objective = local_trainer(settings_of(mu)).objective(task)
     train(
         model, images, labels, batches, settings, cross_entropy, INFO,

@@ -23,6 +23,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from fedstage.plan.digests import as_json
 from fedstage.plan.graph import Job
 from fedstage.plan.stages import STAGES, module_of
+from fedstage.randomness import seed_globals
 from fedstage.settings.base import Settings
 from fedstage.storage.yaml_files import read_recipe
 
@@ -90,7 +91,9 @@ def _is_configuration(hint: Any) -> bool:
 def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | None:
     """Call a stage with its options, by name; paths may be texts.
 
-    The configuration is read from the file of the option `recipe`, unless `config` is given.
+    The configuration is read from the file of the option `recipe`, unless `config` is given. Global
+    generators are seeded by what identifies the job: its seed, its stage, and its files below the
+    folder of the configuration.
     """
     function = find_stage(name)
     values = {option.name: _value(option, given.get(option.name)) for option in options_of(name)}
@@ -106,7 +109,16 @@ def call(name: str, given: Mapping[str, Any], config: Any = None) -> Seconds | N
             arguments[parameter] = hint(**{part.name: values[part.name] for part in fields(files)})
         else:
             arguments[parameter] = values[option_of(parameter)]
+    seed = getattr(arguments.get("recipe"), "seed", values.get("settings") or "")
+    seed_globals(seed, name, *_made(name, values))
     return function(**arguments)
+
+
+def _made(name: str, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files of a job below their folder; none of participants, who may share a job."""
+    for output, file in STAGES[name].outputs.items():
+        if isinstance(path := values.get(output), Path):
+            yield str(Path(*path.parts[-file.count("/") - 1 :]))
 
 
 def run_job(job: Job, *others: Job) -> Seconds:

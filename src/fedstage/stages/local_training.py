@@ -23,6 +23,7 @@ from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
 from fedstage.data.participation import client_of
 from fedstage.plan.inputs import LocalTrainingInputs
+from fedstage.randomness import seed_globals
 from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds
@@ -30,6 +31,9 @@ from fedstage.stages.inputs import begin, load_model, read_own
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.batches import take_turns
 from fedstage.weights import Weights
+
+#: Devices on which clients train side by side: on a CPU they would push each other out of caches.
+SIDE_BY_SIDE = ("cuda",)
 
 
 def local_training(
@@ -103,7 +107,10 @@ def local_training(
 
     def timed(participant: int, output: Path) -> Generator[None, None, None]:
         begun = time.perf_counter()
-        yield from work(participant, output)
+        for turn, _ in enumerate(work(participant, output)):
+            yield
+            if device.type in SIDE_BY_SIDE:  # others may have drawn in between
+                seed_globals(recipe.seed, "local_training", round_, group, participant, turn)
         seconds[str(output)] = (time.perf_counter() - begun) / together
 
     works = (timed(*pair) for pair in zip(participants, outputs, strict=True))
@@ -124,6 +131,6 @@ def at_a_time(device: torch.device) -> int:
 
     `fedstage.execution.environment` sets the variable.
     """
-    if device.type != "cuda":
-        return 1  # side by side they would only push each other out of the caches
+    if device.type not in SIDE_BY_SIDE:
+        return 1
     return int(os.environ.get("FEDSTAGE_CLIENTS_PER_GPU") or 1)

@@ -1,9 +1,15 @@
 """Clients of a job that train side by side: the bytes of each are those that it has alone."""
 
+import random
+
+import numpy as np
 import pytest
+import torch
 from tests.shared import stages
 from tests.shared.settings import federated
+from torch.nn.functional import cross_entropy
 
+from fedstage.algorithm.local_trainers import participant
 from fedstage.execution.cli import main
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
@@ -109,6 +115,26 @@ def test_how_many_train_at_a_time_changes_no_byte(prepare, tmp_path, monkeypatch
         for participant in range(5)
     }
     assert len(steps) > 1, "some clients have fewer steps than others"
+    for at_a_time in (1, 2, 3):
+        assert together(recipe, tmp_path, at_a_time, monkeypatch) == updates
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [random.random, np.random.randn, lambda: torch.rand(1)],
+    ids=["random", "numpy", "torch"],
+)
+def test_what_a_client_draws_depends_on_no_other(prepare, tmp_path, monkeypatch, draw):
+    """On a GPU, where clients take turns; on a CPU one ends before the next begins."""
+    monkeypatch.setattr(
+        participant, "client_loss",
+        lambda *_: lambda logits, labels: cross_entropy(logits * float(draw()), labels),
+    )  # fmt: skip
+    recipe = prepare()
+    updates = alone(recipe, tmp_path)
+    assert together(recipe, tmp_path, 1, monkeypatch) == updates
+    monkeypatch.setattr(local_training, "SIDE_BY_SIDE", ("cpu",))
+    updates = alone(recipe, tmp_path)
     for at_a_time in (1, 2, 3):
         assert together(recipe, tmp_path, at_a_time, monkeypatch) == updates
 

@@ -47,6 +47,8 @@ class Task:
         The group's round state.
     labels : torch.Tensor
         The labels of all of the client's samples, int64 [n].
+    generator : torch.Generator
+        Draws what the trainer draws, on the CPU.
     history : sequence of dict
         The last global models, in the order of rounds, where the trainer learns from them.
     losses : sequence of float
@@ -60,6 +62,7 @@ class Task:
     client: int
     labels: torch.Tensor
     classes: int
+    generator: torch.Generator
     history: Sequence[Tensors] = ()
     losses: Sequence[float] = ()
 

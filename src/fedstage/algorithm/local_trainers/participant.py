@@ -18,7 +18,7 @@ from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
 from fedstage.plan.digests import own_key
-from fedstage.randomness import torch_generator
+from fedstage.randomness import seed_globals, torch_generator
 from fedstage.settings.groups import model_of
 from fedstage.settings.privacy import example_privacy, private_steps
 from fedstage.settings.recipes import Recipe
@@ -106,13 +106,14 @@ def train_participant(
     fill_model(model, start.weights | dict(own_statistics(start.state, number)), start.path)
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
     on_device = {name: value.to(device) for name, value in state.items()}
+    key = (settings.seed, "local_training", round_, number)
+    seed_globals(*key, "global")
     trainer.prepare(model, on_device, number)
     targets = labels if lesson is None else lesson(model, samples, labels)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
-    past = (start.history, start.losses)
-    task = Task(model, loss, numerics, on_device, number, labels, classes, *past)
+    own = (torch_generator(*key, "objective"), start.history, start.losses)
+    task = Task(model, loss, numerics, on_device, number, labels, classes, *own)
     objective = trainer.objective(task)
-    key = (settings.seed, "local_training", round_, number, "augmentation")
     outcome = yield from training(
         model,
         samples,
@@ -121,7 +122,7 @@ def train_participant(
         client,
         loss,
         info,
-        torch_generator(*key),
+        torch_generator(*key, "augmentation"),
         numerics,
         rate=round_factor(client, round_),
         objective=None if objective is None else scalar(objective, settings.local, "local"),

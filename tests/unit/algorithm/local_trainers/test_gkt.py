@@ -28,7 +28,7 @@ def minimised(settings, targets):
         model.weight.copy_(torch.arange(20.0).reshape(CLASSES, 4).sin())
         model.bias.zero_()
     samples = torch.arange(28.0).reshape(7, 4).cos()
-    task = Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES)
+    task = Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES, torch.Generator())
     loss = local_trainer(settings).objective(task)(model, samples, targets)
     return loss.detach(), torch.autograd.grad(loss, model.weight)[0], model(samples).detach()
 

@@ -27,7 +27,7 @@ def linear(seed):
 
 
 def task(model):
-    return Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES)
+    return Task(model, cross_entropy, PLAIN, {}, 0, LABELS, CLASSES, torch.Generator())
 
 
 SAMPLES = torch.arange(30, dtype=torch.float64).reshape(6, 5).cos()
@@ -67,7 +67,7 @@ def test_fedntd_starts_at_the_cross_entropy_and_moves_neither_the_global_model_n
 
 
 def test_fedntd_needs_two_wrong_classes():
-    binary = Task(linear(0), cross_entropy, PLAIN, {}, 0, LABELS, 2)
+    binary = Task(linear(0), cross_entropy, PLAIN, {}, 0, LABELS, 2, torch.Generator())
     with pytest.raises(FedstageError, match="needs at least 3 classes, and the data have 2"):
         local_trainer(FedNtd(name="fedntd")).objective(binary)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fedstage.settings.base import Choice, Settings
 
-_CONDITION = re.compile(r"(no )?([\w.]+?)(?:(!?)=([\w|]+))?")
+_CONDITION = re.compile(r"(no )?([\w.]+?)(?:(!?)=([\w|.]+))?")
 
 #: What is needed, the conditions under which it is needed, and those under which it is lacking.
 CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -155,7 +155,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "training steps that can be recorded",
         ("numerics.cuda_graphs",),
         ("privacy.example", "unknown.changes", "prototypes", "generator=fedftg",
-         "server.teacher_images", "data.samples=bags|tokens"),
+         "server.teacher_images", "data.samples=bags|tokens", "model.dropout!=0.0"),
     ),
 )  # fmt: skip
 

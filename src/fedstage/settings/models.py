@@ -4,15 +4,16 @@ One file because all alternatives can be read next to one another.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import (
     SHA256,
     ByName,
     Choice,
+    Fraction,
     Functions,
     Layers,
     Positive,
@@ -63,6 +64,16 @@ class Headed(Architecture):
 
     head: Head | None = None
     """Layers in place of the last layer; by default the last layer stays."""
+
+
+class Dropping(Settings):
+    """Networks with dropout, a setting that digests never leave out: the first had none."""
+
+    dropout: Fraction
+
+    @model_serializer(mode="wrap")
+    def _with_dropout(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**dump(self), "dropout": self.dropout}
 
 
 class CnnSmall(Headed):
@@ -211,7 +222,7 @@ class Pretrained(Settings):
     """
 
 
-class EfficientNet(Headed):
+class EfficientNet(Headed, Dropping):
     """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes."""
 
     module: ClassVar[str] = "efficientnet"
@@ -223,6 +234,8 @@ class EfficientNet(Headed):
     """Pretrained weights of all layers but the last: a state dict of torchvision's model, in
     PyTorch's format or safetensors. By default weights are random.
     """
+    dropout: Fraction = 0.2
+    """Share of features dropped before the last layer, and the rate of stochastic depth."""
     norm: ClassVar[str] = "batch"
 
 
@@ -302,9 +315,10 @@ class EmbeddingBag(OfTexts):
     """Dimension of token embeddings."""
 
 
-class Transformer(OfTexts):
+class Transformer(OfTexts, Dropping):
     """A transformer for texts; needs the extra `text`."""
 
+    by_sample: ClassVar[bool] = False
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     package: ClassVar[str | None] = "transformers"
     positions: Width = 512
@@ -321,6 +335,8 @@ class Transformer(OfTexts):
     """Pretrained weights of all layers but the classifier's: the state dict of a published model.
     By default weights are random.
     """
+    dropout: Fraction = 0.1
+    """Share of embeddings, attention weights and units of layers dropped in training."""
 
     def _faults(self) -> Iterator[str]:
         if self.width % self.heads:
@@ -328,18 +344,16 @@ class Transformer(OfTexts):
 
 
 class DistilBert(Transformer):
-    """DistilBERT (Sanh et al. 2019) with a classifier, by default in its published size."""
+    """DistilBERT (Sanh et al. 2019) with a classifier, by default in its published size.
 
-    by_sample: ClassVar[bool] = False
+    As published, twice the share `dropout` is dropped before the last layer.
+    """
+
     name: Literal["distilbert"]
     layers: Layers = 6
-    """Number of attention layers."""
     heads: Width = 12
-    """Attention heads per layer."""
     width: Width = 768
-    """Dimension of token representations."""
     hidden: Width = 3072
-    """Dimension between the two linear layers that follow attention."""
 
 
 class Bert(Transformer):
@@ -349,16 +363,11 @@ class Bert(Transformer):
     and `hidden` 1024.
     """
 
-    by_sample: ClassVar[bool] = False
     name: Literal["bert"]
     layers: Layers = 2
-    """Number of attention layers."""
     heads: Width = 2
-    """Attention heads per layer."""
     width: Width = 128
-    """Dimension of token representations."""
     hidden: Width = 512
-    """Dimension between the two linear layers that follow attention."""
 
 
 _Common = CnnSmall | Cnn | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet

@@ -1,11 +1,14 @@
 """The training loop of clients, pooled data and distilled students."""
 
 import math
+import pickle
+import random
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -40,6 +43,11 @@ def recorded(step: Step) -> Step:
     The first `WARM_UP` batches of a size run `step` itself: an epoch's last batch comes once per
     epoch. No step runs twice, nothing has to be undone, and a graph gives the same bytes as its
     step.
+
+    Raises
+    ------
+    FedstageError
+        If a step draws from a global generator: a graph would repeat what the host has drawn.
     """
     batches, graphs = Counter[int](), dict[int, Step]()
 
@@ -47,12 +55,22 @@ def recorded(step: Step) -> Step:
         size = samples.shape[1]
         batches[size] += 1
         if batches[size] <= WARM_UP:
-            return step(samples, sizes)
+            before, loss = _global_states(), step(samples, sizes)
+            if _global_states() != before:
+                raise FedstageError("numerics.cuda_graphs = true: the model or its loss draws")
+            return loss
         if size not in graphs:
             graphs[size] = _graph(step, samples, sizes)
         return graphs[size](samples, sizes)
 
     return take
+
+
+def _global_states() -> bytes:
+    """Return the states of the global generators."""
+    of_torch = (torch.get_rng_state(), *torch.cuda.get_rng_state_all())
+    of_others = random.getstate(), np.random.get_state()  # noqa: NPY002 (users draw from it)
+    return pickle.dumps((of_others, [state.numpy() for state in of_torch]))
 
 
 def _graph(step: Step, *first: torch.Tensor) -> Step:

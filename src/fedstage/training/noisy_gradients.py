@@ -80,7 +80,7 @@ def noisy_gradient(
         What the loss needs of each sample, [n, ...] each; nothing, or n = 0, is an empty batch.
     """
     at_a_time = max(1, PART // sum(value.numel() for value in parameters.values()))
-    each = vmap(grad_and_value(loss_of), in_dims=(None, *(0 for _ in samples)))
+    each = vmap(grad_and_value(loss_of), (None, *(0 for _ in samples)), randomness="different")
     sums = {name: torch.zeros_like(value) for name, value in parameters.items()}
     total = next(iter(sums.values())).new_zeros((), dtype=torch.float32)
     if len(samples) and len(samples[0]):

@@ -37,14 +37,28 @@ def texts():
 
 @needs_transformers
 @each
-def test_tokens_become_logits_the_same_in_every_training_pass(settings):
-    model = initialised(settings).train()
+def test_tokens_become_logits_the_same_in_every_pass_without_dropout(settings):
+    """As it always was before dropout was a setting."""
+    model = initialised(settings.model_copy(update={"dropout": 0.0})).train()
     before = torch.random.get_rng_state()
     first, second = model(texts()), model(texts())
     assert first.shape == (3, 4)
     assert first.isfinite().all()
     assert torch.equal(first, second)
+    assert torch.equal(first, model.eval()(texts()))
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@needs_transformers
+@each
+def test_dropout_is_as_published_by_default(settings):
+    """Of Hugging Face's models, whose class has the published values as its defaults."""
+    network = initialised(settings).network
+    published = type(network.config)()
+    names = ["hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"]
+    names = {"bert": names, "distilbert": ["dropout", "attention_dropout", "seq_classif_dropout"]}
+    for name in names[settings.name]:
+        assert getattr(network.config, name) == getattr(published, name), name
 
 
 @needs_transformers

@@ -183,7 +183,7 @@ def test_a_condition_is_of_a_setting_and_a_value_that_there_are(condition):
                 for part in kind.__mro__[:-1]
                 if hasattr(part, "model_fields")
             )
-            or value in ("True", "server")
+            or value in ("True", "server", "0.0")
         )
 
 

@@ -9,7 +9,6 @@ from tests.shared import stages
 from tests.shared.settings import federated
 from torch.nn.functional import cross_entropy
 
-from fedstage.algorithm.local_trainers import participant
 from fedstage.execution.cli import main
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
@@ -127,7 +126,7 @@ def test_how_many_train_at_a_time_changes_no_byte(prepare, tmp_path, monkeypatch
 def test_what_a_client_draws_depends_on_no_other(prepare, tmp_path, monkeypatch, draw):
     """On a GPU, where clients take turns; on a CPU one ends before the next begins."""
     monkeypatch.setattr(
-        participant, "client_loss",
+        "fedstage.algorithm.local_trainers.participant.client_loss",
         lambda *_: lambda logits, labels: cross_entropy(logits * float(draw()), labels),
     )  # fmt: skip
     recipe = prepare()

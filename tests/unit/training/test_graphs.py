@@ -3,6 +3,9 @@
 What a graph holds fixed is fixed here, too: the tensors, and every number that the host computed.
 """
 
+import random
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -11,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.local_trainers import local_trainer
+from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
@@ -180,6 +184,22 @@ def test_a_recorded_step_gives_the_bytes_of_the_step(player, change, name):
     by_graph = trained(network(name), settings(**change), WITH_GRAPHS, rate=0.9)
     assert (player.recorded, player.taken) == (1, 12 - loop.WARM_UP)
     assert same(by_graph, trained(network(name), settings(**change), Numerics(), rate=0.9))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [random.random, np.random.rand, lambda: torch.rand(1)],
+    ids=["random", "numpy", "torch"],
+)
+def test_a_step_that_draws_is_not_recorded(player, draw):
+    """A graph would hold its first numbers; those of NumPy and Python are not even operations."""
+
+    def noisy(logits, labels):
+        return nn.functional.cross_entropy(logits, labels) * draw()
+
+    with pytest.raises(FedstageError, match="cuda_graphs = true: the model or its loss draws"):
+        trained(network(), settings(), WITH_GRAPHS, loss=noisy)
+    assert not player.recorded
 
 
 def focal_loss():

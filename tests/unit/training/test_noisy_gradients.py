@@ -56,6 +56,15 @@ def gradients(how, model, pixels, targets):
     return loss, {name: value.grad.clone() for name, value in model.named_parameters()}
 
 
+def test_dropout_is_of_each_sample():
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(4, CLASSES))
+    torch.manual_seed(0)
+    pixels = torch.ones(SAMPLES, *SHAPE)
+    of_same = gradients(noisy(), model, pixels, torch.zeros(SAMPLES, dtype=torch.long))[1]
+    weights = of_same["2.weight"][0]  # one sample's mask would give multiples of one number
+    assert len(weights.round(decimals=4).unique()) > 2
+
+
 def single(model, pixels, target):
     """Return the gradient of one sample as one vector."""
     loss = nn.functional.cross_entropy(model(pixels[None]), target[None])

@@ -8,10 +8,10 @@ from fedstage.settings.models import Bert
 
 
 def network(settings: Bert, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return BERT for texts of at most `shape` [L] tokens, without dropout.
+    """Return BERT for texts of at most `shape` [L] tokens.
 
-    Dropout would draw from torch's global generator. The classifier follows the pooled first token,
-    as published; all tokens are of the first segment.
+    The classifier follows the pooled first token, as published; all tokens are of the first
+    segment.
 
     Raises
     ------
@@ -26,9 +26,8 @@ def network(settings: Bert, shape: tuple[int, ...], classes: int) -> nn.Module:
         num_attention_heads=settings.heads,
         hidden_size=settings.width,
         intermediate_size=settings.hidden,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        classifier_dropout=0.0,
+        hidden_dropout_prob=settings.dropout,
+        attention_probs_dropout_prob=settings.dropout,
         num_labels=classes,
         pad_token_id=PADDING,
     )

@@ -8,9 +8,7 @@ from fedstage.settings.models import DistilBert
 
 
 def network(settings: DistilBert, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """Return DistilBERT for texts of at most `shape` [L] tokens, without dropout.
-
-    Dropout would draw from torch's global generator.
+    """Return DistilBERT for texts of at most `shape` [L] tokens.
 
     Raises
     ------
@@ -25,9 +23,9 @@ def network(settings: DistilBert, shape: tuple[int, ...], classes: int) -> nn.Mo
         n_heads=settings.heads,
         dim=settings.width,
         hidden_dim=settings.hidden,
-        dropout=0.0,
-        attention_dropout=0.0,
-        seq_classif_dropout=0.0,
+        dropout=settings.dropout,
+        attention_dropout=settings.dropout,
+        seq_classif_dropout=min(1.0, 2 * settings.dropout),
         num_labels=classes,
         pad_token_id=PADDING,
     )

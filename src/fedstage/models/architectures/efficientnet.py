@@ -9,8 +9,6 @@ from fedstage.settings.models import EfficientNet
 def network(settings: EfficientNet, shape: tuple[int, ...], classes: int) -> nn.Module:
     """Return EfficientNet-B0 for images [n, 3, H, W], H and W at least 32.
 
-    It has no dropout and no stochastic depth, which would draw from torch's global generator.
-
     Raises
     ------
     FedstageError
@@ -22,7 +20,6 @@ def network(settings: EfficientNet, shape: tuple[int, ...], classes: int) -> nn.
         raise FedstageError(
             f"model = efficientnet_b0: images of {shape[0]} channels: needs 3, red, green and blue"
         )
-    model: nn.Module = efficientnet_b0(
-        weights=None, num_classes=classes, dropout=0.0, stochastic_depth_prob=0.0
-    )
+    dropped = {"dropout": settings.dropout, "stochastic_depth_prob": settings.dropout}
+    model: nn.Module = efficientnet_b0(weights=None, num_classes=classes, **dropped)
     return model

@@ -66,7 +66,7 @@ def seed_globals(*key: Key) -> None:
 
 @contextmanager
 def drawing_from(*key: Key) -> Iterator[None]:
-    """Seed the global generators, and reset those of the CPU afterwards.
+    """Seed the global generators, and afterwards reset them, but not a GPU's.
 
     This is for code that draws from them: constructors of layers, and users' models.
     """

@@ -88,8 +88,10 @@ def check_models(recipe: Any) -> None:
         return
     shape, classes, train = _known(recipe.data)
     single, taught = _single(recipe, train), getattr(recipe, "distillation", None)
-    student = [getattr(recipe, "student", None) or recipe.model] if taught else []
-    for model in dict.fromkeys((*(recipe.architectures or [recipe.model]), *student)):
+    main = getattr(recipe, "model", None)  # folders of one shot have what determines them alone
+    student = [getattr(recipe, "student", None) or main] if taught else []
+    models = (*(getattr(recipe, "architectures", None) or [main]), *student)
+    for model in dict.fromkeys(model for model in models if model is not None):
         if shape is not None:
             check_size(model, shape)
         told = ""
@@ -114,12 +116,13 @@ def _known(data: Any) -> tuple[tuple[int, ...] | None, int | None, int | None]:
 
 def _single(recipe: AnyRecipe, train: int | None) -> str:
     """Return the setting that gives a batch of one sample, as far as that is known."""
-    client, teaching = recipe.client, getattr(recipe, "teaching", None)
-    if client.batch_size == 1:
+    client, teaching = getattr(recipe, "client", None), getattr(recipe, "teaching", None)
+    if client is not None and client.batch_size == 1:
         return "client.batch_size = 1"
     if teaching is not None and teaching.server.batch_size == 1:
         return "server.batch_size = 1"
-    if train is None or recipe.core or getattr(recipe, "pooled", False):
+    together = getattr(recipe, "pooled", False) or getattr(recipe, "on_core", False)
+    if client is None or train is None or together or getattr(recipe, "core", None):
         return ""
     each, more = divmod(train, recipe.clients)
     left = {size % client.batch_size for size in (each, each + bool(more))}

@@ -53,7 +53,7 @@ def torch_generator(*key: Key) -> "torch.Generator":
     return torch.Generator().manual_seed(_digest(key) >> 1)
 
 
-def seed_globals(*key: Key) -> None:
+def seed_globals(*key: Key, gpu: bool = True) -> None:
     """Seed the global generators of Python, NumPy and torch, as far as they are imported."""
     seed = _digest(key)
     random.seed(seed)
@@ -61,12 +61,13 @@ def seed_globals(*key: Key) -> None:
         numpy.random.seed(seed % 2**32)
     if torch := sys.modules.get("torch"):
         torch.default_generator.manual_seed(seed >> 1)  # a hundred times as fast as torch's own
-        torch.cuda.manual_seed_all(seed >> 1)
+        if gpu:
+            torch.cuda.manual_seed_all(seed >> 1)
 
 
 @contextmanager
 def drawing_from(*key: Key) -> Iterator[None]:
-    """Seed the global generators, and afterwards reset them, but not a GPU's.
+    """Seed the global generators of the CPU, and reset them afterwards.
 
     This is for code that draws from them: constructors of layers, and users' models.
     """
@@ -75,7 +76,7 @@ def drawing_from(*key: Key) -> Iterator[None]:
 
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
-        seed_globals(*key)
+        seed_globals(*key, gpu=False)  # a job's own seed would be lost
         try:
             yield
         finally:

@@ -1,3 +1,4 @@
+import random
 import subprocess
 import sys
 from itertools import combinations
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.randomness import numpy_generator, torch_generator
+from fedstage.randomness import drawing_from, numpy_generator, seed_globals, torch_generator
 
 KEYS = [
     (0,),
@@ -95,3 +96,31 @@ def test_numpy_generators_do_not_import_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def global_draws():
+    return random.random(), np.random.rand(), float(torch.rand(1))  # noqa: NPY002
+
+
+def test_global_generators_follow_from_the_key_and_from_nothing_before():
+    seed_globals(0, "a")
+    first = global_draws()
+    assert global_draws() != first
+    seed_globals(0, "a")
+    assert global_draws() == first
+    seed_globals(0, "b")
+    assert not set(global_draws()) & set(first)
+
+
+def test_a_model_that_is_built_in_a_job_leaves_the_draws_of_the_job(monkeypatch):
+    """Those of a GPU, too, whose seed may still wait for the first use of the GPU."""
+    seeds = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    seed_globals(0, "job")
+    expected = global_draws()
+    seed_globals(0, "job")
+    with drawing_from("network"):
+        inside = global_draws()
+    assert global_draws() == expected != inside
+    assert len(seeds) == 2
+    assert seeds[0] == seeds[1]

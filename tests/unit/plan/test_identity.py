@@ -102,7 +102,7 @@ REACH = {
     "global": ({"basic": {"warm_up": 1}}, {"taught"}),
     "distillation": ("l1", {"taught"}),
     "server": ({**SERVER, "temperature": 2.0}, {"taught"}),
-    "public": ("cifar10", {"taught"}),
+    "public": ({"digits": {"split_seed": 4}}, {"taught"}),
     "generator": ({"fedftg": {"diversity": 2.0}}, {"taught"}, GENERATED),
     "on_divergence": ("drop", ROUNDS),
     "numerics": ({"threads": 2}, {*ROUNDS, *LOCAL}),

@@ -9,7 +9,8 @@ ODDS = {"ensemble": {"odds": {"average": "probabilities"}}, "global": "basic"}
 #: Other values of settings that reach them, and of settings that do not.
 REACHES = [
     {"data": {"digits": {"held_out": 60}}}, {"clients": 5}, {"partition": "iid"}, {"core": {}},
-    {"validation": 0.1}, {"public": {"digits": {"split_seed": 4}}}, {"seed": 1}, {"numerics": {"precision": "bf16"}},
+    {"validation": 0.1}, {"public": {"digits": {"split_seed": 4}}}, {"seed": 1},
+    {"numerics": {"precision": "bf16"}},
     {"ensemble": {"odds": {"generator": {"steps": 5}}}},
     {"ensemble": {"odds": {"discriminator": {"epochs": 5}}}},
 ]  # fmt: skip

@@ -37,9 +37,10 @@ AFTER_WARM_UP = {"distillation.0": "234", "local_training.0": "34", "aggregation
                  "logits.0": "34"}  # fmt: skip
 #: Methods, what is changed, and in which of the first four rounds that changes files, by stage and
 #: group; it changes no others.
+OTHERS = {"public": {"digits": {"split_seed": 4}}}
 REACH = [
     ({}, SLOWER, {}),
-    ({"ensemble": "clients", "public": "held_out"}, {"public": "svhn"}, {}),  # nobody learns
+    ({"ensemble": "clients", "public": "held_out"}, OTHERS, {}),  # nobody learns
     (FEDDF, SLOWER, TAUGHT | OF_GROUP_0),
     (FEDSDD, SLOWER, AFTER_WARM_UP),
     (FEDSDD | {"local": "scaffold"}, SLOWER, AFTER_WARM_UP),
@@ -57,7 +58,7 @@ REACH = [
     (FEDDF | GENERATED, {"generator": {"fedftg": {"diversity": 2.0}}},
      TAUGHT | {"local_training.0": "234", "aggregation.0": "234"}),
     # Statistics on public images.
-    (BATCH_NORM, {"public": "svhn"}, {"local_training.0": "1234", "aggregation.0": "1234"}),
+    (BATCH_NORM, OTHERS, {"local_training.0": "1234", "aggregation.0": "1234"}),
     # Clients learn from logits, but not from the server's model; or from labels that are kept.
     (DSFL, SLOWER, OF_CLIENTS | TAUGHT),
     (DSFL, {"global": None}, {}),

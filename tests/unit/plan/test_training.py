@@ -151,7 +151,7 @@ def test_a_participant_that_is_late_reads_what_was_there_after_its_base_round():
 def test_an_aggregation_reads_public_images_for_statistics_or_to_count_logits():
     for changes, reads in (
         (BATCH_NORM | RE_ESTIMATE, True),
-        (BATCH_NORM | RE_ESTIMATE | {"public": "svhn"}, True),
+        (BATCH_NORM | RE_ESTIMATE | {"public": {"digits": {"split_seed": 4}}}, True),
         (RE_ESTIMATE, False),
         (BATCH_NORM, False),
         (FEDDF, False),

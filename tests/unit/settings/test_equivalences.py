@@ -37,13 +37,14 @@ def recipe(*changes):
 
 
 #: Settings, and those that mean the same and are simpler.
+OTHER = {"digits": {"split_seed": 4}}  # public images that are others
 SAME = [
     # What nobody learns from, or by.
-    ([{"ensemble": "clients", "server": SERVER, "public": {"digits": {"split_seed": 4}}, "distillation": "l1"}], []),
+    ([{"ensemble": "clients", "server": SERVER, "public": OTHER, "distillation": "l1"}], []),
     ([DIGEST | {"local": "fedavg"}], []),
     ([GKT, {"server": SERVER | {"temperature": 2.0, "tau_squared": False, "sharpening": 2.0}}],
      [GKT]),
-    ([GKT, {"ensemble": "clients", "distillation": "l1", "public": {"digits": {"split_seed": 4}}}], [GKT]),
+    ([GKT, {"ensemble": "clients", "distillation": "l1", "public": OTHER}], [GKT]),
     # Groups and architectures.
     ([{"architectures": ["cnn_small"]}], []),
     ([GROUPS, {"architectures": ["cnn_small"] * 2}], [GROUPS]),
@@ -54,8 +55,8 @@ SAME = [
     # Running statistics.
     ([LOCAL_STATISTICS], []),
     ([RE_ESTIMATE], []),
-    ([RE_ESTIMATE, {"public": {"digits": {"split_seed": 4}}}], []),
-    ([BATCH_NORM, LOCAL_STATISTICS, {"public": {"digits": {"split_seed": 4}}}], [BATCH_NORM, LOCAL_STATISTICS]),
+    ([RE_ESTIMATE, {"public": OTHER}], []),
+    ([BATCH_NORM, LOCAL_STATISTICS, {"public": OTHER}], [BATCH_NORM, LOCAL_STATISTICS]),
     ([{"model": {"resnet8": {"norm": "group"}}}, LOCAL_STATISTICS],
      [{"model": {"resnet8": {"norm": "group"}}}]),
     # Delays.
@@ -70,14 +71,14 @@ SAME = [
 ]  # fmt: skip
 #: Settings that have no simpler form.
 SIMPLEST = [
-    [TAUGHT, {"public": {"digits": {"split_seed": 4}}, "distillation": "l1"}],
+    [TAUGHT, {"public": OTHER, "distillation": "l1"}],
     [DIGEST],
     [GKT],
     [GROUPS, TAUGHT, {"generator": "fedftg", "public": "generated"}],
     [SERVED, DRAWN],
     [TWO, TAUGHT, PER_ARCHITECTURE],
     [BATCH_NORM, LOCAL_STATISTICS],
-    [BATCH_NORM, RE_ESTIMATE, {"public": {"digits": {"split_seed": 4}}}],
+    [BATCH_NORM, RE_ESTIMATE, {"public": OTHER}],
     [STRAGGLERS, {"withdraw_stale": True}],
     [STRAGGLERS, FEDBUFF],
     [SERVED, START],

@@ -40,6 +40,7 @@ METHODS = {
         "training": "one_shot",
         "rounds": 1,
         "aggregator": "averaging",
+        "privacy": {"example": {"clip": 5.0, "noise": 0.5}},
     },
 }
 CONFIG = {

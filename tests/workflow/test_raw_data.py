@@ -137,7 +137,7 @@ def test_data_that_changes_between_the_plan_and_its_job_is_not_used(mine, tmp_pa
     [
         ({"data": DATA}, "nowhere", "data folder {}: no such folder; set data_folder in config"),
         ({"data": DATA}, "", "the data folder is not set; set data_folder in config.yaml or FED"),
-        ({"public": DATA, "methods": ["feddf"]}, ".", "{}/mine: no such folder; data.folder is"),
+        ({"data": DATA}, ".", "{}/mine: no such folder; data.folder is"),
     ],
 )
 def test_a_run_without_its_data_stops_before_the_first_job(project, changes, folder, told):

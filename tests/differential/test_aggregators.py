@@ -193,12 +193,11 @@ def test_rounds_of_a_network_are_those_of_the_algorithm(name, rule_of_v, weights
         client: Samples(torch.as_tensor(logits), torch.as_tensor(labels))
         for client, (logits, labels) in clients.items()
     }
-    done = federated.train(settings, Task(combination(mlp), exact, samples, seed=4))
+    task = Task(combination(mlp), exact, samples, seed=4)
+    done = federated.train(settings, task)
     batches = {
-        client: [
-            batch.numpy() for batch in federated._batches(settings, len(labels), client, seed=4)
-        ]
-        for client, (_, labels) in clients.items()
+        client: [batch.numpy() for batch in federated._batches(settings, task, client)]
+        for client in clients
     }
     begun = [exact["weight1"].numpy(), exact["weight2"].numpy()]
     expected = slow_rounds(begun, clients, settings, batches, rule_of_v)

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from fedstage.execution import cli
 from fedstage.execution.notices import noticing
+from fedstage.plan.stages import STAGES
 
 
 def test_notices_of_the_package_are_collected_and_only_within():
@@ -35,6 +36,7 @@ def test_a_stages_warnings_stand_on_the_terminal_and_in_its_log(monkeypatch, tmp
     module = ModuleType("fedstage.stages.noticed")
     module.noticed = stage
     monkeypatch.setitem(sys.modules, "fedstage.stages.noticed", module)
+    monkeypatch.setitem(STAGES, "noticed", STAGES["recipe"])
     monkeypatch.setattr(cli, "write_record", lambda *arguments: None)
     log = tmp_path / "a.log"
     assert cli.run_stage("noticed", ["--name", "it", "--log", str(log)], 0.0) == 0

@@ -131,7 +131,8 @@ def test_public_samples_that_are_clients_own_are_counted_once(tmp_path, monkeypa
     """Another division of a data set: of its 100 training images some are the clients'."""
     monkeypatch.chdir(tmp_path)
     public = {"digits": {"test": 1697, "held_out": 0, "split_seed": 7}}
-    made = Recipe.model_validate(distilled(public=public, clients=4, participants=2))
+    taught = {"ensemble": "clients", "global": "basic", "public": public}
+    made = Recipe.model_validate(distilled(**taught))
     make_all(global_model(made, 2, 0))
     images, own = (
         load_tensors(data_file(data, "train"))[0]["images"].flatten(1).tolist()

@@ -32,8 +32,8 @@ CLIENTS, HEAD, VOCABULARY = 4, {"hidden": 8, "width": 8}, 60
 MODELS = {
     "lstm": {"name": "lstm", "vocabulary": VOCABULARY, "embedding": 8, "hidden": 8, "head": HEAD},
     "bert": {
-        "name": "bert", "vocabulary": VOCABULARY, "positions": 8, "width": 8, "hidden": 16,
-        "head": HEAD,
+        "name": "bert", "dropout": 0.0, "vocabulary": VOCABULARY, "positions": 8, "width": 8,
+        "hidden": 16, "head": HEAD,
     },
 }  # fmt: skip
 SETTINGS = {

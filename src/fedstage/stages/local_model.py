@@ -11,11 +11,11 @@ from fedstage.plan.inputs import LocalModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.plan.unfederated import client_of
 from fedstage.randomness import torch_generator
-from fedstage.settings.privacy import example_privacy, private_steps
+from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import save_tensors
-from fedstage.training.batches import client_batches, noisy_batches, poisson_batches
+from fedstage.training.batches import client_batches, noisy_batches
 from fedstage.training.images import unit_of
 from fedstage.training.loop import train
 from fedstage.training.losses import client_loss
@@ -57,13 +57,10 @@ def local_model(
         objective = unknown_class.objective(recipe.unknown, means)
     how, noisy = example_privacy(recipe), None
     drawn = torch_generator(*key, "batches")
-    if how is None:
-        batches = client_batches(len(images), recipe.client, drawn)
-    else:
-        size, steps = recipe.client.batch_size, private_steps(recipe.client, len(images))
-        batches = poisson_batches(len(images), size, steps, drawn)
+    batches = client_batches(len(images), recipe.client, drawn, private=how is not None)
+    if how is not None:
         noise = torch_generator(recipe.seed, own_key(recipe), "local_model", name, "noise")
-        noisy = noisy_batches(how, size, len(images), noise)
+        noisy = noisy_batches(how, recipe.client.batch_size, len(images), noise)
     outcome = train(
         model,
         images,

@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 from fedstage.settings.optimisation import Client
-from fedstage.settings.privacy import Noise, sampling_rate
+from fedstage.settings.privacy import Noise, private_steps, sampling_rate
 from fedstage.settings.server import Server
 
 #: Maps drawn samples, int64 [rows, b], to the model's input and its targets.
@@ -41,12 +41,21 @@ def noisy_batches(
 
 
 def client_batches(
-    samples: int, client: Client, generator: torch.Generator, skipped: int = 0
+    samples: int,
+    client: Client,
+    generator: torch.Generator,
+    skipped: int = 0,
+    *,
+    private: bool = False,
 ) -> list[torch.Tensor]:
     """Return a participant's batches, one per step: `epochs` over its samples, or `steps`.
 
     The generator draws one permutation per epoch; `skipped` batches of earlier rounds come before.
+    With privacy of samples, as many batches have every sample independently at random.
     """
+    if private:
+        steps = private_steps(client, samples)
+        return poisson_batches(samples, client.batch_size, steps, generator)
     epochs = _epochs(samples, client.batch_size, client.last_batch, generator)
     if client.steps is not None:
         return list(islice(chain.from_iterable(epochs), skipped, skipped + client.steps))

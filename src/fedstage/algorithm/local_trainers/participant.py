@@ -20,13 +20,12 @@ from fedstage.models.loading import fill_model, new_model, parameters_of, state_
 from fedstage.plan.digests import own_key
 from fedstage.randomness import seed_globals, torch_generator
 from fedstage.settings.groups import model_of
-from fedstage.settings.privacy import example_privacy, private_steps
+from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import Recipe
 from fedstage.training.batches import (
     NoisyBatches,
     client_batches,
     noisy_batches,
-    poisson_batches,
 )
 from fedstage.training.loop import training
 from fedstage.training.losses import client_loss, scalar
@@ -159,10 +158,8 @@ def _batches(settings: Recipe, participant: Participant) -> list[torch.Tensor]:
         assert client.steps is not None, "checked by Client"
         key, skipped = [participant.client], (participant.round - 1) * client.steps
     generator = torch_generator(settings.seed, "local_training", *key, "batches")
-    if example_privacy(settings) is not None:
-        steps = private_steps(client, samples)
-        return poisson_batches(samples, client.batch_size, steps, generator)
-    return client_batches(samples, client, generator, skipped=skipped)
+    private = example_privacy(settings) is not None
+    return client_batches(samples, client, generator, skipped, private=private)
 
 
 def _noise(settings: Recipe, participant: Participant) -> NoisyBatches | None:

@@ -18,7 +18,6 @@ from fedstage.execution.requirements import (
     check_weights,
 )
 from fedstage.plan.data_files import data_file
-from fedstage.plan.source import read_again
 from fedstage.settings.models import Bert, CnnSmall, Pretrained
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
@@ -133,7 +132,6 @@ def tried(tmp_path, monkeypatch, calls):
     def check(line="", **settings):
         before = len(calls)
         with loaded("mine/tinynet.py", MODEL.format(line=line)):
-            read_again()
             check_models(validate(Recipe, distilled(model="tinynet") | settings, "here"))
         return len(calls) - before
 

@@ -21,6 +21,7 @@ ROOMS = (
     "experiments",
     "stages",
     "execution",
+    "python",
 )
 #: Small files that every room may import.
 GROUND = ("errors", "randomness", "weights")

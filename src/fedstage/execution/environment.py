@@ -9,7 +9,6 @@ from collections.abc import MutableMapping
 from functools import cache
 from pathlib import Path
 
-import fedstage
 from fedstage.execution.client import process_status
 from fedstage.settings.config_file import Execution
 from fedstage.settings.registry import PLUGINS
@@ -23,7 +22,7 @@ def prepare(environment: MutableMapping[str, str], commands: Path, execution: Ex
     """
     environment["PATH"] = f"{commands}{os.pathsep}{environment.get('PATH', '')}"
     environment["FEDSTAGE_PYTHON"] = sys.executable
-    environment["FEDSTAGE_CLIENT"] = str(Path(fedstage.__file__).parent / "execution" / "client.py")
+    environment["FEDSTAGE_CLIENT"] = str(Path(__file__).parent / "client.py")
     environment["FEDSTAGE_SOURCE"] = fingerprint()
     # Otherwise Ctrl-C, which a terminal sends to all, would end jobs of a run that continues.
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -133,6 +133,36 @@ class ImageFolder(OwnSamples, Resized):
         return self.client_folders
 
 
+class OwnTensors(OwnSamples):
+    """Tensors in `train.safetensors` and, as needed, `test.safetensors` and `public.safetensors`.
+
+    They have `x`, the samples, and, except for public samples, `y`, the classes 0, 1, ... as int64
+    [n]. Training samples may have `clients` 0, 1, ..., also int64 [n]. Without a file for testing,
+    a `test_fraction` is drawn. With one of public samples, `held_out` is their number.
+    """
+
+    module: ClassVar[str] = "tensors"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"tensors": ("{folder}/*.safetensors",)}
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether there may be clients; if not, the stage `partition` refuses the natural one."""
+        return True
+
+
+class ImageTensors(OwnTensors, ImageSet):
+    """Images as tensors, uint8 [n, C, H, W]."""
+
+    name: Literal["image_tensors"]
+
+
+class FeatureTensors(OwnTensors):
+    """Features of any shape as tensors, float32 [n, ...], which models take as they are."""
+
+    samples: ClassVar[str] = "features"
+    name: Literal["feature_tensors"]
+
+
 class OwnTables(OwnSamples, OwnerColumns):
     """Tables in CSV or Parquet files, with one row per sample.
 
@@ -304,8 +334,17 @@ class Sent140(Texts):
 
 
 Images = Digits | TorchvisionData | ParquetData | ImageFolder
+_OfTensors = ImageTensors | FeatureTensors
 Data = ByName[
-    Images | TableData | TextData | HeartDisease | Isic2019 | Camelyon16 | AgNews | Sent140
+    Images
+    | _OfTensors
+    | TableData
+    | TextData
+    | HeartDisease
+    | Isic2019
+    | Camelyon16
+    | AgNews
+    | Sent140
 ]
 
 

@@ -1,0 +1,87 @@
+"""A user's own samples as tensors in safetensors files."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as parsed
+
+from fedstage.data.datasets.images import Dataset
+from fedstage.data.datasets.labelled import Labelled, Named
+from fedstage.errors import FedstageError
+from fedstage.settings.data import OwnTensors
+from fedstage.storage.files import read_bytes
+from fedstage.storage.raw_files import folder_of
+from fedstage.weights import Weights
+
+
+def load(settings: OwnTensors, folder: Path) -> Dataset:
+    """Read the tensors below the data folder; classes and clients keep their numbers.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing or damaged, a tensor is not what it must be, or there are fewer samples
+        than a size.
+    """
+    place, fraction = folder_of(settings, folder), settings.test_fraction
+    train = _read(place / "train.safetensors")
+    if settings.are_images != is_image(train["x"]):
+        raise FedstageError(f"data = {settings.name}: {place} has no {settings.samples}")
+    parts = [train]
+    if fraction is None and settings.division is None:
+        parts.append(_read(place / "test.safetensors", train["x"]))
+    x, y = (torch.cat([part[name] for part in parts]) for name in ("x", "y"))
+    clients = _numbered(train["clients"]) if "clients" in train else None
+    rows = Labelled(_numbered(y), clients, len(train["y"]), np.arange(len(y)))
+    if fraction is not None:
+        rows = rows.divided(fraction, settings.split_seed)
+    public, path = None, place / "public.safetensors"
+    if settings.held_out and path.is_file():
+        public = _read(path, train["x"])["x"]
+        if len(public) != settings.held_out:
+            raise FedstageError(f"{path}: has {len(public)} samples: set this as data.held_out")
+        settings = settings.model_copy(update={"held_out": 0})
+    dataset = rows.dataset(rows.split(settings), lambda own: x[rows.order[own]])
+    return dataset if public is None else replace(dataset, held_out=public)
+
+
+def _numbered(values: torch.Tensor) -> Named:
+    """Return numbers as positions among all numbers up to the highest."""
+    return Named(values.numpy(), tuple(map(str, range(int(values.max()) + 1))))
+
+
+def _read(path: Path, like: torch.Tensor | None = None) -> Weights:
+    try:
+        tensors: Weights = parsed(read_bytes(path))
+    except SafetensorError as error:
+        raise FedstageError(f"{path}: not a safetensors file: {error}") from None
+    needed = ["x"] if path.stem == "public" else ["x", "y"]
+    if not {*needed} <= tensors.keys():
+        raise FedstageError(f"{path}: needs tensors {' and '.join(needed)}, has {sorted(tensors)}")
+    check(str(path), tensors, like)
+    return tensors
+
+
+def is_image(x: torch.Tensor) -> bool:
+    """Whether samples are images."""
+    return x.dtype == torch.uint8 and x.ndim == 4
+
+
+def check(where: str, tensors: Weights, like: torch.Tensor | None = None) -> None:
+    """Refuse tensors that are no samples `x`, or not `like` others, with integers for each."""
+    x = tensors["x"]
+    allowed = "images, uint8 [n, C, H, W], or finite features, float32 [n, ...]"
+    fits = is_image(x) or (x.dtype == torch.float32 and x.ndim > 1 and x.isfinite().all())
+    if like is not None:
+        allowed = f"{like.dtype} {['n', *like.shape[1:]]}, as for training"
+        fits = fits and (x.dtype, x.shape[1:]) == (like.dtype, like.shape[1:])
+    if not fits or not x.numel():
+        raise FedstageError(f"{where}: x: {x.dtype} {list(x.shape)}: must be {allowed}")
+    for name in tensors.keys() - {"x"}:
+        own = tensors[name]
+        if own.dtype != torch.int64 or own.shape != x.shape[:1] or own.min() < 0:
+            shown = f"{where}: {name}: {own.dtype} {list(own.shape)}"
+            raise FedstageError(f"{shown}: must be int64 [{len(x)}], from 0")

@@ -1,4 +1,4 @@
-"""The tutorial as a notebook, made from its page: `uv run python .ci/notebook.py`."""
+"""Pages as notebooks: `uv run python .ci/notebook.py`."""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any
 from nbformat import v4, writes
 
 DOCS = Path(__file__).resolve().parents[1] / "workflow/docs"
+PAGES = ("tutorial", "coming_from_pytorch")
 #: A block of code, at the start of lines: its language and its content.
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
@@ -31,6 +32,8 @@ def cell(language: str, content: str) -> Any:
         return v4.new_code_cell(f"%%bash\n{content}")
     if named := re.match(r"# (\S+\.\w+)\n", content):
         return v4.new_code_cell(f"%%writefile {named[1]}\n{content}")
+    if language == "python":
+        return v4.new_code_cell(content)
     return v4.new_markdown_cell(f"```{language}\n{content}\n```")
 
 
@@ -49,5 +52,6 @@ def notebook(page: str) -> str:
 
 
 if __name__ == "__main__":
-    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
-    (DOCS / "tutorial.ipynb").write_text(notebook(page), encoding="utf-8")
+    for name in PAGES:
+        page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+        (DOCS / f"{name}.ipynb").write_text(notebook(page), encoding="utf-8")

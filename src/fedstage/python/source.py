@@ -54,17 +54,20 @@ def plugin(model: Callable[..., Any]) -> str:
         allowed = "a class of modules, a named function that returns one, or an architecture"
         raise FedstageError(f"model = {model!r}: must be {allowed}")
     signature = inspect.signature(model)
-    for arguments in ((), ("shape", "classes")):
-        with suppress(TypeError):
-            signature.bind(*arguments)
-            break
-    else:
-        raise FedstageError(f"model: {name}{signature}: must take no arguments, or shape, classes")
+    needed = [
+        one
+        for one in signature.parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if len(needed) not in (0, 2):
+        raise FedstageError(f"model: {name}{signature}: must need no arguments, or shape, classes")
     parts = [_HEAD]
     _take(
         name, model, parts, {"network": None, "typing": typing, "fedstage": sys.modules["fedstage"]}
     )
-    return "\n\n".join(parts) + _PLUGIN.format(name=name, arguments=", ".join(arguments))
+    return "\n\n".join(parts) + _PLUGIN.format(
+        name=name, arguments="shape, classes" if needed else ""
+    )
 
 
 def _take(name: str, value: Any, parts: list[str], taken: dict[str, Any]) -> None:

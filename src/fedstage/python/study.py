@@ -72,6 +72,7 @@ def run(
     folder: str | Path = _NAME,
     cores: int | Literal["all"] = "all",
     gpu: int = 0,
+    plugins: Iterable[str | Path] = (),
     **settings: Any,
 ) -> Study:
     """Train and compare methods on a model and data, and return the results.
@@ -109,6 +110,8 @@ def run(
         Number of jobs at a time.
     gpu : int
         Number of jobs at a time on GPUs; 0 computes on the CPU.
+    plugins : iterable of str or Path
+        Files, or folders of files, with further parts of your own, such as trainers.
     **settings
         Further settings of the experiment's base, such as `participants` (by default all clients),
         `partition` or `validation`.
@@ -149,13 +152,14 @@ def run(
         "grid": {"method": list(methods), "seed": list(seeds)},
         "scales": {"default": {}},
     }
-    plugins = [] if source is None else [_PLUGIN]
-    config: Raw = {"targets": [_NAME], "data_folder": "data", "plugins": plugins}
+    named = [str(Path(path).resolve()) for path in plugins]
+    named += [] if source is None else [_PLUGIN]
+    config: Raw = {"targets": [_NAME], "data_folder": "data", "plugins": named}
     config["experiments"] = {_NAME: experiment}
     if source is not None:
         _write(folder / _PLUGIN, source)
     PLUGINS.named = None  # the file may have changed
-    load_plugins([str(folder / path) for path in plugins])
+    load_plugins([str(folder / path) for path in named])
     runs = load_catalogue(config, _CHECKOUT / "workflow", _NAME).runs[_NAME, "default"]
     taught = [getattr(run.recipe, "teaching", None) for run in runs]
     if not any(one.public.name == "held_out" for one in taught if one):

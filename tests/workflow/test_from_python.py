@@ -21,6 +21,7 @@ PAGE = REPOSITORY / "workflow/docs/coming_from_pytorch.md"
 #: Runs cells of a notebook as a kernel does: in `__main__`, whose code is in no file.
 KERNEL = """
 import json, linecache, subprocess, sys
+from pathlib import Path
 for number, cell in enumerate(json.load(open(sys.argv.pop(1)))):
     name = f"<cell {number}>"
     if cell.startswith("%%writefile"):

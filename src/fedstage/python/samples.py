@@ -2,9 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,8 +18,7 @@ from fedstage.storage.files import replacing
 from fedstage.weights import Weights
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(NamedTuple):
     """Samples for `fedstage.run`, which divides them over `clients` in each seed.
 
     How is its argument `partition`, such as ``{"dirichlet": {"alpha": 0.1}}``. `x` and `y` are
@@ -48,17 +46,15 @@ def partition(
     """
     found = _labelled((x, y), "x, y")
     scheme = Dirichlet(name="dirichlet", alpha=alpha, min_samples=min_samples)
-    generator = numpy_generator(seed, "partition", "clients")
-    shares = divide(scheme, found["y"].numpy(), clients, generator)
+    draws = numpy_generator(seed, "partition", "clients")
+    shares = divide(scheme, found["y"].numpy(), clients, draws)
     return [(found["x"][own], found["y"][own]) for own in map(np.sort, shares)]
 
 
 def parts(clients: Samples | Sequence[Any], test: Any, public: Any) -> dict[str, Weights]:
     """Return the tensors of each file of a data set."""
-    if isinstance(clients, Samples):
-        train = _labelled((clients.x, clients.y), "clients")
-    else:
-        train = _joined(clients)
+    pool = isinstance(clients, Samples)
+    train = _labelled(clients[:2], "clients") if pool else _joined(clients)
     made = {"train": train}
     if test is not None:
         made["test"] = _labelled(test, "test", train["x"])

@@ -120,10 +120,9 @@ def _home(value: Any) -> str | None:
 
 
 def _is_literal(value: Any) -> bool:
-    try:
+    with suppress(ValueError, SyntaxError, TypeError):
         return bool(ast.literal_eval(repr(value)) == value)
-    except (ValueError, SyntaxError, TypeError):
-        return False
+    return False
 
 
 def _definition(value: type | FunctionType) -> str:

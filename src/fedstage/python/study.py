@@ -25,7 +25,7 @@ from fedstage.settings.registry import PLUGINS
 from fedstage.storage.files import save_text
 
 _NAME = "study"  # of the experiment
-_CHECKOUT = Path(__file__).parents[3]
+_CHECKOUT = Path(__file__).parents[3]  # which has the workflow
 _LINKS = ("Snakefile", "workflow", "default")  # which make a folder one for the command line
 _HEAD = "# Written by fedstage.run, at each call.\n"
 _PLUGIN = "my_model.py"
@@ -45,9 +45,7 @@ class Study:
     @property
     def curves(self) -> pd.DataFrame:
         """Test accuracy in percent, `value`, for each `method`, `seed` and `round`."""
-        frame = load(_NAME, self.folder)
-        wanted = (frame["measure"] == "top1_accuracy") & (frame["role"] == "test")
-        return frame[wanted].reset_index(drop=True)
+        return load(_NAME, self.folder).query("measure == 'top1_accuracy' and role == 'test'")
 
     def compare(self, baseline: str | None = None, **options: Any) -> pd.DataFrame:
         """Return differences between methods, paired over seeds: `fedstage.results.compare`."""
@@ -127,9 +125,8 @@ def run(
     data: Raw = {"folder": save(made, folder / "data")}
     if test is None:
         data["test_fraction"] = 0.2
-        _tell("test: not given, a fifth of each client's samples is held out")
-    shared = made["train"]["y"][::5] if public is None else made["public"]["x"]
-    data["held_out"] = len(shared)
+        _tell("test: not given, a fifth of the samples is held out")
+    data["held_out"] = len(made["public"]["x"] if "public" in made else made["train"]["y"][::5])
     number = clients.clients if isinstance(clients, Samples) else len(clients)
     source = None if isinstance(model, str | Mapping) else plugin(model)
     steps = {} if "steps" in (client or {}) else {"epochs": 1}
@@ -149,7 +146,7 @@ def run(
         "title": folder.name,
         "base": base,
         "methods": dict(methods) if isinstance(methods, Mapping) else {},
-        "grid": {"method": list(methods), "seed": list(seeds)},
+        "grid": {"method": list(methods), "seed": list(map(int, seeds))},
         "scales": {"default": {}},
     }
     named = [str(Path(path).resolve()) for path in plugins]
@@ -165,7 +162,7 @@ def run(
     if not any(one.public.name == "held_out" for one in taught if one):
         del data["held_out"]
     elif public is None:
-        _tell("public: not given, a fifth of the clients' samples is held out")
+        _tell("public: not given, a fifth of the training samples is held out")
     _write(folder / "config.yaml", _HEAD + yaml.safe_dump(config, sort_keys=False))
     for name in _LINKS:
         (folder / name).unlink(missing_ok=True)  # of a checkout that has been moved
@@ -179,9 +176,7 @@ def _tell(line: str) -> None:
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder with a project that is not from here, and a package without its workflow."""
-    if not (_CHECKOUT / "workflow").is_dir():
-        raise FedstageError(f"{_CHECKOUT}: no checkout of fedstage: install one, pip install -e")
+    """Refuse a folder with a project that is not from here."""
     config, links = folder / "config.yaml", [folder / name for name in _LINKS]
     ours = not config.exists() or config.read_text(encoding="utf-8").startswith(_HEAD)
     if not ours or any(link.exists() and not link.is_symlink() for link in links):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from fedstage.settings.base import is_plugin
-from fedstage.settings.data import CoreSamples, Data, Digits, Generated, Public, Texts
+from fedstage.settings.data import CoreSamples, Data, Digits, Generated, OwnTensors, Public, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
 from fedstage.settings.models import (
@@ -36,7 +36,10 @@ def check_public(
     if not isinstance(public, CoreSamples | Generated) and data.samples != public.samples:
         yield f"public = {public.name}: must be {data.samples}, as data = {data.name} has"
     channels, own = (1 if isinstance(one, Digits) else 3 for one in (public, data))
-    known = [isinstance(one, ImageSet) and not is_plugin(one) for one in (public, data)]
+    known = (
+        isinstance(one, ImageSet) and not (isinstance(one, OwnTensors) or is_plugin(one))
+        for one in (public, data)
+    )
     if all(known) and channels != own:
         yield (
             f"public = {public.name}: images with {channels} channels: must have {own}, as the "

@@ -312,6 +312,7 @@ def test_a_changed_copy_of_settings_has_a_hash_of_its_own():
         ("digits", "cifar10", "public = cifar10: images with 3 channels: must have 1, as the"),
         ("svhn", "digits", "public = digits: images with 1 channels: must have 3, as the"),
         ("cifar10", {"parquet": {"folder": "pictures"}}, None),
+        ({"image_tensors": {"folder": "grey"}}, "digits", None),
     ],
 )
 def test_public_images_have_the_channels_of_the_clients(data, public, fault):

@@ -1,5 +1,9 @@
 """Code of a user that draws from torch's, NumPy's and Python's own generators: always the same."""
 
+import os
+import signal
+import time
+
 import pytest
 import yaml
 from tests.workflow.conftest import tiny_config
@@ -127,3 +131,15 @@ def test_a_file_that_is_restored_has_its_bytes_again(expected, project):
         (project.path / file).unlink()
         draw(project).make(str(file))
         assert (project.path / file).read_bytes() == content == expected[str(file)]
+
+
+def test_a_run_that_was_killed_goes_on_with_the_same_bytes(expected, project):
+    process = draw(project).start()
+    deadline = time.monotonic() + 120
+    while not project.files(TRAINED) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    project.call("--unlock")
+    project.make()
+    assert project.results() == expected

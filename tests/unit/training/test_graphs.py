@@ -8,12 +8,14 @@ import random
 import numpy as np
 import pytest
 import torch
+from tests.shared.settings import federated
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.local_trainers import local_trainer
+from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer, participant
+from fedstage.algorithm.local_trainers.participant import Participant, Start, train_participant
 from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
@@ -22,6 +24,7 @@ from fedstage.settings.local_training import FedProx, Scaffold
 from fedstage.settings.models import CnnSmall, ResNet
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.optimisation import Focal, Optimiser
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 from fedstage.training import loop
 from fedstage.training.loop import train
@@ -199,6 +202,24 @@ def test_a_step_that_draws_is_not_recorded(player, draw):
 
     with pytest.raises(FedstageError, match="cuda_graphs = true: the model or its loss draws"):
         trained(network(), settings(), WITH_GRAPHS, loss=noisy)
+    assert not player.recorded
+
+
+class Drawing(LocalTrainer):
+    def objective(self, task):
+        return lambda model, x, y: task.loss(model(x), y) * torch.rand(1, generator=task.generator)
+
+
+def test_a_trainer_that_draws_from_its_own_generator_is_not_recorded(player, monkeypatch):
+    monkeypatch.setattr(participant, "local_trainer", Drawing)
+    small = {"cnn_small": {"width": 4, "hidden": 8, "norm": "batch"}}
+    recipe = Recipe.model_validate(federated(model=small))
+    recipe = recipe.model_copy(update={"numerics": WITH_GRAPHS})
+    info = INFO | {"classes": CLASSES, "shape": (3, 8, 8)}
+    start = Start("start", dict(network().state_dict()), {})
+    work = train_participant(recipe, Participant(1, 0, 0, 0, *data(), 0), start, info)
+    with pytest.raises(FedstageError, match="cuda_graphs = true: the model or its loss draws"):
+        list(work)
     assert not player.recorded
 
 

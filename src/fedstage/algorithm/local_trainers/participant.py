@@ -110,8 +110,10 @@ def train_participant(
     trainer.prepare(model, on_device, number)
     targets = labels if lesson is None else lesson(model, samples, labels)
     anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
-    own = (torch_generator(*key, "objective"), start.history, start.losses)
-    task = Task(model, loss, numerics, on_device, number, labels, classes, *own)
+    # A graph would repeat the first draws: it is refused if the global generator has been used.
+    own = torch.default_generator if numerics.cuda_graphs else torch_generator(*key, "objective")
+    past = (start.history, start.losses)
+    task = Task(model, loss, numerics, on_device, number, labels, classes, own, *past)
     objective = trainer.objective(task)
     outcome = yield from training(
         model,

@@ -106,11 +106,10 @@ def test_updates_of_different_clients_and_rounds_differ(expected):
     ("cores", "execution"),
     [
         (1, {}),
-        (2, {"clients_per_job": 2}),
         (2, {"granularity": "round"}),
         (1, {"granularity": "segment", "segment_rounds": 2}),
     ],
-    ids=["one core", "clients of a job", "rounds", "segments"],
+    ids=["one core", "rounds", "segments"],
 )
 def test_the_same_bytes_however_jobs_are_divided(expected, project, cores, execution):
     draw(project, **execution).make(cores=cores)
@@ -123,8 +122,8 @@ def test_the_same_bytes_however_jobs_are_divided(expected, project, cores, execu
 
 
 def test_a_file_that_is_restored_has_its_bytes_again(expected, project):
-    """One client's of a job of two, and the model of a round; nothing else is made again."""
-    draw(project, clients_per_job=2).make()
+    """One client's of a job of three, and the model of a round; nothing else is made again."""
+    draw(project, granularity="round").make()
     for name in ("participant_1", "distilled"):
         (file,) = project.files(f"results/training/*-K2-*/round_0001/group_0/{name}.safetensors")
         content = (project.path / file).read_bytes()

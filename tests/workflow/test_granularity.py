@@ -1,4 +1,4 @@
-"""A participant, a round or a segment in a job: the same files, and a run can change its mind."""
+"""A participant or a segment in a job: the same files, and a run can change its mind."""
 
 import re
 from collections import Counter
@@ -25,7 +25,6 @@ EVERYTHING = [
 ]
 #: What only segments make in the last round: clients' models, and for FedMD what they have said.
 UNREAD = r"0003/group_[12]/(with_head|distilled)\..*|0003/group_./logits/clients-held_out\..*"
-MODELS = ("/aggregated.safetensors", "/distilled.safetensors")
 SAME_TRIGGERS = ("--rerun-triggers", "mtime", "params")
 
 
@@ -41,11 +40,6 @@ def without_state(results):
         for path, content in results.items()
         if not any(mark in path for mark in unread)
     }
-
-
-def of_runs(results):
-    """Results but tables, which are of all methods of a folder."""
-    return {path: content for path, content in results.items() if "/tables/" not in path}
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +58,6 @@ def expected(by_participant):
 def planned(project):
     """A function that says which jobs the runs of some methods would be."""
     return lambda methods: project.configure(rounds=3, methods=methods).plan()
-
-
-def test_participants_that_share_a_job_give_the_same_bytes(expected, project):
-    execution = {"clients_per_job": 2}
-    run = project.configure(rounds=3, methods=METHODS, execution=execution).make()
-    assert run.jobs["local_training"] == 0
-    # K = 1: both participants in a job; K = 2: one to a group, which needs no other job for it.
-    assert run.jobs["cohort_of_group_0_participants_0_to_1"] == 3 + 2 + 3
-    found = of_runs(project.results())
-    assert found == {path: expected[path] for path in found}
-    one_by_one = project.configure(rounds=3, methods=METHODS)
-    assert "Nothing to be done" in one_by_one.plan(*SAME_TRIGGERS).output
 
 
 @pytest.mark.parametrize("execution", [ROUND, SEGMENT], ids=["round", "segment"])
@@ -118,24 +100,6 @@ def test_generators_are_kept_where_a_run_may_go_on(by_participant, planned):
     names = ("logistic_regression-fedavg", "fedavg-designated-fedftg")
     plain, taught = (next(sent[key] for key in sent if f"-{name}-seed" in key) for name in names)
     assert [one - other for one, other in zip(taught, plain, strict=True)] == [4 * 10] * 3
-
-
-def test_a_segment_does_not_keep_updates_that_nobody_reads(expected, project):
-    project.configure(rounds=3, methods=METHODS, execution=SEGMENT, keep="models").make()
-    updates = [
-        str(path) for path in project.files("results/training/*/round_*/group_*/participant_*")
-    ]
-    assert updates
-    assert all("-fedavg-seed0" in path and "/round_0001/" in path for path in updates)  # feddf's
-    found = of_runs(without_state(project.results()))
-    assert found == {path: expected[path] for path in found}
-    recipes = {recipe_of(path) for path in found}
-    models = {path for path in without_state(expected) if path.endswith(MODELS)}
-    assert {path for path in models if recipe_of(path) in recipes} <= found.keys()
-
-
-def recipe_of(path):
-    return path.split("/")[2]
 
 
 def test_only_what_some_job_reads_is_kept(expected, project):

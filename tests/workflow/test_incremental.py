@@ -53,15 +53,45 @@ def test_two_more_rounds_train_two_rounds(copy, new_project):
     run = copy.configure(rounds=4).make()
     assert {round_ for round_, _, _ in run.trained()} == {3, 4}
     assert run.jobs["local_training"] == 2 * 3 * 2  # rounds x methods x participants
-    assert run.jobs["aggregation"] + run.jobs["aggregation_with_new_state"] + run.jobs[
-        "aggregation_with_new_state_kept"
-    ] == 2 * (1 + 2 + 1)  # rounds x groups of fedavg, fedsdd, scaffold
+    # Rounds x groups of fedavg, fedsdd, scaffold.
+    assert run.jobs["aggregation"] + run.jobs["aggregation_with_new_state"] == 2 * (1 + 2 + 1)
+    assert rounds_of_states(copy) == ["round_0004"]
     fresh = new_project().configure(rounds=4, methods=["scaffold"])
     fresh.make()
     longer = copy.results()
     for path, content in fresh.results().items():
         if "/training/" in path or "/partitions/" in path:
             assert longer[path] == content, path
+
+
+def rounds_of_states(project):
+    return [path.parts[3] for path in project.files("results/training/*/round_*/*/state.*")]
+
+
+def test_a_state_that_was_used_up_is_made_again_only_for_more_rounds(copy):
+    """With the rounds before it, so a run of which there is everything does not ask for it."""
+    copy.configure(rounds=3, methods=["scaffold"]).make()
+    before = copy.results()
+    assert rounds_of_states(copy) == ["round_0003"]
+    shorter = copy.configure(rounds=2, methods=["scaffold"]).make()
+    assert not shorter.trained()
+    assert rounds_of_states(copy) == ["round_0003"]
+    for state in copy.files("results/training/*/round_*/*/state.*"):
+        (copy.path / state).unlink()
+    run = copy.configure(rounds=4, methods=["scaffold"]).make()
+    assert {round_ for round_, _, _ in run.trained()} == {2, 3, 4}
+    assert rounds_of_states(copy) == ["round_0004"]
+    models = {path: content for path, content in before.items() if "/round_" in path}
+    after = copy.results()
+    assert {path: after.get(path) for path in models if "/state." not in path} == {
+        path: content for path, content in models.items() if "/state." not in path
+    }
+
+
+def test_a_table_alone_keeps_no_state_and_the_whole_target_trains_nothing_for_it(project):
+    project.configure(methods=["scaffold"]).make("results/tables/tiny/default.csv")
+    assert rounds_of_states(project) == []
+    assert not project.plan().trained()
 
 
 def test_one_more_seed_leaves_the_first_alone(copy):

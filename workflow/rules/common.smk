@@ -19,7 +19,6 @@ from fedstage.execution.requirements import check_weights
 from fedstage.experiments.catalogue import find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
-from fedstage.experiments.stage_rules import stage_rules
 from fedstage.experiments.targets import asked_runs, describe
 from fedstage.experiments.targets import last_states, named_targets, reported, results_of
 from fedstage.plan import data_files
@@ -28,7 +27,7 @@ from fedstage.plan.graph import listed
 from fedstage.plan.results import files_at, result_file
 from fedstage.plan.segment_rules import segment_rules
 from fedstage.plan.stages import RESULTS
-from fedstage.plan.rules import WILDCARDS, command
+from fedstage.plan.rules import WILDCARDS, command, stage_rules
 from fedstage.plan.source import fingerprint_of, sources_of, stage_fingerprint
 from fedstage.plan.syntax import modules
 from fedstage.storage.project_plugins import load_for_jobs
@@ -232,8 +231,8 @@ def files_of_target(target):
     """Return the files of a target: its results, and the metrics that they are made of.
 
     The metrics are named beside the tables made of them, so that deleting one makes it again.
-    States are there to lengthen runs, and no job of the runs reads them.
     """
     runs = trained_runs(CATALOGUE, target)
-    made = [*map(metrics_of, runs), *chain.from_iterable(map(last_states, runs))]
-    return [*made, *results_of(CATALOGUE, target)]
+    # Snakemake's `exists` looks for its workflow where it is called from.
+    states = (last_states(run, lambda file: exists(file)) for run in runs)
+    return [*map(metrics_of, runs), *chain.from_iterable(states), *results_of(CATALOGUE, target)]

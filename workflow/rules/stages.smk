@@ -16,7 +16,7 @@ def make_rule(stage_rule):
             unpack(lambda w: job(w).inputs),
         output:
             **{
-                name: temp(path) if name in stage_rule.temporary else path
+                name: temp(path) if name in stage_rule.stage.temporary else path
                 for name, path in stage_rule.outputs.items()
             },
         log:
@@ -36,5 +36,5 @@ def make_rule(stage_rule):
             stage_rule.shell
 
 
-for declared in stage_rules(CATALOGUE, ARGUMENTS):
+for declared in stage_rules(CATALOGUE.folders, BY_PARTICIPANT):
     make_rule(declared)

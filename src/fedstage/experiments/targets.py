@@ -1,7 +1,7 @@
 """Targets: their files, and the runs that a command line is about."""
 
 import shlex
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
@@ -11,8 +11,9 @@ from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.runs import Run, folders_of, split_target
 from fedstage.plan.stages import RECIPES, files_of_result
-from fedstage.plan.training import client_states
+from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
+from fedstage.settings.groups import client_groups
 from fedstage.settings.merging import Raw
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest
@@ -45,17 +46,19 @@ def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     return [part for _, run in every for part in run.chain() if _shared(part.recipe) in shared]
 
 
-def last_states(run: Run) -> list[str]:
-    """Return what clients keep after the last round, which no job of a run reads.
+def last_states(run: Run, exists: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the round state with which a run can be lengthened: that of its last round.
 
-    The server's state is made by its aggregation in any case. A run of one round keeps nothing.
+    No job of the run reads it, so it stays only if a target asks for it. A state that a longer run
+    has used up is not asked for: it would be made again, with all rounds before it. Nor is that of
+    a single round.
     """
-    return [
-        file
-        for part in run.chain()
-        if isinstance(part.recipe, Recipe) and part.length.rounds > 1
-        for file in client_states(part.recipe, part.length.rounds)
-    ]
+    for part in run.chain():
+        recipe, last = part.recipe, part.length.rounds
+        if isinstance(recipe, Recipe) and last > 1 and (states := round_state(recipe, last)):
+            groups = client_groups(recipe)
+            made = all(exists(aggregation(recipe, last, group)) for group in groups)
+            yield from (file for file in states if exists(file) or not made)
 
 
 def named_targets(catalogue: Catalogue, arguments: str) -> list[str]:

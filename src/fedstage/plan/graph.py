@@ -87,8 +87,6 @@ class Command:
         The stages that it runs, whose files carry its fingerprint.
     on_device : callable
         Whether it computes on the device of a configuration.
-    several : bool
-        Whether it trains several clients, which may share a GPU.
     presents : bool
         Whether it draws or tabulates results, of which a run has few.
     about_plan : bool
@@ -101,7 +99,6 @@ class Command:
     given: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     on_device: Callable[[Any], bool] = never
-    several: bool = False
     presents: bool = False
     about_plan: bool = False
 
@@ -133,14 +130,13 @@ class Stage(Command):
     made : callable, optional
         Which outputs a configuration has; by default all.
     temporary : tuple of str
-        Outputs that are deleted when no job reads them any more, except in rounds to continue from.
-    secret : tuple of str
-        Outputs that must not be kept: they are deleted in all rounds when no job reads them any
-        more.
+        Outputs that are deleted when no job reads them any more, unless a target asks for them.
     alike : callable
         Maps a configuration and place to a place whose job reads the same files.
     settled : callable
         Maps a configuration and place to an earlier place whose files reach the same settings.
+    several : bool
+        Whether the function makes the files of several participants, who may share a GPU.
     takes : tuple of str
         The values of the place that the function needs, by default all.
     checks : tuple of str
@@ -155,9 +151,9 @@ class Stage(Command):
     used: Callable[[Any], bool] = always
     made: Callable[[Any], Iterable[str]] | None = None
     temporary: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()
     alike: Callable[..., Place] = lambda config, *place: place
     settled: Callable[..., Place] = lambda config, *place: place
+    several: bool = False
     takes: tuple[str, ...] | None = None
     checks: tuple[str, ...] = ()
 

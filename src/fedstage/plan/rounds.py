@@ -8,14 +8,13 @@ from itertools import accumulate, count
 
 from fedstage.randomness import fraction
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.exchange import exchanges_features, is_stale, students
+from fedstage.settings.exchange import exchanges_features, students
 from fedstage.settings.groups import (
     Cyclic,
     Delays,
     Random,
     Staleness,
     client_groups,
-    group_participants,
 )
 from fedstage.settings.recipes import Recipe
 
@@ -125,16 +124,6 @@ def was_taught(recipe: Recipe, round_: int, group: int) -> bool:
     if takes_head(recipe, group) or takes_features(recipe, group):
         return round_ > 0
     return group in students(recipe) and 0 < first_distillation(recipe) <= round_
-
-
-def cohorts(recipe: Recipe, group: int, size: int | None) -> list[tuple[int, ...]]:
-    """Cut the participants of a group into cohorts of at most `size`; None: all of them in one.
-
-    Participants that may be stale start from models of their own, so each trains in its own job.
-    """
-    participants = tuple(group_participants(recipe, group))
-    step = 1 if is_stale(recipe) else size or len(participants)
-    return [participants[start : start + step] for start in range(0, len(participants), step)]
 
 
 def groups_drawn(recipe: Recipe) -> int | None:

@@ -3,7 +3,6 @@
 One rule per segment would be simpler, but Snakemake searches all rules for each file it plans.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,17 +12,16 @@ from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.rules import command, named
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import evaluation, metrics_file
-from fedstage.plan.segments import Kept, LogitsSegment, Segment, plan
+from fedstage.plan.segments import LogitsSegment, Segment, plan
 from fedstage.plan.source import source_of
 from fedstage.plan.stages import STAGES
 from fedstage.plan.training import STEPS, logits
 from fedstage.plan.training_folder import FOLDER
-from fedstage.settings.config_file import Keep
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
 #: Kinds of files of rounds, by the stages that make no models.
-KINDS = {
+_KINDS = {
     "local_training": "updates",
     **dict.fromkeys((stage.name for stage in STEPS), "updates"),
     "logits": "logits",
@@ -36,18 +34,11 @@ _COMMON = frozenset(
 )
 
 
-def kind_of(file: File) -> str:
-    """Return the kind of a file of a round, which decides whether the file stays on disk.
-
-    Only the last ``state`` of a segment stays, from which later rounds continue; no ``secret``
-    does.
-    """
-    stage = file.job.stage
-    if file.output in stage.temporary:
-        return "state"
-    if file.output in stage.secret:
-        return "secret"
-    return "participants" if file.output == "participants" else KINDS.get(stage.name, "models")
+def _kind(file: File) -> str:
+    """Return the kind of a file with its round, which decides whether the file stays on disk."""
+    kind = _KINDS.get(file.job.stage.name, "models")
+    kind = "participants" if file.output == "participants" else kind
+    return f"{kind}_{file.job.at['round']}"
 
 
 def inputs_of(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
@@ -63,47 +54,31 @@ def inputs_of(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
     return list(common), list(others)
 
 
-def outputs_of(jobs: Iterable[Job], kept: Kept | None = None) -> list[File]:
-    """Return the files of jobs that stay, in the order in which they are made; by default all.
+def outputs_of(jobs: Iterable[Job], kept: Collection[str] | None = None) -> list[File]:
+    """Return the files of jobs that stay, in the order in which they are made.
+
+    These are all, or the ones whose kinds and rounds are `kept`. A temporary one stays if no job
+    reads it: so does the last state, from which later rounds go on.
 
     The order matters: snakemake renews the times of outputs one after the other, and a file must
     not be older than its inputs.
     """
     own = list(jobs)
-    last = {(job.stage, job.at["group"]): job for job in own}
-    return [
-        file
-        for job in own
-        for file in job.files.values()
-        if _stays(file, kept, job is last[job.stage, job.at["group"]])
-    ]
+    read = {file for job in {job.alike for job in own} for file in files_in(job.inputs)}
+
+    def stays(file: File) -> bool:
+        if file.output in file.job.stage.temporary:
+            return file not in read
+        return kept is None or _kind(file) in kept
+
+    return [file for job in own for file in job.files.values() if stays(file)]
 
 
-def _stays(file: File, kept: Kept | None, last: bool) -> bool:
-    kind = kind_of(file)
-    if kind == "state":
-        return last
-    if kind == "secret":
-        return False
-    return kept is None or kind not in kept or file.job.at["round"] in kept[kind]
-
-
-def rounds_kept(segment: Segment, jobs: Iterable[Job], keep: Keep, read: Collection[str]) -> Kept:
-    """Return the rounds of a segment whose files stay, by kind.
-
-    Depending on `keep`, all files stay, or all but the updates that no job reads (``models``), or
-    only the files that jobs `read` and the models of the last round (``needed``).
-    """
-    every = tuple(range(segment.first, segment.last + 1))
-    needed: dict[str, set[int]] = defaultdict(set)
-    for job in jobs:
-        for file in job.files.values():
-            if file in read:
-                needed[kind_of(file)].add(job.at["round"])
-    needed["models"].add(segment.last)
-    kinds = ("updates", "models", "participants", "logits")
-    whole = {"all": kinds, "models": kinds[1:], "needed": ()}[keep]
-    return {kind: every if kind in whole else tuple(sorted(needed[kind])) for kind in kinds}
+def needed(segment: Segment, jobs: Iterable[Job], read: Collection[str]) -> list[str]:
+    """Return the kinds and rounds of files that are `read`, and of the segment's last models."""
+    files = (file for job in jobs for file in job.files.values() if file in read)
+    kinds = {_kind(file) for file in files if file.output not in file.job.stage.temporary}
+    return sorted({*kinds, f"models_{segment.last}"})
 
 
 def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]:
@@ -162,11 +137,11 @@ class SegmentRule:
     def shell(self) -> str:
         """The command, the same for all recipes."""
         options = next(iter(self.jobs.values())).options
-        return f"{command(STAGES[self.first.stage], ())} {options}"
+        return f"{command(STAGES[self.first.stage])} {options}"
 
 
 def segment_rules(
-    runs: Collection[Run], length: int, keep: Keep, files: Iterable[str]
+    runs: Collection[Run], length: int, keep: str, files: Iterable[str]
 ) -> list[SegmentRule]:
     """Return the rules of the segments, of at most `length` rounds, that runs need.
 
@@ -181,8 +156,10 @@ def segment_rules(
     parts: list[Part] = [*trained, *logits]
     jobs = {part: part.jobs() for part in parts}
     inputs = {part: inputs_of(own) for part, own in jobs.items()}
-    read = files_read(runs, (others for _, others in inputs.values())) | set(files)
-    kept: dict[Part, Kept] = {part: rounds_kept(part, jobs[part], keep, read) for part in trained}
+    kept: dict[Part, list[str]] = {}
+    if keep == "needed":
+        read = files_read(runs, (others for _, others in inputs.values())) | set(files)
+        kept = {part: needed(part, jobs[part], read) for part in trained}
     outputs = {part: outputs_of(own, kept.get(part)) for part, own in jobs.items()}
     # A job that reads many files of another one names only the first of them as its input:
     # snakemake looks up one file instead of a hundred, and searches a rule's outputs in order.
@@ -192,8 +169,8 @@ def segment_rules(
         common, others = inputs[part]
         waits_for = tuple(dict.fromkeys(first.get(path, path) for path in others))
         if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
-            options = part.options(kept.get(part, {}))
-            made[SegmentJob(part, tuple(common), waits_for, options)] = paths
+            stay = f" --kept {' '.join(kept[part])}" if part in kept else ""
+            made[SegmentJob(part, tuple(common), waits_for, part.options + stay)] = paths
     return shared_rules(made)
 
 

@@ -14,7 +14,7 @@ folder reads have segments of their own.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -26,9 +26,6 @@ from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
-
-#: The rounds of a segment whose files of each kind stay on disk.
-Kept = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,10 @@ class Segment:
         """The message of the rule."""
         return f"rounds {self.first} to {self.last} of group {', '.join(map(str, self.groups))}"
 
-    def options(self, kept: Kept) -> str:
-        """Return the rounds, the groups, and what stays of the rounds, as options of a command."""
-        stay = (_written(f"kept-{kind}", rounds) for kind, rounds in kept.items())
-        span = f"--first {self.first} --last {self.last}"
-        return " ".join([span, _written("groups", self.groups), *stay])
+    @property
+    def options(self) -> str:
+        """The rounds and the groups, as options of a command."""
+        return f"--first {self.first} --last {self.last} {_written('groups', self.groups)}"
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
@@ -94,8 +90,9 @@ class LogitsSegment:
         """The message of the rule."""
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
 
-    def options(self, kept: Kept) -> str:
-        """Return the rounds, and what is computed in them, as command-line options."""
+    @property
+    def options(self) -> str:
+        """The rounds, and what is computed in them, as options of a command."""
         what = f"--group {self.group} --members {self.members} --images {self.images}"
         return f"{_written('rounds', self.rounds)} {what}"
 

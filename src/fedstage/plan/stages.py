@@ -40,7 +40,6 @@ SEGMENT = Command(
     about="run the stages of several rounds of some groups in one process",
     given=("recipe",),
     on_device=local_training.on_device,
-    several=True,
     calls=tuple(stage.name for stage in OF_ROUNDS if stage is not logits),
 )
 LOGITS_SEGMENT = Command(

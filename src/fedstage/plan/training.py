@@ -62,6 +62,7 @@ from fedstage.settings.exchange import (
     is_stale,
     keeps_state,
     receives_server_logits,
+    students,
     takes_changes,
     teaches_live,
 )
@@ -187,9 +188,10 @@ _step = partial(
 @partial(
     _step,
     outputs={"public": "public_keys.safetensors", "private": "private.safetensors"},
-    # A secret belongs to a single update: both lie in one folder and are made by one segment.
+    # A secret belongs to a single update: both lie in one folder and are made by one segment. It
+    # must not stay, and does not, as the participant's other steps read it.
     reads=lambda recipe, *place: reach(local_training, recipe, place),
-    secret=("private",),
+    temporary=("private",),
 )
 def advertise(recipe: Recipe, round_: int, group: int, participant: int) -> AdvertiseInputs[str]:
     """Draw a participant's keys for secure aggregation."""
@@ -251,12 +253,6 @@ def client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[s
         own_updates=updates(*place),
         receipts=_of_all(*place, masked_input, "receipt"),
     )
-
-
-def client_states(recipe: Recipe, round_: int) -> list[File]:
-    """Return what the clients of all groups keep after a round, if the server does not have it."""
-    kept = client_state.used(recipe)
-    return [client_state(recipe, round_, group) for group in client_groups(recipe) if kept]
 
 
 #: The steps of secure aggregation that participants take.
@@ -544,6 +540,17 @@ def _last_generator(recipe: Recipe, last: int, group: int) -> File | None:
     made = (t for t in range(last, 0, -1) if is_distilled(recipe, t, group))
     stage = data_free_distillation
     return next((stage(recipe, t, group, output="new_generator") for t in made), None)
+
+
+def round_state(recipe: Recipe, round_: int) -> list[File]:
+    """Return what the round after this one reads besides models: states and generators, if any."""
+    groups = client_groups(recipe)
+    made = [aggregation.job(recipe, round_, group).files.get("new_state") for group in groups]
+    if client_state.used(recipe):
+        made += [client_state(recipe, round_, group) for group in groups]
+    if generates(recipe):
+        made += [_last_generator(recipe, round_, group) for group in students(recipe)]
+    return [file for file in made if file]
 
 
 def _teacher_of(recipe: Recipe) -> Stage:

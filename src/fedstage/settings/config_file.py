@@ -14,11 +14,9 @@ class Execution(Settings):
     """How work is divided into jobs, and where; the bytes of results do not depend on it."""
 
     granularity: Literal["participant", "round", "segment"] = "participant"
-    """What one job trains: one participant, one round, or one segment of rounds."""
+    """What one job trains: one participant, or one segment of rounds; `round`: of one round."""
     segment_rounds: Positive = 25
     """Number of rounds per segment."""
-    clients_per_job: Positive | Literal["all"] = 1
-    """Number of clients that one job trains, with granularity = participant."""
     workers: Positive | None = None
     """Number of warm processes per machine; by default one per core."""
     workers_per_gpu: Positive = 1
@@ -35,11 +33,6 @@ class Execution(Settings):
     """
 
 
-#: Files of a round that stay on disk: all; all but updates that no job reads; or only files that
-#: are read.
-Keep = Literal["all", "models", "needed"]
-
-
 class Config(Settings):
     """Settings of config.yaml: experiments, targets, and how the work is executed."""
 
@@ -53,14 +46,8 @@ class Config(Settings):
     """Folder of the raw data; by default the value of the environment variable FEDSTAGE_DATA."""
     plugins: list[str] = []
     """Python files, and folders of them, with your own methods, models and data sets."""
-    keep: Keep = "all"
-    """Files of rounds that stay on disk: `all`; all but updates that no job reads (`models`); or
-    only files that are read (`needed`).
-    """
-    state_every: Positive = 10
-    """Interval, in rounds, at which the state of clients and server is kept, so that runs can be
-    lengthened.
-    """
+    keep: Literal["all", "needed"] = "all"
+    """Files of rounds that stay on disk: `all`, or only files that are read (`needed`)."""
     execution: Execution = Execution()
     """How the work is divided into jobs and where they run."""
 
@@ -68,5 +55,5 @@ class Config(Settings):
         if self.keep == "needed" and self.execution.granularity == "participant":
             yield (
                 "keep = 'needed': needs execution.granularity = 'round' or 'segment', because "
-                "'participant' hands every file on from one job to another; or use 'models'"
+                "'participant' hands every file on from one job to another"
             )

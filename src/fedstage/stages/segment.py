@@ -7,7 +7,7 @@ from typing import Any
 
 from fedstage.plan.graph import File, Job, files_in
 from fedstage.plan.segment_rules import outputs_of
-from fedstage.plan.segments import Kept, LogitsSegment, Segment
+from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.training import local_training
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, run_job
@@ -19,10 +19,7 @@ def segment(
     first: int,
     last: int,
     groups: list[int],
-    kept_updates: list[int] | None = None,
-    kept_models: list[int] | None = None,
-    kept_participants: list[int] | None = None,
-    kept_logits: list[int] | None = None,
+    kept: list[str] | None = None,
 ) -> Seconds:
     """Run the jobs of rounds `first` to `last` of `groups`, in the order of the graph.
 
@@ -31,9 +28,9 @@ def segment(
 
     Parameters
     ----------
-    kept_updates, kept_models, kept_participants, kept_logits : list of int, optional
-        The rounds whose updates, models, tables of participants and logits for teachers stay on
-        disk; all by default.
+    kept : list of str, optional
+        Which updates, models, participants (tables) and logits (for teachers) stay on disk, each
+        with its round, such as ``models_25``; all by default.
 
     Returns
     -------
@@ -41,13 +38,6 @@ def segment(
         The seconds of each job that a DAG of single jobs would have.
     """
     jobs = Segment(recipe, tuple(groups), first, last).jobs()
-    rounds = {
-        "updates": kept_updates,
-        "models": kept_models,
-        "participants": kept_participants,
-        "logits": kept_logits,
-    }
-    kept: Kept = {kind: tuple(some) for kind, some in rounds.items() if some is not None}
     unread = _unread_after(jobs, set(outputs_of(jobs, kept)))
     seconds = Seconds()
     for together in _merged(jobs):

@@ -17,7 +17,6 @@ from fedstage.experiments.catalogue import (
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.experiments.stage_rules import state_rounds
 from fedstage.plan import data_files
 from fedstage.plan.graph import name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
@@ -219,17 +218,6 @@ def test_description_of_runs_is_json_and_complete(tmp_path):
     for described_run, run in zip(read.runs, catalogue.runs["a", "mini"], strict=True):
         ((part,),) = (candidate.parts for candidate in described_run.candidates)
         assert (part.recipe, part.length) == (run.recipe, run.length)
-
-
-def kept_rounds(catalogue):
-    """Return the rounds whose state is kept, by the seeds of runs of SCAFFOLD."""
-    runs = [run for run in every_run(catalogue) if run.axes["method"] == "scaffold"]
-    kept = state_rounds(catalogue)
-    return {run.recipe.seed: kept[training_id(run.recipe)] for run in runs}
-
-
-def test_state_is_kept_in_regular_rounds_and_in_the_last_of_each_run(tmp_path):
-    assert kept_rounds(load(tmp_path, state_every=4)) == {0: [3, 4, 8], 1: [4, 8]}
 
 
 # --- the workflow ---------------------------------------------------------------------------------

@@ -26,8 +26,7 @@ def test_recipes_that_make_the_same_files_share_a_rule():
         for name, job in rule.jobs.items():
             assert training_id(job.part.recipe) == name
             jobs = job.part.jobs()
-            kept = of_rules.rounds_kept(job.part, jobs, "needed", ())
-            made = of_rules.outputs_of(jobs, kept)
+            made = of_rules.outputs_of(jobs, of_rules.needed(job.part, jobs, ()))
             assert [path.format(recipe=name) for path in rule.outputs if "/aggr" in path] == made
             assert re.fullmatch(rule.recipes, name)
             assert not re.fullmatch(other.recipes, name)

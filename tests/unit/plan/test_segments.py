@@ -34,7 +34,8 @@ def planned(runs, length, keep="all"):
     trained, logits = segments.plan(runs, length)
     parts = [*trained, *logits]
     read = segment_rules.files_read(runs, map(others, parts))
-    kept = {part: segment_rules.rounds_kept(part, part.jobs(), keep, read) for part in trained}
+    some = trained if keep == "needed" else []
+    kept = {part: segment_rules.needed(part, part.jobs(), read) for part in some}
     return {part: segment_rules.outputs_of(part.jobs(), kept.get(part)) for part in parts}
 
 
@@ -161,18 +162,16 @@ def rounds_of(paths):
 
 def test_only_updates_that_are_read_stay():
     one = run("fedavg", 4, evaluate={"name": "clients"}, evaluate_every=2)
-    (part,) = parts = planned([one], 4, "models")
+    (part,) = parts = planned([one], 4, "needed")
     found = [path for path in parts[part] if "/participant_" in path]
     assert found == [path for round_ in (2, 4) for path in updates(one.recipe, round_, 0)]
     read = segment_rules.files_read([one], map(others, parts))
-    assert part.options(segment_rules.rounds_kept(part, part.jobs(), "models", read)) == (
-        "--first 1 --last 4 --groups 0"
-        " --kept-updates 2 4 --kept-models 1 2 3 4"
-        " --kept-participants 1 2 3 4 --kept-logits 1 2 3 4"
-    )
+    assert segment_rules.needed(part, part.jobs(), read) == [
+        "models_4", "participants_2", "participants_4", "updates_2", "updates_4",
+    ]  # fmt: skip
     # Where the worst clients are left out, of the first distillation: later ones are its own.
     late = run("feddf, one designated, late, judged", 6)
-    found = set(kept([late], 4, "models"))
+    found = set(kept([late], 4, "needed"))
     assert set(updates(late.recipe, 3, 0)) <= found
     assert not found & {*updates(late.recipe, 2, 0), *updates(late.recipe, 4, 0)}
 

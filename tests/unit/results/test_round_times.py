@@ -71,7 +71,7 @@ def of_several(root, jobs, stage, seconds, **changes):
     save_json(path, record | {"machine": MACHINE, "parts": parts} | changes)
 
 
-@pytest.mark.parametrize("stage", ["segment", "logits_segment", "local_training"])
+@pytest.mark.parametrize("stage", ["segment", "logits_segment"])
 def test_a_job_that_does_several_tells_the_seconds_of_each(root, stage):
     first, second, *others = jobs_of(RECIPE, ROUNDS)
     before = read_times(root, RECIPE, ROUNDS)

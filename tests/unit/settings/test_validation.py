@@ -164,12 +164,14 @@ def test_faults_in_settings_of_a_command_line_are_told_like_all_others():
 
 def test_a_value_of_none_of_several_types_has_one_line():
     """Beside another fault with the same value, which has its own."""
-    raw = {"targets": ["a"], "execution": {"clients_per_job": 0, "workers_per_gpu": 0}}
-    assert sorted(recipes_of(Config, raw)) == [
-        "here: execution.clients_per_job = 0: must be greater than or equal to 1, or 'all'",
-        "here: execution.workers_per_gpu = 0: must be greater than or equal to 1",
+
+    class Jobs(Settings):
+        size: Positive | Literal["all"]
+        workers: Positive = 1
+
+    assert sorted(recipes_of(Jobs, {"size": 0, "workers": 0})) == [
+        "here: size = 0: must be greater than or equal to 1, or 'all'",
+        "here: workers = 0: must be greater than or equal to 1",
     ]
-    raw["execution"] = {"clients_per_job": "many"}
-    (recipe,) = recipes_of(Config, raw)
-    told = "must be a valid integer, or 'all'"
-    assert recipe == f"here: execution.clients_per_job = 'many': {told}"
+    told = "here: size = 'many': must be a valid integer, or 'all'"
+    assert recipes_of(Jobs, {"size": "many"}) == [told]

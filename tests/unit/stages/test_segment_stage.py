@@ -95,7 +95,8 @@ def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: Fal
         read = segment_rules.files_read(
             [run], [segment_rules.inputs_of(part.jobs())[1] for part in (*trained, *logits)]
         )
-    kept = {part: segment_rules.rounds_kept(part, part.jobs(), keep, read) for part in trained}
+    some = trained if keep == "needed" else []
+    kept = {part: segment_rules.needed(part, part.jobs(), read) for part in some}
     for part in trained:
         settings = as_json(canonical(simplest(part.recipe)))
         call("recipe", settings=settings, output=f"{training_folder(part.recipe)}/recipe.yaml")
@@ -103,7 +104,7 @@ def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: Fal
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
-        words = part.options(kept.get(part, {})).split()
+        words = part.options.split() + (["--kept", *kept[part]] if part in kept else [])
         assert (
             main([part.stage, "--recipe", f"{training_folder(part.recipe)}/recipe.yaml", *words])
             == 0

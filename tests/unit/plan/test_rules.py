@@ -8,11 +8,9 @@ import pytest
 from tests.shared.experiments import OF_ALL_STAGES
 
 from fedstage.experiments.catalogue import load_catalogue, metrics_of
-from fedstage.experiments.stage_rules import stage_rules, state_rounds
 from fedstage.plan.graph import behind
-from fedstage.plan.rules import WILDCARDS, command
+from fedstage.plan.rules import WILDCARDS, command, stage_rules
 from fedstage.plan.stages import GRAPH, RESULTS, STAGES
-from fedstage.plan.training import aggregation
 from fedstage.stages import options_of
 from fedstage.storage.yaml_files import load_yaml
 
@@ -60,7 +58,7 @@ def pattern(rule, path):
 
 
 def test_every_file_is_an_output_of_one_rule_whose_job_makes_it(catalogue):
-    rules = list(stage_rules(catalogue, ""))
+    rules = list(stage_rules(catalogue.folders, by_participant=True))
     outputs = [
         (rule, name, pattern(rule, path)) for rule in rules for name, path in rule.outputs.items()
     ]
@@ -79,30 +77,6 @@ def test_every_file_is_an_output_of_one_rule_whose_job_makes_it(catalogue):
     assert unused <= {
         "retention", "client_accuracy", "core", "selected_labels", "judged_distillation",
     }  # fmt: skip
-
-
-def test_state_is_temporary_but_in_the_rounds_that_a_run_may_go_on_from(catalogue):
-    rules = [rule for rule in stage_rules(catalogue, "") if rule.stage is aggregation]
-    assert all(rule.temporary <= {"new_state"} for rule in rules)
-    outputs = [
-        (rule, pattern(rule, rule.outputs["new_state"])) for rule in rules
-        if "new_state" in rule.outputs
-    ]  # fmt: skip
-    stateful = 0
-    for name, kept in state_rounds(catalogue).items():
-        for round_ in range(1, 12):
-            file = f"results/training/{name}/round_{round_:04d}/group_0/state.safetensors"
-            found = [rule for rule, one in outputs if one.fullmatch(file)]
-            assert [bool(rule.temporary) for rule in found] in ([], [round_ not in kept])
-            stateful += len(found)
-    assert stateful
-
-
-def test_no_rule_keeps_the_state_of_no_round(load):
-    """Snakemake takes an empty pattern for none, so that a file would have two rules."""
-    rules = list(stage_rules(load(["fens_figure3/sizes"]), ""))
-    assert [rule for rule in rules if rule.stage is aggregation and rule.temporary]
-    assert not [rule.name for rule in rules if rule.constraints.get("round") == ""]
 
 
 @pytest.mark.parametrize("name", STAGES)

@@ -76,8 +76,7 @@ def outputs_of(jobs: Iterable[Job], kept: Collection[str] | None = None) -> list
 
 def needed(segment: Segment, jobs: Iterable[Job], read: Collection[str]) -> list[str]:
     """Return the kinds and rounds of files that are `read`, and of the segment's last models."""
-    files = (file for job in jobs for file in job.files.values() if file in read)
-    kinds = {_kind(file) for file in files if file.output not in file.job.stage.temporary}
+    kinds = {_kind(file) for job in jobs for file in job.files.values() if file in read}
     return sorted({*kinds, f"models_{segment.last}"})
 
 

@@ -145,13 +145,8 @@ def _tried(model: Model, shape: tuple[int, ...], classes: int, least: int) -> st
         save_json(info, {"shape": shape, "classes": classes})
         job = {"settings": as_json(canonical(settings)), "group": 0, "info": info, "least": least}
         given = (f"--{name}={value}" for name, value in (job | {"output": output}).items())
-        command = [
-            *PYTHON,
-            "fedstage.execution.cli",
-            "initial_model",
-            *given,
-            f"--log={folder}/log",
-        ]
+        cli = [*PYTHON, "fedstage.execution.cli"]
+        command = [*cli, "initial_model", *given, f"--log={folder}/log"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return done.stderr.strip().rpartition("\n")[2].removeprefix("fedstage initial_model: ")

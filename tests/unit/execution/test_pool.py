@@ -423,7 +423,8 @@ def test_copies_of_the_clients_output_end_with_the_job(tmp_path, umask, monkeypa
         os.chdir(folder)
     for end in ends:
         os.set_blocking(end, False)
-        assert os.read(end, 1) == b""  # the end of the stream: nobody could still write
+        while os.read(end, 1024):  # until the end of the stream, where nobody could still write
+            pass  # whatever a library has written
     for file in (*saved, *kept, *ends, *outputs):
         os.close(file)
 

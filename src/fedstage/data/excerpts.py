@@ -1,6 +1,11 @@
 """Names and values of a user's data as they are shown in messages: in one line, not too long."""
 
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
 _LONGEST = 50
+_SHOWN = 10  # names in a line
 
 
 def shortened(text: str) -> str:
@@ -18,3 +23,32 @@ def excerpt(text: str) -> str:
 def quoted(text: str) -> str:
     """Return a shortened text in quotes, escaped as in Python."""
     return repr(shortened(text))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    rest = len(names) - _SHOWN
+    return ", ".join([*names[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])
+
+
+def normal(name: str) -> str:
+    """Return a name in the one form of Unicode (NFC) that names of classes and clients have."""
+    return unicodedata.normalize("NFC", name)
+
+
+def plain(name: str) -> str:
+    """Return a name for comparison: without case, doubled spaces, invisible letters and forms."""
+    seen = (letter for letter in unicodedata.normalize("NFKC", name)
+            if unicodedata.category(letter) != "Cf")  # fmt: skip
+    return " ".join("".join(seen).split()).casefold()
+
+
+def alike(what: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield a line on names that look alike."""
+    by_look = defaultdict(list)
+    for name in names:
+        by_look[plain(name)].append(name)
+    found = [name for same in by_look.values() if len(same) > 1 for name in same]
+    if found:
+        told = listed([ascii(shortened(name)) for name in found])
+        yield f"{what} whose names differ only in case, spaces or invisible letters: {told}"

@@ -152,17 +152,16 @@ def tell_private(public: Samples, data: Path | None, clients: Path | None) -> No
     if data is None or clients is None:
         return
     own, _ = read_images(data, read_samples(clients, "train"), torch.device("cpu"))
-    private = set(_contents(own))
-    count = sum(content in private for content in _contents(public.to(torch.device("cpu"))))
+    private = set(contents(own))
+    count = sum(content in private for content in contents(public.to(torch.device("cpu"))))
     _LOGGER.warning("%d of %d public samples are clients' training samples", count, len(public))
 
 
-def _contents(samples: Samples) -> Iterator[bytes]:
+def contents(samples: Samples) -> Iterator[bytes]:
     """Yield the values of each sample."""
-    for one in torch.arange(len(samples)).split(1):
-        sample = samples[one]
-        values = sample.instances if isinstance(sample, Bags) else sample
-        yield values.numpy().tobytes()
+    if isinstance(samples, Bags):
+        return (bag.instances.numpy().tobytes() for bag in samples.split(1))
+    return (sample.tobytes() for sample in samples.numpy())
 
 
 def read_labelled(

@@ -28,8 +28,8 @@ class DataSet(Choice):
     {Braces} are replaced by the value of a setting, and the first pattern that matches any files
     counts. The content of these files determines the data set (`fedstage.storage.raw_files`); files
     that the loader verifies by checksums need not be named. `centres`: the number of natural
-    clients, if the set has a fixed one. `clients_in`: otherwise, the module, below `fedstage` and
-    without torch, whose ``count_clients(settings, folder)`` counts them in the files.
+    clients, if the set has a fixed one. `suffixes`: the suffixes, in lower case, of files that
+    count where the pattern is for all files at any depth; by default all.
     `clients_hint`: what to do if there are no clients for the natural partition.
     """
 
@@ -39,8 +39,8 @@ class DataSet(Choice):
     has_own_test: ClassVar[bool] = False
     in_folder: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
+    suffixes: ClassVar[tuple[str, ...]] = ()
     centres: ClassVar[int | None] = None
-    clients_in: ClassVar[str | None] = None
     clients_hint: ClassVar[str] = "choose another partition"
 
     @property
@@ -112,6 +112,22 @@ class Sized(DataSet):
             )
 
 
+class OwnSamples(Sized):
+    """The user's own samples in a folder; test samples may be drawn from them."""
+
+    folder: str
+    """Folder of the files, below the data folder."""
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of all samples that is drawn for testing if no test samples are set apart. Test samples
+    are drawn with `split_seed`, as evenly over clients and labels as possible.
+    """
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.test_fraction is not None and self.division is not None:
+            yield "test_fraction and division: give one of them"
+
+
 #: Hint on how the samples of a table get clients.
 CLIENT_COLUMN = "name one in data.client_column"
 
@@ -126,6 +142,8 @@ class OwnerColumns(Settings):
     """Column of classes: integers, texts or booleans."""
     client_column: str | None = None
     """Column of clients for the natural partition: integers, texts or booleans; by default none."""
+    group_column: str | None = None
+    """Column of groups, such as patients, that `test_fraction` keeps together; by default none."""
 
 
 class TableColumns(OwnerColumns):
@@ -151,8 +169,8 @@ class TableColumns(OwnerColumns):
         if self.features and self.drop:
             yield "features and drop: give one of them"
         for column in self.features:
-            if column in (self.label, self.client_column):
-                yield f"features: {column!r}: must not be the label or the clients' column"
+            if column in (self.label, self.client_column, self.group_column):
+                yield f"features: {column!r}: must not be the column of labels, clients or groups"
 
 
 def same_source(one: DataSet, other: DataSet) -> bool:

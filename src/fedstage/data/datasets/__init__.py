@@ -1,15 +1,20 @@
 """Data sets read into arrays: one module each, with the function ``load(settings, folder)``."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.datasets.notices import odd
 from fedstage.data.excerpts import quoted
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
 from fedstage.settings.data import Data
+from fedstage.settings.data_sets import OwnSamples
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def load(settings: Data, folder: Path | None) -> Dataset:
@@ -26,33 +31,33 @@ def load(settings: Data, folder: Path | None) -> Dataset:
         raise FedstageError(f"data = {settings.name}: {fault}; {hint}")
     place = folder if settings.in_folder else None
     dataset: Dataset = implementation(settings).load(settings, place)
+    if isinstance(settings, OwnSamples):
+        for line in odd(dataset):
+            _LOGGER.warning("%s", line)
     return dataset
 
 
-# --- classes --------------------------------------------------------------------------------------
-
-_LOGGER = logging.getLogger(__name__)
-
-
-def check_classes(name: str, data: Dataset) -> None:
-    """Warn of each class of the test samples that has no training sample, and thus no client.
+def check_classes(
+    name: str, classes: Sequence[str], train: torch.Tensor, test: torch.Tensor
+) -> None:
+    """Warn of each class of the test labels that has no training sample, and thus no client.
 
     Raises
     ------
     FedstageError
         If all training samples are of one class.
     """
-    trained = data.train.labels.unique().tolist()
+    trained = train.unique().tolist()
     if len(trained) < 2:
-        names = " and ".join(quoted(data.class_names[label]) for label in trained)
+        names = " and ".join(quoted(classes[label]) for label in trained)
         raise FedstageError(
             f"data = {name}: all training samples are of class {names}; at least 2 classes are "
             "needed"
         )
-    labels, counts = torch.unique(data.test.labels, return_counts=True)
+    labels, counts = torch.unique(test, return_counts=True)
     for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
         if label not in trained:
             _LOGGER.warning(
                 "data = %s: no client has samples of class %s, which %d of %d test samples are of",
-                name, quoted(data.class_names[label]), count, len(data.test.labels),
+                name, quoted(classes[label]), count, len(test),
             )  # fmt: skip

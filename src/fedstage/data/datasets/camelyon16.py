@@ -78,14 +78,12 @@ def _find(table: Path, paths: Sequence[Path]) -> list[_Slide]:
 
 
 def _label_and_centre(path: Path, line: int, row: dict[str, str]) -> tuple[int, int]:
-    where = f"{path}: line {line}: label and hospital_corrected"
+    numbers = {"0": 0, "0.0": 0, "1": 1, "1.0": 1}
     try:
-        label, centre = float(row["label"]), float(row["hospital_corrected"])
-    except (TypeError, ValueError):
-        raise FedstageError(f"{where}: must be numbers") from None
-    if label not in (0, 1) or centre not in (0, 1):
-        raise FedstageError(f"{where}: must be 0 or 1")
-    return int(label), int(centre)
+        return numbers[row["label"]], numbers[row["hospital_corrected"]]
+    except KeyError:
+        fault = f"{path}: line {line}: label and hospital_corrected: must be 0 or 1"
+        raise FedstageError(fault) from None
 
 
 def _bags(slides: Sequence[_Slide], most: int, features: int | None) -> Images:

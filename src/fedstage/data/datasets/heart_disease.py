@@ -1,7 +1,7 @@
 """Fed-Heart-Disease: the UCI Heart Disease files of four centres, prepared as FLamby does.
 
 Janosi, Steinbrunn, Pfisterer and Detrano 1988 (CC BY 4.0); Ogier du Terrail et al., FLamby, NeurIPS
-2022. Rows and columns are counted from 0, in messages too.
+2022. Rows and columns are counted from 0.
 
 1. Slope, ca and thal (columns 10 to 12) are dropped, then each row with a missing value.
 2. The label is 1 where num (column 13) is not 0.
@@ -11,7 +11,6 @@ Janosi, Steinbrunn, Pfisterer and Detrano 1988 (CC BY 4.0); Ogier du Terrail et 
 5. (x - mean) / (deviation + 1e-9), with mean and sample deviation (n - 1) of the training rows.
 """
 
-import csv
 import hashlib
 import os
 import shutil
@@ -24,13 +23,13 @@ from typing import TypeAlias
 from urllib.request import urlopen
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.settings.data import HeartDisease
-from fedstage.storage.files import read_bytes
 
 #: The centres in the order of their numbers, and the SHA-256 of their files.
 CENTRES = {
@@ -42,10 +41,9 @@ CENTRES = {
 SOURCE = "https://archive.ics.uci.edu/ml/machine-learning-databases/heart-disease"
 CLASSES = ("no disease", "disease")
 
-COLUMNS = 14
-_KEPT = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13)
-_NUMERIC = (0, 1, 3, 4, 5, 7, 8, 9)  # among the kept; the others are coded, or the label
-_CODED = ((2, (1, 2, 3, 4)), (6, (0, 1, 2)))
+_DROPPED, _LABEL = [10, 11, 12], 13
+_NUMERIC = (0, 1, 3, 4, 5, 7, 8, 9)  # the others are coded, or the label
+_CODED = {2: (2, 3, 4), 6: (1, 2)}  # without the first level
 _TRAIN, _SPLIT_SEED = 0.66, 43
 _SMALLEST = 3  # rows of a class, for a stratified split
 _EPSILON = 1e-9
@@ -104,52 +102,12 @@ def as_dataset(centres: Sequence[Centre]) -> Dataset:
 
 
 def read_centre(path: Path) -> Centre:
-    """Read and split a centre's file: 14 columns separated by commas, ``?`` where unknown.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing, or a row is invalid.
-    """
-    lines, rows = _read_rows(path)
-    values = np.array(rows, np.float64)
-    labels = (values[:, -1] != 0).astype(np.int64)
-    return Centre(_features(path, lines, values), labels, np.array(lines), *_split(labels))
-
-
-def _read_rows(path: Path) -> tuple[list[int], list[list[float]]]:
-    """Return the lines of the complete rows, and these rows without the dropped columns."""
-    lines, rows = [], []
-    for line, cells in enumerate(csv.reader(read_bytes(path).decode().splitlines())):
-        if len(cells) != COLUMNS:
-            raise FedstageError(f"{path}: row {line}: {len(cells)} columns, must be {COLUMNS}")
-        kept = [cells[column] for column in _KEPT]
-        if "?" not in kept:
-            lines.append(line)
-            rows.append([_number(f"{path}: row {line}", cell) for cell in kept])
-    if not rows:
-        raise FedstageError(f"{path}: has no complete row")
-    return lines, rows
-
-
-def _number(where: str, cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        raise FedstageError(f"{where}: {cell!r}: must be a number or ?") from None
-
-
-def _features(path: Path, lines: Sequence[int], values: Rows) -> Rows:
-    coded = []
-    for column, levels in _CODED:
-        wrong = ~np.isin(values[:, column], levels)
-        if wrong.any():
-            row = int(wrong.argmax())
-            allowed = f"must be {levels[0]}..{levels[-1]}"
-            where = f"{path}: row {lines[row]}"
-            raise FedstageError(f"{where}: column {column} = {values[row, column]:g}: {allowed}")
-        coded += [values[:, column] == level for level in levels[1:]]
-    return np.column_stack([values[:, list(_NUMERIC)], *coded]).astype(np.float64)
+    """Read and split a centre's file: 14 columns separated by commas, ``?`` where unknown."""
+    table = pd.read_csv(path, header=None, na_values="?").drop(columns=_DROPPED).dropna()
+    labels = np.asarray(table[_LABEL] != 0).astype(np.int64)
+    coded = [table[column] == level for column, levels in _CODED.items() for level in levels]
+    features = np.column_stack([table[list(_NUMERIC)], *coded]).astype(np.float64)
+    return Centre(features, labels, table.index.to_numpy(np.int64), *_split(labels))
 
 
 def _split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from fedstage.data.datasets.decoding import UNDECODABLE, Pixels, decode
+from fedstage.data.datasets.decoding import Decoder, Pixels
 from fedstage.data.datasets.flamby import read_rows
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Isic2019
+from fedstage.storage.files import read_bytes
 from fedstage.storage.raw_files import place_of
 
 CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")
@@ -96,12 +97,7 @@ def _images(pictures: Sequence[_Picture], rows: Rows, crop: int) -> Images:
 
 def _middle(crop: int, path: Path) -> Pixels:
     """Return the middle crop x crop pixels of a picture."""
-    try:
-        pixels = decode(path.read_bytes())
-    except FileNotFoundError:
-        raise FedstageError(f"{path}: no such file") from None
-    except UNDECODABLE as error:
-        raise FedstageError(f"{path}: cannot decode the image ({error})") from None
+    pixels = Decoder().decode_one(read_bytes(path), str(path))
     _, height, width = pixels.shape
     if min(height, width) < crop:
         raise FedstageError(

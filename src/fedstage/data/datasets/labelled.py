@@ -1,16 +1,20 @@
-"""A user's own samples: the label and client of each by name, and which are for testing."""
+"""A user's own samples: label, client and group of each by name, and which are for testing."""
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, Split, choose_rows, permutation
+from fedstage.data.excerpts import listed, quoted
+from fedstage.data.layouts import are_splits
 from fedstage.errors import FedstageError
-from fedstage.settings.data_sets import Sized
+from fedstage.settings.data_sets import OwnSamples, Sized
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -20,15 +24,11 @@ class Named:
     numbers: Rows
     names: tuple[str, ...]
 
-    def of(self, rows: Rows, *, every: bool = False) -> "Named":
-        """Return the numbers of some rows, with the names that occur there, or `every` name."""
-        own = self.numbers[rows]
-        if every:
-            return Named(own, self.names)
-        kept, numbers = np.unique(own, return_inverse=True)
-        return Named(
-            numbers.astype(np.int64), tuple(self.names[number] for number in kept.tolist())
-        )
+    def of(self, rows: Rows) -> "Named":
+        """Return the numbers of some rows, with the names that occur there."""
+        kept, numbers = np.unique(self.numbers[rows], return_inverse=True)
+        names = tuple(self.names[number] for number in kept.tolist())
+        return Named(numbers.astype(np.int64), names)
 
     def among(self, rows: Rows, names: Sequence[str]) -> Rows:
         """Return the position in `names` of the name of each row; -1 if it is not there."""
@@ -37,12 +37,11 @@ class Named:
         return found[self.numbers[rows]]
 
 
-def named(values: Sequence[Any]) -> Named:
-    """Return values, all integers or all texts, as positions among their sorted names."""
-    names = sorted(set(values))
+def named(values: Sequence[str], *, numeric: bool = False) -> Named:
+    """Return texts as positions among their sorted names; integers are sorted as numbers."""
+    names = sorted(set(values), key=int if numeric else None)
     numbers = {value: number for number, value in enumerate(names)}
-    found = np.array([numbers[value] for value in values], np.int64)
-    return Named(found, tuple(map(str, names)))
+    return Named(np.array([numbers[value] for value in values], np.int64), tuple(names))
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Labelled:
 
     labels: Named
     clients: Named | None  #: of all rows, or of the training rows if the others have none
+    groups: Named | None  #: whose rows are either for training or for testing; known as clients are
     train: int  #: rows for training; the others are for testing
     order: Rows  #: where each row is in the files
 
@@ -64,10 +64,11 @@ class Labelled:
         Clients are numbered in the order of their names, as classes are, and have training rows.
         """
         clients = None if self.clients is None else self.clients.of(split.train)
+        self._tell_groups(split)
 
         def part(own: Rows) -> Images:
             labels = torch.from_numpy(self.labels.numbers[own])
-            if self.clients is None or clients is None or not self._known(own):
+            if self.clients is None or clients is None or not _known(self.clients, own):
                 return Images(samples(own), labels)
             owners = self.clients.among(own, clients.names)
             return Images(samples(own), labels, torch.from_numpy(owners))
@@ -81,36 +82,58 @@ class Labelled:
             client_names=None if clients is None else clients.names,
         )
 
-    def _known(self, rows: Rows) -> bool:
-        """Whether the clients of some rows are known."""
-        assert self.clients is not None, "the caller looks"
-        return bool((rows < len(self.clients.numbers)).all())
+    def _tell_groups(self, split: Split) -> None:
+        """Say which groups are in training and test samples."""
+        if self.groups is None or not _known(self.groups, split.test):
+            return
+        trained, tested = (set(self.groups.numbers[own]) for own in (split.train, split.test))
+        if both := sorted(trained & tested):
+            told = listed([quoted(self.groups.names[number]) for number in both])
+            _LOGGER.warning("%d groups have training and test samples: %s", len(both), told)
 
-    def divided(self, fraction: float, split_seed: int) -> "Labelled":
+    def drawn(self, settings: OwnSamples, fraction: float | None = None) -> "Labelled":
         """Return the rows, with a share of each client's samples of each class last, for testing.
+
+        The share is `test_fraction`, or else `fraction`, if any. With groups, it is a share of the
+        groups, each by its first row.
 
         Raises
         ------
         FedstageError
-            If no row is for testing.
+            If no row is for testing, or if the clients are named as splits are.
         """
-        labels, clients = self.labels.numbers, self.clients
-        owners = np.zeros_like(labels) if clients is None else clients.numbers
-        shuffled = permutation(split_seed, "table", len(labels))
-        tested = rows_for_testing(fraction, shuffled, labels, owners)
+        if self.clients is not None and are_splits(self.clients.names):
+            raise FedstageError(
+                f"clients are {', '.join(self.clients.names)}: these are splits, and no clients"
+            )
+        fraction = settings.test_fraction or fraction
+        if fraction is None:
+            return self
+        numbers = self.labels.numbers
+        owners = np.zeros_like(numbers) if self.clients is None else self.clients.numbers
+        first = group = np.arange(len(numbers))
+        if self.groups is not None:
+            _, first, group = np.unique(self.groups.numbers, return_index=True, return_inverse=True)
+        shuffled = permutation(settings.split_seed, "table", len(first))
+        tested = rows_for_testing(fraction, shuffled, numbers[first], owners[first])[group]
         train, test = np.flatnonzero(~tested), np.flatnonzero(tested)
         if not len(test):
             raise FedstageError(
-                f"data.test_fraction = {fraction:g}: none of {len(labels)} rows is for testing"
+                f"data.test_fraction = {fraction:g}: none of {len(numbers)} rows is for testing"
             )
         order = np.concatenate([train, test])
-        return replace(
-            self,
-            labels=self.labels.of(order, every=True),
-            clients=None if clients is None else clients.of(order, every=True),
-            train=len(train),
-            order=self.order[order],
-        )
+
+        def ordered(names: Named) -> Named:
+            return Named(names.numbers[order], names.names)
+
+        clients, groups = (names and ordered(names) for names in (self.clients, self.groups))
+        labels = ordered(self.labels)
+        return Labelled(labels, clients, groups, len(train), self.order[order])
+
+
+def _known(names: Named, rows: Rows) -> bool:
+    """Whether the names of some rows are known."""
+    return bool((rows < len(names.numbers)).all())
 
 
 def rows_for_testing(fraction: float, shuffled: Rows, labels: Rows, clients: Rows) -> np.ndarray:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,12 +12,14 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
-from fedstage.data.datasets.columns import Column, feature_column, labelled_rows
+from fedstage.data.datasets.columns import labelled_rows
+from fedstage.data.datasets.features import Column, feature_columns, tell_integers
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Rows
-from fedstage.data.excerpts import excerpt, quoted
-from fedstage.data.table_files import read_files, require
-from fedstage.errors import FedstageError
+from fedstage.data.excerpts import excerpt, listed, quoted
+from fedstage.data.layouts import find_files
+from fedstage.data.table_files import Files, read_files, require
+from fedstage.errors import FedstageError, both, each
 from fedstage.settings.data import TableData
 
 
@@ -31,13 +34,18 @@ def load(settings: TableData, folder: Path) -> Dataset:
         If a file is missing, damaged, or has different columns than the others; if a column or a
         value is invalid; if there is one class only; or if there are fewer rows than a size.
     """
-    train, every = read_files(settings, folder)
-    rows = labelled_rows(settings, train, every)
-    names = _feature_names(settings, every)
-    features = [
-        feature_column(name, every, name in settings.categorical).taken(rows.order)
-        for name in names
-    ]
+    found = find_files(settings, folder)
+    found.tell(folder / settings.folder)
+    names = (settings.label, settings.client_column, settings.group_column)
+    texts = {*filter(None, names), *settings.categorical}
+    every = read_files([*found.train, *found.test], texts)
+    rows, features = both(
+        partial(labelled_rows, settings, len(found.train), every),
+        partial(_features, settings, every),
+    )
+    columns = [column.taken(rows.order) for column in features]
+    plain = [column.name for column in columns if column.name not in settings.categorical]
+    tell_integers(plain, every[: len(found.train)])
     split = rows.split(settings)
     where = folder / settings.folder
     if len(np.unique(rows.labels.numbers[split.train])) == 1:
@@ -46,7 +54,7 @@ def load(settings: TableData, folder: Path) -> Dataset:
             f"{where}: {settings.label} = {quoted(name)} in all training rows; at least two "
             "classes are needed"
         )
-    encoded = encode(where, features, split.train, settings.missing)
+    encoded = encode(where, columns, split.train, settings.missing)
     values = torch.from_numpy(encoded.values)
     return replace(
         rows.dataset(split, lambda own: values[own]),
@@ -55,24 +63,32 @@ def load(settings: TableData, folder: Path) -> Dataset:
     )
 
 
-def _feature_names(settings: TableData, files: Sequence[tuple[Path, pa.Table]]) -> list[str]:
+def _features(settings: TableData, files: Files) -> list[Column]:
+    return feature_columns(_feature_names(settings, files), files, settings.categorical)
+
+
+def _feature_names(settings: TableData, files: Files) -> list[str]:
     """Return the columns of features, which all files have, in the order of the first file."""
     (first, table), *others = files
     every = dict.fromkeys(name for _, table in files for name in table.column_names)
     for key in ("features", "drop", "categorical"):
         for column in getattr(settings, key):
             require(first, f"data.{key}", column, every)
-    no_features = {settings.label, settings.client_column, *settings.drop}
+    no_features = {settings.label, settings.client_column, settings.group_column, *settings.drop}
     names = list(settings.features) or [n for n in table.column_names if n not in no_features]
-    for path, other in others:
-        for name in names:
-            if name not in other.column_names:
-                raise FedstageError(f"{path}: has no column {quoted(name)}, which {first} has")
-        more = [n for n in other.column_names if n not in {*names, *no_features}]
+
+    def compare(file: tuple[Path, pa.Table]) -> None:
+        path, other = file
+        lacking = [name for name in names if name not in other.column_names]
+        more = [name for name in other.column_names if name not in {*names, *no_features}]
+        if lacking:
+            told = listed([quoted(name) for name in lacking])
+            raise FedstageError(f"{path}: has no column {told}, which {first} has")
         if more and not settings.features:
-            raise FedstageError(
-                f"{path}: column {quoted(more[0])}: {first} has none; put it in data.drop"
-            )
+            told = listed([quoted(name) for name in more])
+            raise FedstageError(f"{path}: column {told}: {first} has none; put it in data.drop")
+
+    each(compare, others)
     if not names:
         raise FedstageError(f"{first}: has no column of features in addition to {settings.label!r}")
     return names

@@ -35,9 +35,8 @@ def load(settings: OwnTensors, folder: Path) -> Dataset:
         parts.append(_read(place / "test.safetensors", train["x"]))
     x, y = (torch.cat([part[name] for part in parts]) for name in ("x", "y"))
     clients = _numbered(train["clients"]) if "clients" in train else None
-    rows = Labelled(_numbered(y), clients, len(train["y"]), np.arange(len(y)))
-    if fraction is not None:
-        rows = rows.divided(fraction, settings.split_seed)
+    rows = Labelled(_numbered(y), clients, None, len(train["y"]), np.arange(len(y)))
+    rows = rows.drawn(settings)
     public, path = None, place / "public.safetensors"
     if settings.held_out and path.is_file():
         public = _read(path, train["x"])["x"]

@@ -1,11 +1,14 @@
 """Tables of texts, CSV or Parquet: one row per text, with a label and, if known, a client."""
 
+from functools import partial
 from pathlib import Path
 
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.texts import tokens_of, vocabulary_of
+from fedstage.data.layouts import find_files
 from fedstage.data.table_files import read_files
+from fedstage.errors import both
 from fedstage.settings.data import TextData
 
 
@@ -21,9 +24,14 @@ def load(settings: TextData, folder: Path) -> Dataset:
         If a file is missing, damaged or lacks a column, a value is missing or of another type, or
         there are fewer texts than a size.
     """
-    train, every = read_files(settings, folder, texts=[settings.text])
-    rows = labelled_rows(settings, train, every)
-    in_files = text_column("data.text", settings.text, every)
+    found = find_files(settings, folder)
+    found.tell(folder / settings.folder)
+    names = (settings.text, settings.label, settings.client_column, settings.group_column)
+    every = read_files([*found.train, *found.test], {*filter(None, names)})
+    rows, in_files = both(
+        partial(labelled_rows, settings, len(found.train), every),
+        partial(text_column, "data.text", settings.text, every),
+    )
     texts = [in_files[row] for row in rows.order.tolist()]
     split = rows.split(settings)
     vocabulary = vocabulary_of(settings, folder, (texts[row] for row in split.train.tolist()))

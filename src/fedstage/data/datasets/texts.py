@@ -1,13 +1,17 @@
 """Texts in CSV files without a header, and as tokens: numbers of WordPieces in a vocabulary."""
 
 import csv
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.processors import BertProcessing
 
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Texts
@@ -15,32 +19,20 @@ from fedstage.storage.raw_files import place_of
 
 # --- word pieces ----------------------------------------------------------------------------------
 #
-# WordPiece: words cut into the longest pieces in a vocabulary (Devlin et al. 2019).
-#
-# Text is split as in BERT's uncased models: in lower case, without accents, at white space and at
-# each punctuation character. A piece that continues a word begins with ``##``.
+# As in BERT's uncased models (Devlin et al. 2019): in lower case, without accents, cut at white
+# space, punctuation and Chinese characters, and then into the longest pieces in a vocabulary. A
+# piece that continues a word begins with ``##``.
 
 #: The beginning of a vocabulary; [PAD] has number 0, which models mask.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_LONGEST = 100  # characters of a word; a longer one is unknown
+_PLAIN, _WORDS = BertNormalizer(lowercase=True), BertPreTokenizer()
 
 Vocabulary = Mapping[str, int]
 
 
 def split_words(text: str) -> list[str]:
     """Return the words and punctuation characters of a text."""
-    plain = unicodedata.normalize("NFD", text.lower())
-    spaced = (_spaced(character) for character in plain if unicodedata.category(character) != "Mn")
-    return "".join(spaced).split()
-
-
-def _spaced(character: str) -> str:
-    """Put spaces around punctuation, and replace control characters by a space."""
-    category = unicodedata.category(character)
-    is_ascii_sign = character.isascii() and not character.isalnum() and character.isprintable()
-    if category.startswith("P") or (is_ascii_sign and character != " "):
-        return f" {character} "
-    return " " if category.startswith("C") else character
+    return [word for word, _ in _WORDS.pre_tokenize_str(_PLAIN.normalize_str(text))]
 
 
 def build_vocabulary(texts: Iterable[str], size: int) -> list[str]:
@@ -62,27 +54,18 @@ def _by_frequency(counts: Mapping[str, int]) -> list[str]:
     return sorted(counts, key=lambda piece: (-counts[piece], piece))
 
 
-def encode(text: str, vocabulary: Vocabulary, length: int) -> list[int]:
-    """Return [CLS], the pieces of a text and [SEP] as numbers, cut or padded to `length`."""
-    pieces = [piece for word in split_words(text) for piece in cut_word(word, vocabulary)]
-    marked = ["[CLS]", *pieces[: length - 2], "[SEP]"]
-    numbers = [vocabulary[piece] for piece in marked]
-    return numbers + [vocabulary["[PAD]"]] * (length - len(numbers))
-
-
-def cut_word(word: str, vocabulary: Vocabulary) -> Sequence[str]:
-    """Return the pieces of a word, each the longest that fits; [UNK] where there is none."""
-    pieces: list[str] = []
-    start = 0
-    while start < len(word) <= _LONGEST:
-        before = "##" if start else ""
-        ends = range(len(word), start, -1)
-        end = next((end for end in ends if before + word[start:end] in vocabulary), None)
-        if end is None:
-            return ["[UNK]"]
-        pieces.append(before + word[start:end])
-        start = end
-    return pieces if len(word) <= _LONGEST else ["[UNK]"]
+def tokens_of(texts: Sequence[str], vocabulary: Vocabulary, length: int) -> torch.Tensor:
+    """Return texts as tokens int32 [n, length]: [CLS], pieces and [SEP], cut or padded with 0."""
+    tokenizer = Tokenizer(WordPiece(dict(vocabulary), unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = _PLAIN, _WORDS
+    sep, cls = ((mark, vocabulary[mark]) for mark in ("[SEP]", "[CLS]"))
+    tokenizer.post_processor = BertProcessing(sep, cls)
+    tokenizer.enable_truncation(length)
+    tokenizer.enable_padding(length=length, pad_id=vocabulary["[PAD]"])
+    tokens = np.zeros((len(texts), length), np.int32)
+    for place, text in zip(tokens, texts, strict=True):
+        place[:] = tokenizer.encode(text).ids  # encode_batch would use all cores
+    return torch.from_numpy(tokens)
 
 
 # --- files of texts -------------------------------------------------------------------------------
@@ -152,11 +135,3 @@ def _pieces(settings: Texts, folder: Path, texts: Iterable[str]) -> list[str]:
             f"{path}: data.vocabulary_size = {settings.vocabulary_size}: the file has {len(pieces)}"
         )
     return pieces
-
-
-def tokens_of(texts: Sequence[str], vocabulary: Vocabulary, length: int) -> torch.Tensor:
-    """Return texts as tokens int32 [n, length], cut or padded with 0."""
-    tokens = np.zeros((len(texts), length), np.int32)
-    for place, text in zip(tokens, texts, strict=True):
-        place[:] = encode(text, vocabulary, length)
-    return torch.from_numpy(tokens)

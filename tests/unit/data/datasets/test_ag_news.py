@@ -9,7 +9,7 @@ import torch
 
 from fedstage.data.datasets import load
 from fedstage.data.datasets.ag_news import CLASSES
-from fedstage.data.datasets.texts import SPECIAL, build_vocabulary, encode
+from fedstage.data.datasets.texts import SPECIAL, build_vocabulary, tokens_of
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import AgNews
@@ -68,8 +68,11 @@ def test_texts_are_title_and_description_as_tokens(folder):
     data = load(settings(), folder.parent)
 
     assert data.train.images.dtype == torch.int32
-    assert data.train.images.tolist() == [encode(text, vocabulary, 12) for text in texts]
-    assert data.test.images.tolist()[0] == encode("Away win They won away", vocabulary, 12)
+    assert data.train.images.tolist() == tokens_of(texts, vocabulary, 12).tolist()
+    assert (
+        data.test.images.tolist()[0]
+        == tokens_of(["Away win They won away"], vocabulary, 12).tolist()[0]
+    )
     assert data.train.labels.tolist() == [2, 0, 3, 1, 2]
     assert data.test.labels.tolist() == [1, 3]
     assert data.class_names == CLASSES

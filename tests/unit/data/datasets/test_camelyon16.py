@@ -116,7 +116,7 @@ def put(array):
         ),
         (
             lambda folder: write_table(folder, SLIDES | {"a": ("x", 0, 1)}),
-            "line 7: label and hospital_corrected: must be numbers",
+            "line 7: label and hospital_corrected: must be 0 or 1",
         ),
         (
             lambda folder: (folder / "tumor_096.tif.npy").write_bytes(b"tiles"),

@@ -192,24 +192,6 @@ def test_a_missing_file_is_named_and_the_others_stay(trusted):
     assert len(list(trusted.iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "value", "message"),
-    [
-        (4, 0, "old", r"row 4: 'old': must be a number"),
-        (5, 2, "5", r"row 5: column 2 = 5: must be 1\.\.4"),
-        (6, 6, "-1", r"row 6: column 6 = -1: must be 0\.\.2"),
-        (2, 13, "0,0", r"row 2: 15 columns, must be 14"),
-    ],
-)
-def test_what_a_row_must_not_hold_is_named(folder, row, column, value, message):
-    rows = rows_of("cleveland")
-    rows[row][column] = value
-    write(folder, "cleveland", rows)
-
-    with pytest.raises(FedstageError, match=message):
-        read_centre(folder / file_of("cleveland"))
-
-
 # --- the real files -------------------------------------------------------------------------------
 
 with_real_files = pytest.mark.skipif(

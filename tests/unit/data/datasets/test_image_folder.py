@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 from fedstage.data.datasets.image_folder import load
-from fedstage.data.image_files import count_clients
+from fedstage.data.layouts import count_clients
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
 

@@ -90,7 +90,7 @@ def test_a_division_takes_pictures_of_both_folds_with_their_centres(folder):
         ),
         (
             lambda folder: (folder / PICTURES / "ISIC_9.jpg").unlink(),
-            r"ISIC_9\.jpg: no such file",
+            r"ISIC_9\.jpg: No such file",
         ),
         (
             lambda folder: (folder / PICTURES / "ISIC_9.jpg").write_bytes(b"\xff\xd8\xff"),

@@ -7,7 +7,7 @@ import torch
 
 from fedstage.data.datasets import load
 from fedstage.data.datasets.sent140 import CLASSES
-from fedstage.data.datasets.texts import build_vocabulary, encode
+from fedstage.data.datasets.texts import build_vocabulary, tokens_of
 from fedstage.data.partitions import divide
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
@@ -102,7 +102,9 @@ def test_tweets_are_tokens_and_polarities_labels(folder, vocabulary):
 
     assert data.class_names == CLASSES
     assert data.train.images.dtype == torch.int32
-    assert data.train.images[1].tolist() == encode(f"{first} says 1", vocabulary, 12)
+    assert (
+        data.train.images[1].tolist() == tokens_of([f"{first} says 1"], vocabulary, 12).tolist()[0]
+    )
     assert data.train.labels[:2].tolist() == [
         USERS.index(first) % 2, (USERS.index(first) + 1) % 2
     ]  # fmt: skip
@@ -115,10 +117,12 @@ def test_the_vocabulary_is_of_the_users_that_train(folder, vocabulary):
     texts = [f"{user} says {n}" for user in owners for n in range(3 + USERS.index(user))]
     built = {piece: number for number, piece in enumerate(build_vocabulary(texts, 300))}
 
-    assert data.train.images[0].tolist() == encode(f"{min(owners)} says 0", built, 12)
+    assert (
+        data.train.images[0].tolist() == tokens_of([f"{min(owners)} says 0"], built, 12).tolist()[0]
+    )
     other = min(users_in(named.test.images, vocabulary))
     assert other not in built
-    assert data.test.images[0].tolist() == encode(f"{other} says 0", built, 12)
+    assert data.test.images[0].tolist() == tokens_of([f"{other} says 0"], built, 12).tolist()[0]
 
 
 def test_the_file_is_in_latin_1_and_quotes_may_stand_alone(folder):

@@ -46,7 +46,6 @@ def load(folder, **keys):
 def refused(folder, **keys):
     with pytest.raises(FedstageError) as caught:
         load(folder, **keys)
-    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
@@ -254,7 +253,10 @@ def test_settings_that_contradict_one_another():
     for keys, told in [
         ({"features": ["a"], "drop": ["b"]}, "features and drop: give one of them"),
         ({"test_fraction": 0.2, "division": [7, 1, 2]}, "test_fraction and division: give one"),
-        ({"features": ["outcome"]}, "features: 'outcome': must not be the label or the clients'"),
+        (
+            {"features": ["outcome"]},
+            "features: 'outcome': must not be the column of labels, clients or groups",
+        ),
     ]:
         with pytest.raises(ValueError, match=told):
             settings(**keys)

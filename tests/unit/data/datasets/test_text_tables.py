@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import torch
 
 from fedstage.data.datasets.text_tables import load
-from fedstage.data.datasets.texts import encode
-from fedstage.data.table_files import count_clients
+from fedstage.data.datasets.texts import tokens_of
+from fedstage.data.layouts import count_clients
 from fedstage.settings.data import TextData
 from fedstage.storage.raw_files import raw_files
 
@@ -34,7 +34,7 @@ def test_texts_are_tokens_and_names_are_kept(tmp_path):
     (tmp_path / "words.txt").write_text("\n".join(WORDS))
     data = load(settings(vocabulary="words.txt"), tmp_path)
     numbers = {word: number for number, word in enumerate(WORDS)}
-    assert data.train.images.tolist() == [encode(text, numbers, 6) for text, *_ in ROWS]
+    assert data.train.images.tolist() == tokens_of([text for text, *_ in ROWS], numbers, 6).tolist()
     assert data.train.images[2].tolist() == [2, 8, 3, 0, 0, 0]
     assert data.class_names == ("bad", "good")
     assert data.train.labels.tolist() == [1, 0, 0, 1]

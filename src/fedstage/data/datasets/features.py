@@ -1,0 +1,195 @@
+"""Columns of features: numbers, or texts as categories."""
+
+import logging
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fedstage.data.datasets.columns import NUMBER, is_number, kind_of, refuse_line_breaks
+from fedstage.data.datasets.splits import Rows
+from fedstage.data.excerpts import alike, excerpt, listed, normal, quoted
+from fedstage.data.table_files import Files
+from fedstage.data.text_files import row_at
+from fedstage.errors import FedstageError, each
+
+_LOGGER = logging.getLogger(__name__)
+
+Values: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature of all rows: numbers or texts, with NaN or None for missing values."""
+
+    name: str
+    values: Values | list[str | None]
+    places: Sequence[tuple[Path, int]]  #: each file with its number of rows
+    order: Rows  #: the row of each value, counted over all files
+
+    def taken(self, order: Rows) -> "Column":
+        """Return the values in another order."""
+        if isinstance(self.values, np.ndarray):
+            return Column(self.name, self.values[order], self.places, self.order[order])
+        texts = [self.values[row] for row in order.tolist()]
+        return Column(self.name, texts, self.places, self.order[order])
+
+    def where(self, position: int) -> str:
+        """Return the file and row of a value, for messages."""
+        row = int(self.order[position])
+        for path, rows in self.places:
+            if row < rows:
+                return row_at(path, row)
+            row -= rows
+        raise AssertionError("a value stands in a row of a file")
+
+
+#: What a text certainly is instead of a number, or a date.
+_CERTAIN = {
+    "a comma in a number; write it with a decimal point only":
+        re.compile(r"[-+]?\d[\d.]*,[\d.,]*\d"),
+    "a minus or digit that is not ASCII; write numbers with - and 0 to 9":
+        re.compile(r"(?=.*[^\x00-\x7f])[-+\u2010-\u2015\u2212\ufe63\uff0d]?\s*\d+[.,]?\d*"),
+    "spaces in a number; leave them out": re.compile(r"[-+]?\d+(\s\d{3})+([.,]\d+)?"),
+    "a date; make it numbers, or leave it out with data.drop":
+        re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})([T ].*)?"),
+}  # fmt: skip
+#: What it may be, although it is a category.
+_POSSIBLE = {
+    "numbers with leading zeros": re.compile(r"[-+]?0\d+(\.\d*)?"),
+    "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}"),
+    "numbers with a unit or sign":
+        re.compile(rf"[^\w\s.-]{{0,2}}\s*{NUMBER}\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
+}  # fmt: skip
+
+
+def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[str]) -> list[Column]:
+    """Return features: numbers, or categories for texts, booleans and `categorical` columns.
+
+    Columns of categories that look like numbers are told.
+
+    Raises
+    ------
+    FedstageError
+        If a type is a different one, or differs between files, or if there are texts among
+        numbers, or line breaks in texts.
+    """
+    odd: dict[str, list[str]] = defaultdict(list)
+    columns = each(partial(_feature, files, {*categorical}, odd), names)
+    for kind, examples in odd.items():
+        have = "column has" if len(examples) == 1 else "columns have"
+        _LOGGER.warning("%d %s categories that are %s: %s", len(examples), have, kind,
+                        listed(examples))  # fmt: skip
+    return columns
+
+
+def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], name: str) -> Column:
+    def kind(file: tuple[Path, pa.Table]) -> tuple[Path, str]:
+        path, table = file
+        column = table.column(name)
+        found = kind_of(column.type)
+        if found is None:
+            raise FedstageError(
+                f"{path}: column {quoted(name)} is {column.type}: must be numbers, texts or "
+                "booleans; leave it out with data.drop"
+            )
+        refuse_line_breaks(path, name, column, ", or leave it out with data.drop")
+        kept = name in categorical or found in ("text", "boolean", "empty")
+        return path, found if kept else "number"
+
+    kinds = {kind: path for path, kind in each(kind, files) if kind != "empty"}
+    places = [(path, table.num_rows) for path, table in files]
+    columns = [table.column(name) for _, table in files]
+    order = np.arange(sum(rows for _, rows in places))
+    if name not in categorical and not kinds.keys() & {"text", "boolean"}:
+        return Column(name, np.concatenate([_numbers(values) for values in columns]), places, order)
+    column = Column(name, [text for one in columns for text in _texts(one)], places, order)
+    if name not in categorical:
+        _check_strays(column, odd)
+    if len(kinds) > 1:
+        told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
+        raise FedstageError(f"column {quoted(name)}: {told}; must be of one type")
+    levels = {text for text in column.values if isinstance(text, str)}
+    for line in alike(f"categories of {quoted(name)}", sorted(levels)):
+        _LOGGER.warning("%s", line)
+    return column
+
+
+def _check_strays(column: Column, odd: dict[str, list[str]]) -> None:
+    """Refuse texts among numbers, each of which would become a category; note what looks so."""
+    texts = list(column.values)
+    counts = Counter(text for text in texts if isinstance(text, str))
+    kinds = {text: _stray(text) for text in counts if not is_number(text)}
+    by_kind = Counter[str]()
+    for text, kind in kinds.items():
+        by_kind[kind] += counts[text]
+    strays, numbers = by_kind.total(), counts.total() - by_kind.total()
+    certain = sum(count for kind, count in by_kind.items() if kind in _CERTAIN)
+    for kind, count in by_kind.items():
+        first = next(place for place, text in enumerate(texts) if kinds.get(str(text)) == kind)
+        told = f"{excerpt(column.name)} = {quoted(str(texts[first]))}"
+        if numbers >= strays or (kind in _CERTAIN and numbers + 2 * certain >= strays):
+            raise FedstageError(
+                f"{column.where(first)}: {told}: {kind}, or name the column in data.categorical"
+            )
+        if kind in _POSSIBLE and 2 * count >= strays:
+            odd[kind].append(told)
+
+
+def _stray(text: str) -> str:
+    """Return what a text may be instead of a number."""
+    patterns = {**_CERTAIN, **_POSSIBLE}.items()
+    found = (told for told, pattern in patterns if pattern.fullmatch(text.strip()))
+    return next(found, "a text among numbers; give a number")
+
+
+#: Different integers of a column that may be codes of categories, and how often each occurs.
+_CODES, _OFTEN = range(3, 11), 5
+_ROWS = 10  # from this many rows on, different integers are not a coincidence
+
+
+def tell_integers(names: Iterable[str], files: Files) -> None:
+    """Say which columns of integers may be codes of categories, or identify the rows."""
+    for name in names:
+        columns = [table.column(name) for _, table in files]
+        if any(kind_of(column.type) not in ("integer", "number") for column in columns):
+            continue
+        values = np.concatenate([_numbers(column) for column in columns])
+        known = values[np.isfinite(values)]
+        if not len(known) or (known != np.rint(known)).any():
+            continue
+        different, told = np.unique(known), quoted(name)
+        count, first, last = len(different), int(different[0]), int(different[-1])
+        if count in _CODES and len(values) >= _OFTEN * count:
+            _LOGGER.warning(
+                "column %s has %d different integers: if they are codes of categories, name it in "
+                "data.categorical", told, count,
+            )  # fmt: skip
+        if count == len(values) >= _ROWS:
+            consecutive = last - first == count - 1
+            what = "consecutive integers" if consecutive else "a different integer in each row"
+            _LOGGER.warning(
+                "column %s has %s, %d to %d: if it %s the rows, leave it out with data.drop", told,
+                what, first, last, "numbers" if consecutive else "identifies",
+            )  # fmt: skip
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    texts: list[str | None] = column.cast(pa.string()).to_pylist()
+    return [normal(text) if text and text.strip() else None for text in texts]
+
+
+def _numbers(column: pa.ChunkedArray) -> Values:
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # which rounds correctly to a number
+    values = pc.fill_null(column.cast(pa.float64(), safe=False), math.nan).combine_chunks()
+    return np.asarray(np.from_dlpack(values))  # not to_numpy, which imports pandas

@@ -1,0 +1,209 @@
+"""Where the files of a user's own data lie, and which are for training and for testing.
+
+Without torch and pandas, because clients are counted while the graph is built.
+"""
+
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from fedstage.data.excerpts import listed, normal
+from fedstage.errors import FedstageError, each
+from fedstage.settings.data import ImageFolder
+from fedstage.settings.data_sets import OwnSamples
+from fedstage.storage.raw_files import folder_of, raw_files, visible
+
+_LOGGER = logging.getLogger(__name__)
+
+#: Names of folders that divide the samples, in lower case.
+SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "test"} | dict.fromkeys(
+    ("valid", "validation", "val", "dev", "eval"), "validation"
+)
+_PREFIX = re.compile(r"train|test|valid|(val|dev|eval)(?![a-z])")
+_TESTED = 0.2  # of images without folders for training and testing
+_HEAD = 100  # bytes of a JSON file in which LEAF's first key is
+
+
+class Found(NamedTuple):
+    """Files for training and for testing, and the share of all that is to be drawn for testing."""
+
+    train: list[Path]
+    test: list[Path]
+    test_fraction: float | None
+
+    def tell(self, place: Path) -> None:
+        """Say which files of a folder are not read, and which folders have none."""
+        read = {*self.train, *self.test}
+        ignored = sorted(set(visible(place)) - read)
+        counts = Counter(path.suffix or path.name for path in ignored)
+        if counts:
+            told = listed([f"{count} of {suffix}" for suffix, count in sorted(counts.items())])
+            first = ignored[0].relative_to(place)
+            _LOGGER.warning("%s: files that are not read: %s; such as %s", place, told, first)
+        full = {parent for path in read for parent in path.parents}
+        empty = [
+            path.relative_to(place).as_posix()
+            for top, folders, _ in os.walk(place)
+            for path in (Path(top, name) for name in sorted(folders) if name[0] != ".")
+            if path not in full and path.parent in full
+        ]
+        if empty:
+            have = "1 folder has" if len(empty) == 1 else f"{len(empty)} folders have"
+            _LOGGER.warning("%s: %s no files that are read: %s", place, have, listed(empty))
+
+
+def find_files(settings: OwnSamples, folder: Path) -> Found:
+    """Return the files of a data set, by name.
+
+    Images are of the split that their outermost folder names, if all such folders name one; tables
+    are of the split that a folder, or the beginning of the file's name, names. With a
+    `test_fraction` of tables, or a `division` and no table for training, all are for training:
+    rows are divided later.
+
+    Raises
+    ------
+    FedstageError
+        If the folder or the files are missing, an image is not in a folder of a class, or of a
+        client and a class, or there are files for testing and a `test_fraction`.
+    """
+    place = folder_of(settings, folder)
+    files = [path for path in raw_files(settings, folder)["files"] if is_read(path)]
+    images, drawn = isinstance(settings, ImageFolder), settings.test_fraction
+    pattern = "images in {}" if images else " or ".join(f"{{0}}*{end}" for end in settings.suffixes)
+    if not files:
+        what = f"images ({', '.join(settings.suffixes)})" if images else pattern.format("")
+        raise FedstageError(f"{place}: has no {what}")
+    by_split: dict[str, list[Path]] = {"": [], "train": [], "test": [], "validation": []}
+    parts = [path.relative_to(place).parts for path in files]
+    divided = images and are_splits({own[0] for own in parts})
+    for path, own in zip(files, parts, strict=True):
+        split = "" if images else _split_of(own)
+        by_split[SPLITS[own[0].lower()] if divided else split].append(path)
+    if isinstance(settings, ImageFolder):
+        each(lambda path: _check_depth(settings, place, path, divided), files)
+    test = by_split["test"]
+    if drawn is not None and test:
+        raise FedstageError(
+            f"data.test_fraction = {drawn:g}: {test[0]} is there; leave out the fraction, or take "
+            "the file away"
+        )
+    if images and not divided:
+        return Found(files, [], None if settings.division else drawn or _TESTED)
+    if not images and (drawn is not None or (settings.division and not by_split["train"])):
+        return Found(files, [], drawn)
+    if drawn is None:
+        test = test or by_split["validation"]
+    for split, paths in (("train", by_split["train"]), ("test", test)):
+        if not paths and (split == "train" or not (settings.division or drawn)):
+            hint = "put one there, or set data.test_fraction"
+            raise FedstageError(f"{place}: has no {pattern.format(split)}; {hint}")
+    return Found(by_split["train"], test, drawn)
+
+
+def is_read(path: Path) -> bool:
+    """Whether a file with one of the suffixes is read: other JSON than LEAF's is not."""
+    if path.suffix.lower() != ".json":
+        return True
+    with path.open("rb") as file:
+        return b'"users"' in file.read(_HEAD)
+
+
+def _split_of(parts: Sequence[str]) -> str:
+    *folders, name = [part.lower() for part in parts]
+    named = [SPLITS[part] for part in folders if part in SPLITS]
+    match = _PREFIX.match(name)
+    return named[0] if named else SPLITS[match[0]] if match else ""
+
+
+def are_splits(names: Collection[str]) -> bool:
+    """Whether all names are names of splits, in upper or lower case."""
+    return bool(names) and {name.lower() for name in names} <= SPLITS.keys()
+
+
+def _check_depth(settings: ImageFolder, place: Path, path: Path, divided: bool) -> None:
+    """Raise FedstageError unless an image is CLASS/FILE, or CLIENT/CLASS/FILE."""
+    parts, forms = (
+        path.relative_to(place).parts[divided:],
+        {2: "CLASS/FILE", 3: "CLIENT/CLASS/FILE"},
+    )
+    depth = 3 if settings.client_folders else 2
+    split = next((part for part in parts[:-1] if part.lower() in SPLITS), None)
+    if len(parts) != depth:
+        key = f"data.client_folders = {str(depth == 2).lower()}"
+        other = len(parts) == 5 - depth and not split
+        hint = f"; if it is {forms[5 - depth]}, set {key}" if other else ""
+        raise FedstageError(f"{path}: must be {forms[depth]} below {place}{hint}")
+    if split and settings.client_folders:
+        raise FedstageError(
+            f"{path}: {split!r} names a split, not a client or class; put folders train and test "
+            f"into {place}, and all others into these"
+        )
+
+
+# --- clients are counted --------------------------------------------------------------------------
+
+
+def count_clients(settings: OwnSamples, folder: Path) -> int:
+    """Return the number of clients, which have files for training, or any with a `division`."""
+    if isinstance(settings, ImageFolder):
+        return len(_owners_of_images(settings, folder_of(settings, folder)))
+    found = find_files(settings, folder)
+    return len(
+        _names(settings, "client_column", found.train + found.test * bool(settings.division))
+    )
+
+
+def untested(settings: OwnSamples, folder: Path) -> list[str]:
+    """Return the classes without samples for testing, where they are in files of their own."""
+    train, test, _ = find_files(settings, folder)
+    if not test or settings.division is not None:
+        return []
+    if isinstance(settings, ImageFolder):
+        trained, tested = ({normal(path.parts[-2]) for path in paths} for paths in (train, test))
+        return sorted(trained - tested)
+    return sorted(_names(settings, "label", train) - _names(settings, "label", test))
+
+
+def _names(settings: OwnSamples, key: str, paths: Sequence[Path]) -> set[str]:
+    """Return the values in the column of a setting."""
+    column = getattr(settings, key)
+    return set().union(*(_values(path, _version(path), key, column) for path in paths))
+
+
+def _version(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache
+def _values(path: Path, version: tuple[int, int], key: str, column: str) -> frozenset[str]:
+    """Return the values in a column, read once for all runs of a grid."""
+    from fedstage.data.table_files import read_table  # pyarrow, for this alone
+
+    table = read_table(path, {f"data.{key}": column}, texts=[column])
+    return frozenset(normal(name) for name in table[column].unique().cast("string").to_pylist())
+
+
+def _owners_of_images(settings: ImageFolder, place: Path) -> set[str]:
+    """Return the folders of clients; each is searched only up to its first image.
+
+    The number is needed for each run of a grid, and listing 100,000 files takes seconds.
+    """
+    found = _owners(place)
+    if not are_splits(found):
+        return found
+    parts = [name for name in found if settings.division or SPLITS[name.lower()] == "train"]
+    return set().union(*(_owners(place / part) for part in parts))
+
+
+def _owners(place: Path) -> set[str]:
+    folders = (path for path in place.iterdir() if path.is_dir() and path.name[0] != ".")
+    return {
+        normal(path.name) for path in folders
+        if any(file.suffix.lower() in ImageFolder.suffixes for file in visible(path))
+    }  # fmt: skip

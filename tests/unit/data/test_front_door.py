@@ -1,0 +1,470 @@
+"""Nothing of a user's data is merged, dropped or reduced without a word."""
+
+import csv
+import json
+import shutil
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+from fedstage.data.datasets import load
+from fedstage.data.layouts import count_clients
+from fedstage.errors import FedstageError
+from fedstage.execution.cli import main
+from fedstage.execution.requirements import check_tested
+from fedstage.settings.data import DataOption
+from fedstage.settings.validation import validate
+
+FIXED = {"test_fraction": 0.1, "label": "y"}
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "mine").mkdir()
+    return tmp_path / "mine"
+
+
+def table(path, header, rows, delimiter=",", quoting=csv.QUOTE_MINIMAL):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter, quoting=quoting).writerows([header, *rows])
+
+
+def picture(path, level=0, size=(8, 8)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, (level, 0, 0)).save(path, "PNG" if path.suffix != ".jfif" else "JPEG")
+
+
+def read(place, name="table", **keys):
+    given = {"data": {"name": name, "folder": place.name, **keys}}
+    return load(validate(DataOption, given, "").data, place.parent)
+
+
+def said(caplog):
+    return "\n".join(caplog.messages)
+
+
+def numbered(values):
+    """Rows of a number, a class and each of the values, some times."""
+    return [[n, "ab"[n % 2], value] for n, value in enumerate(list(values) * 8)]
+
+
+# --- who somebody is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("001", "01", "1", "10"),
+        ("1", "1.0", "1e0", "x"),
+        ("true", "True", "TRUE"),
+        ("2020-01-01", "2020-01-01 00:00:00", "x"),
+        ("12345678901234567890", "12345678901234567891", "1"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_clients_are_who_the_file_says(place, names, suffix):
+    rows = numbered(names)
+    if suffix == "parquet":
+        x, y, by = (list(column) for column in zip(*rows, strict=True))
+        pq.write_table(pa.table({"x": x, "y": y, "by": by}), place / "all.parquet")
+    else:
+        table(place / f"all.{suffix}", ["x", "y", "by"], rows, "\t" if suffix == "tsv" else ",")
+    data = read(place, **FIXED, client_column="by")
+    assert set(data.client_names) == set(names)
+    given = {"data": {"table": {"folder": "mine", "client_column": "by", **FIXED}}}
+    assert count_clients(validate(DataOption, given, "").data, place.parent) == len(names)
+
+
+@pytest.mark.parametrize(
+    "names", [("00", "0"), ("False", "false"), ("1_000", "1000"), ("+1", "1x")]
+)
+def test_classes_are_those_of_the_file(place, names):
+    table(place / "all.csv", ["x", "z", "y"], [[n, n % 3, names[n % 2]] for n in range(12)])
+    assert set(read(place, **FIXED).class_names) == set(names)
+
+
+@pytest.mark.parametrize("codes", [("007", "07", "7a"), ("00501", "10001", "x"), ("01", "1", "1-")])
+def test_categories_are_texts(place, codes):
+    table(place / "all.csv", ["x", "y", "code"], numbered(codes))
+    names = read(place, **FIXED, categorical=["code"]).feature_names
+    assert {f"code={code}" for code in codes} == set(names[1:])
+    table(place / "more.csv", ["x", "y", "code"], numbered(["1", "2", "3"]))
+    names = read(place, **FIXED, categorical=["code"]).feature_names
+    assert set(names[1:]) == {f"code={code}" for code in (*codes, "1", "2", "3")}
+
+
+def test_numbers_with_leading_zeros_are_categories_and_said(place, caplog):
+    table(place / "all.csv", ["x", "y", "zip"], numbered(["00501", "00544", "00601"]))
+    assert "zip=00501" in read(place, **FIXED).feature_names
+    assert "categories that are numbers with leading zeros: zip = '00501'" in said(caplog)
+
+
+# --- empty is missing -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\u00a0"])
+@pytest.mark.parametrize("column", ["y", "by"])
+def test_an_empty_name_is_missing(place, empty, column):
+    rows = [[n, "ab"[n % 2], "cd"[n % 2]] for n in range(8)]
+    rows[3][1 if column == "y" else 2] = empty
+    table(place / "all.csv", ["x", "y", "by"], rows, quoting=csv.QUOTE_ALL)
+    with pytest.raises(FedstageError, match=f"row 5: {column}: missing; a value is required"):
+        read(place, **FIXED, client_column="by")
+    x, y, by = (list(values) for values in zip(*rows, strict=True))
+    pq.write_table(pa.table({"x": x, "y": y, "by": by}), place / "all.parquet")
+    (place / "all.csv").unlink()
+    with pytest.raises(FedstageError, match=f"row 3: {column}: missing; a value is required"):
+        read(place, **FIXED, client_column="by")
+
+
+@pytest.mark.parametrize("empty", ["", " ", "  "])
+def test_an_empty_number_is_missing(place, empty):
+    rows = [[str(n) if n % 4 else empty, "ab"[n % 2], f"{n}.5"] for n in range(12)]
+    table(place / "all.csv", ["x", "y", "z"], rows, quoting=csv.QUOTE_ALL)
+    with pytest.raises(FedstageError, match="3 of 12 rows lack values"):
+        read(place, **FIXED)
+    assert read(place, **FIXED, missing="mean").feature_names == ("x", "z")
+
+
+def test_an_empty_category_is_missing(place):
+    rows = [["m" if n % 4 else "", "ab"[n % 2], n] for n in range(12)]
+    table(place / "all.csv", ["sex", "y", "z"], rows, quoting=csv.QUOTE_ALL)
+    assert read(place, **FIXED, missing="mean").feature_names[:2] == ("sex=m", "sex=missing")
+
+
+# --- files that are left out ----------------------------------------------------------------------
+
+
+def test_tables_are_read_as_a_user_sees_them(place, tmp_path, caplog):
+    rows = [[n, "ab"[n % 2]] for n in range(8)]
+    for name, delimiter in (
+        ("bern.csv", ","),
+        ("CHUR.CSV", ","),
+        ("lugano.tsv", "\t"),
+        ("sion/part.csv", ","),
+        ("._bern.csv", ","),
+        (".cache/a.csv", ","),
+    ):
+        table(place / name, ["x", "y", "by"], [[*row, name] for row in rows], delimiter)
+    table(tmp_path / "other/geneva.csv", ["x", "y", "by"], [[*row, "geneva"] for row in rows])
+    (place / "linked").symlink_to(tmp_path / "other")
+    (place / "loop").symlink_to(place)
+    for name in ("notes.txt", "more.TXT", "old.xlsx", "about.json"):
+        (place / name).write_text("{}")
+    data = read(place, **FIXED, client_column="by")
+    names = {"bern.csv", "CHUR.CSV", "lugano.tsv", "sion/part.csv", "geneva"}
+    assert set(data.client_names) == names
+    assert "files that are not read: 1 of .TXT, 1 of .json, 1 of .txt, 1 of .xlsx; such as" in said(
+        caplog
+    )
+
+
+def test_images_are_read_as_a_user_sees_them(place, tmp_path, caplog):
+    for n in range(4):
+        picture(place / f"cat/{n}.{('png', 'PNG', 'jfif', 'Jpg')[n]}")
+        picture(tmp_path / f"store/{n}.png")
+    (place / "dog").symlink_to(tmp_path / "store")
+    (place / "cat/about.heic").write_bytes(b"x")
+    data = read(place, "image_folder", client_folders=False)
+    assert data.class_names == ("cat", "dog")
+    assert len(data.train.labels) + len(data.test.labels) == 8
+    assert "files that are not read: 1 of .heic; such as cat/about.heic" in said(caplog)
+    given = {"data": {"image_folder": {"folder": "mine", "client_folders": True}}}
+    (tmp_path / "mine2").mkdir()
+    shutil.move(place, tmp_path / "mine2/Bern")
+    (tmp_path / "mine2").rename(place)
+    assert count_clients(validate(DataOption, given, "").data, tmp_path) == 1
+
+
+# --- limits of a library --------------------------------------------------------------------------
+
+
+def test_rows_and_values_may_be_longer_than_a_block(place, monkeypatch):
+    monkeypatch.setattr("fedstage.data.text_files._BLOCK", 1000)
+    long = "word " * 2000
+    table(place / "all.csv", ["text", "y"], [[f"{long}{n}", "ab"[n % 2]] for n in range(6)])
+    data = read(place, "texts", label="y", test_fraction=0.5)
+    assert len(data.train.labels) + len(data.test.labels) == 6
+    header = [f"e{n}" for n in range(3000)]
+    rows = [[*np.arange(n, 3000 + n), "ab"[n % 2]] for n in range(6)]
+    table(place / "all.csv", [*header, "y"], rows)
+    assert len(read(place, label="y", test_fraction=0.5).feature_names) == 3000
+
+
+def test_the_kind_of_a_column_follows_from_all_blocks(place, monkeypatch):
+    monkeypatch.setattr("fedstage.data.text_files._BLOCK", 100)
+    rows = [["01" if n == 90 else n % 7, "ab"[n % 2], n] for n in range(99)]
+    table(place / "all.csv", ["code", "y", "x"], rows)
+    data = read(place, **FIXED, client_column="code")
+    assert set(data.client_names) == {"01", *map(str, range(7))}
+    with pytest.raises(FedstageError, match="row 92: code = '01': numbers with leading zeros"):
+        read(place, **FIXED)
+
+
+# --- units and invisible letters ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (("12 mg", "7 mg", "1.5 mg"), "numbers with a unit or sign"),
+        (("12%", "7 %", "0.5%"), "numbers with a unit or sign"),
+        (("$12", "€7", "<5"), "numbers with a unit or sign"),
+        (("120/80", "130/85", "90/60"), "two numbers"),
+        (("20-29", "30-39", "40 - 49"), "two numbers"),
+    ],
+)
+def test_categories_that_look_like_numbers_are_said_once_for_each_kind(place, caplog, values, kind):
+    rows = [[*row, row[2]] for row in numbered(values)]
+    table(place / "all.csv", ["x", "y", "dose", "weight"], rows)
+    assert len(read(place, **FIXED).feature_names) == 7
+    told = f"2 columns have categories that are {kind}: dose = '{values[0]}', weight = "
+    assert [line for line in caplog.messages if kind in line and told in line]
+    caplog.clear()
+    read(place, **FIXED, categorical=["dose", "weight"])
+    assert kind not in said(caplog)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        (("\u22125", "3", "\u22121"), "a minus or digit that is not ASCII"),
+        (("\u20135", "\u20131", "\u20132"), "a minus or digit that is not ASCII"),
+        (("１２", "３", "４"), "a minus or digit that is not ASCII"),
+        (("1 200", "3 400", "12"), "spaces in a number"),
+        (("1.200,5", "3,5", "12"), "a comma in a number"),
+        (("2020-01-31", "2021-02-01", "2022-12-12"), "a date"),
+        (("31.01.2020", "1.2.2021", "12.12.2022"), "a date"),
+    ],
+)
+def test_what_is_certainly_a_number_or_date_is_refused(place, values, fault):
+    table(place / "all.csv", ["x", "y", "dose"], numbered(values))
+    with pytest.raises(FedstageError, match=f"dose = .*: {fault}.*data.categorical"):
+        read(place, **FIXED)
+    assert len(read(place, **FIXED, categorical=["dose"]).feature_names) == 4
+
+
+FORMS = [unicodedata.normalize(form, "São Paulo") for form in ("NFC", "NFD")]
+
+
+def test_names_in_two_forms_of_unicode_are_one_and_said(place, caplog):
+    table(place / "all.csv", ["x", "y", "by"], numbered([*FORMS, "Bern"]))
+    assert read(place, **FIXED, client_column="by").client_names == ("Bern", FORMS[0])
+    assert "data.client_column = 'by': in several Unicode forms, read as one: 'São Paulo'" in said(
+        caplog
+    )
+
+
+def test_folders_in_two_forms_of_unicode_are_one_client(place):
+    for form in FORMS:
+        for kind in ("cat", "dog"):
+            for n in range(3):
+                picture(place / f"{form}/{kind}/{n}.png", n)
+    data = read(place, "image_folder", client_folders=True)
+    assert data.client_names == (FORMS[0],)
+
+
+@pytest.mark.parametrize("other", ["Bern\u200b", "\ufeffBern", "Be\u00adrn", "BERN ", "Ｂern"])
+def test_names_that_look_alike_are_said(place, caplog, other):
+    table(place / "all.csv", ["x", "y", "by"], numbered(["Bern", other]))
+    assert len(read(place, **FIXED, client_column="by").client_names) == 2
+    assert "clients whose names differ only in case, spaces or invisible letters" in said(caplog)
+
+
+# --- splits ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "read_in"),
+    [
+        (("train", "val", "test"), ("train", "test")),
+        (("Train", "Validation", "TEST"), ("Train", "TEST")),
+        (("training", "valid"), ("training", "valid")),
+        (("train", "dev"), ("train", "dev")),
+    ],
+)
+def test_folders_of_splits_are_splits(place, caplog, names, read_in):
+    for part, count in zip(names, (4, 3, 2), strict=False):
+        for kind in ("cat", "dog"):
+            for n in range(count):
+                picture(place / f"{part}/{kind}/{n}.png", n)
+    data = read(place, "image_folder")
+    counts = dict(zip(names, (8, 6, 4), strict=False))
+    assert [len(data.train.labels), len(data.test.labels)] == [counts[part] for part in read_in]
+    assert ("files that are not read: 6 of .png" in said(caplog)) == (len(names) == 3)
+    with pytest.raises(FedstageError) as caught:
+        read(place, "image_folder", client_folders=True)
+    assert "client_folders = true" not in str(caught.value)
+
+
+@pytest.mark.parametrize("split", ["train", "Test", "VAL"])
+def test_a_folder_named_as_a_split_is_no_client(place, split):
+    for part in (split, "Bern"):
+        for n in range(4):
+            picture(place / f"{part}/{'cat' if n % 2 else 'dog'}/{n}.png")
+    with pytest.raises(FedstageError, match=f"{split}.: {split!r} names a split|{split!r} names"):
+        read(place, "image_folder", client_folders=True)
+    with pytest.raises(FedstageError) as caught:
+        read(place, "image_folder")
+    assert f"{split}/cat/1.png: must be CLASS/FILE below {place}\n" in f"{caught.value}\n"
+
+
+def test_a_column_of_splits_has_no_clients(place):
+    table(place / "all.csv", ["x", "y", "by"], numbered(["train", "Test", "val"]))
+    with pytest.raises(FedstageError, match="are splits, and no clients"):
+        read(place, **FIXED, client_column="by")
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
+
+def encoded(place, name, labels):
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    rows = []
+    for n in range(len(labels)):
+        picture(place.parent / "one.png", n)
+        rows.append({"bytes": (place.parent / "one.png").read_bytes(), "path": None})
+    (place / name).parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"image": pa.array(rows, kind), "label": labels}), place / name)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("data/train-0.parquet", "data/test-0.parquet"), ("train.parquet", "validation.parquet")],
+)
+def test_images_in_parquet_lie_as_on_the_hub(place, names):
+    for name, labels in zip(names, (["a", "b"] * 3, ["b", "a"]), strict=True):
+        encoded(place, name, labels)
+    data = read(place, "parquet")
+    assert data.class_names == ("a", "b")
+    assert (len(data.train.labels), len(data.test.labels)) == (6, 2)
+
+
+def test_images_in_parquet_may_have_a_training_split_alone(place):
+    encoded(place, "data/train-0.parquet", [0, 1] * 4)
+    with pytest.raises(FedstageError, match=r"set data\.test_fraction"):
+        read(place, "parquet")
+    data = read(place, "parquet", test_fraction=0.25)
+    assert (len(data.train.labels), len(data.test.labels)) == (6, 2)
+    assert sorted(torch.cat([data.train.images, data.test.images])[:, 0, 0, 0]) == list(range(8))
+
+
+def test_leaf_is_a_table_of_users(place):
+    for part, count in (("train", 4), ("test", 2)):
+        own = {user: {"x": [[n, 2.5 * n] for n in range(count)], "y": [0, 1] * (count // 2)}
+               for user in ("ann", "bob")}  # fmt: skip
+        (place / part).mkdir()
+        leaf = {"users": ["ann", "bob"], "num_samples": [count] * 2, "user_data": own}
+        (place / part / "all_data.json").write_text(json.dumps(leaf))
+    data = read(place, label="y", client_column="user")
+    assert data.client_names == ("ann", "bob")
+    assert data.feature_names == ("x0", "x1")
+    assert (len(data.train.labels), data.test.clients.tolist()) == (8, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("kind", ["table", "image_folder", "parquet"])
+def test_classes_that_cannot_be_tested_are_known_before(place, kind):
+    for part, classes in (("train", ["a", "b", "rare"]), ("test", ["a", "b"])):
+        if kind == "table":
+            table(
+                place / f"{part}.csv", ["x", "label"], [[n, one] for n, one in enumerate(classes)]
+            )
+        elif kind == "parquet":
+            encoded(place, f"{part}.parquet", classes)
+        else:
+            for one in classes:
+                picture(place / part / one / "0.png")
+    data = validate(DataOption, {"data": {kind: {"folder": "mine"}}}, "").data
+    with pytest.raises(FedstageError, match=r"no test sample of data = .* is of class rare;"):
+        check_tested(data, place.parent)
+    check_tested(data, None)
+    divided = data.model_copy(update={"division": (1, 0, 1)})
+    check_tested(divided, place.parent)
+
+
+# --- groups and duplicates ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction", [0.2, 0.5])
+def test_a_group_is_for_training_or_for_testing(place, fraction):
+    rows = [[n, "ab"[n // 4 % 2], f"p{n // 4}", "cd"[n // 4 % 3 > 0]] for n in range(160)]
+    table(place / "all.csv", ["x", "y", "patient", "by"], rows)
+    keys = {"label": "y", "client_column": "by", "test_fraction": fraction}
+    split = read(place, **keys, group_column="patient", features=["x"])
+    assert len(split.test.labels) == 160 * fraction
+    assert torch.bincount(split.test.labels).min() > 0
+    values = torch.cat([split.train.images, split.test.images])[:, 0]
+    order = values.argsort().argsort()
+    tested = {n // 4 for n in order[len(split.train.labels) :].tolist()}
+    assert not tested & {n // 4 for n in order[: len(split.train.labels)].tolist()}
+
+
+def test_groups_that_files_split_are_said(place, caplog):
+    for part, patients in (("train", "pqr"), ("test", "rst")):
+        rows = [[n, "ab"[n % 2], patient] for n, patient in enumerate(patients * 2)]
+        table(place / f"{part}.csv", ["x", "y", "patient"], rows)
+    assert read(place, label="y", group_column="patient").feature_names == ("x",)
+    assert "1 groups have training and test samples: 'r'" in said(caplog)
+
+
+def test_duplicates_between_training_and_test_are_counted(place, caplog):
+    table(place / "train.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(10)])
+    table(place / "test.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in (3, 7, 11)])
+    read(place, label="y")
+    assert "2 of 3 test samples are also training samples" in said(caplog)
+
+
+# --- everything at once ---------------------------------------------------------------------------
+
+
+def test_all_faults_are_told_at_once(place, capsys):
+    table(
+        place / "bern.csv", ["age", "dose", "y"], [[1, "1,5", "a"], [2, "2,5", "b"], ["x", 3, ""]]
+    )
+    table(place / "chur.csv", ["age", "dose", "y"], [[1, 1, "a"], [2, "", "b"], [4, 3, "a"]])
+    table(place / "sion.csv", ["age", "y"], [[1, "a"]])
+    (place / "notes.txt").write_text("x")
+    assert main(["check-data", str(place), "--settings", "{label: y}"]) == 1
+    *faults, last = capsys.readouterr().err.splitlines()
+    told = "\n".join(faults)
+    for fault in ("set data.test_fraction", "bern.csv: row 4: y: missing",
+                  "sion.csv: has no column 'dose'", "not read: 1 of .txt"):  # fmt: skip
+        assert fault in told
+    assert last == (
+        "fedstage check-data: settings: data: {table: {folder: mine, label: y, test_fraction: 0.2}}"
+    )
+    table(place / "sion.csv", ["age", "dose", "y"], [[1, 1, "a"]])
+    assert main(["check-data", str(place), "--settings", "{label: y}"]) == 1
+    told = capsys.readouterr().err
+    for fault in ("age = 'x': a text among numbers", "dose = '1,5': a comma", "row 4: y: missing"):
+        assert fault in told
+    given = yaml.safe_load(last.partition("settings: ")[2])
+    assert validate(DataOption, given, "").data.test_fraction == 0.2
+
+
+def test_headers_without_a_name_or_with_spaces_are_said(place, caplog):
+    table(place / "all.csv", ["", " age", "y"], [[n, n % 5, "ab"[n % 2]] for n in range(12)])
+    assert read(place, **FIXED).feature_names == ("", " age")
+    assert "columns without a name, or with spaces around it: '', ' age'" in said(caplog)
+
+
+@pytest.mark.parametrize("depth", ["RGB;16", "I;16"])
+def test_deep_images_are_refused(place, depth):
+    for kind in ("cat", "dog"):
+        for n in range(3):
+            picture(place / f"{kind}/{n}.png")
+    pixels = np.zeros((8, 8), np.uint16)
+    if depth == "I;16":
+        Image.fromarray(pixels).save(place / "cat/0.png")
+    else:
+        (place / "cat/0.png").unlink()
+        (place / "cat/0.ppm").write_bytes(b"P6 8 8 4095\n" + bytes(8 * 8 * 6))
+    with pytest.raises(FedstageError, match="must have 8 bits a channel"):
+        read(place, "image_folder")

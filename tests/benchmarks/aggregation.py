@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from tests.benchmarks.rows import REPOSITORY, parser, report
+from tests.shared.stages import recipe
 
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
 

@@ -26,7 +26,7 @@ from tests.benchmarks.projects import snakemake
 from tests.benchmarks.rows import REPOSITORY, parser, report
 from torch import nn
 
-from fedstage.execution.pool import as_a_worker
+from fedstage.execution.fork_server import as_a_worker
 from fedstage.experiments.library import load_experiments
 from fedstage.experiments.resolution import resolve
 from fedstage.models.initialisation import initialise

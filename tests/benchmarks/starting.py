@@ -115,7 +115,7 @@ def short_run(repository: Path, turns: int) -> Figures:
         "results": ["table"],
         "scales": {"default": {}},
     }
-    content = {"targets": ["benchmark"], "keep": "models", "experiments": {"benchmark": experiment}}
+    content = {"targets": ["benchmark"], "experiments": {"benchmark": experiment}}
     return _run("16 trainings of 500 images x 2", repository, content, turns)
 
 

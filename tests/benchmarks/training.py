@@ -21,7 +21,7 @@ from tests.benchmarks import models
 from tests.benchmarks.rows import parser, report
 from torch import nn
 
-from fedstage.execution.pool import as_a_worker
+from fedstage.execution.fork_server import as_a_worker
 from fedstage.randomness import torch_generator
 from fedstage.settings.optimisation import Optimiser
 from fedstage.training.devices import computes_bf16, prepare

@@ -33,7 +33,6 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.execution.cli import main as fedstage
-from fedstage.stages import options_of
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 
@@ -103,14 +102,11 @@ def jobs() -> Iterator[Job]:
     """Yield the jobs of the finished run in this folder, from their records."""
     for path in sorted(Path("results/logs").rglob(f"*{SUFFIX}")):
         record = load_json(path)
-        known = {option.name for option in options_of(record["stage"])}
-        files = {**record["inputs"], **record["outputs"]}
-        values = {**record["options"], **{key: list(paths) for key, paths in files.items()}}
-        arguments = [record["stage"], "--fingerprint", record["source"]]
-        for option, value in values.items():
-            if option in known:
-                several = value if isinstance(value, list) else [value]
-                arguments += [f"--{option.replace('_', '-')}", *map(str, several)]
+        (file,) = next(iter(record["inputs"].values()))  # a recipe or a description
+        arguments = ["run", record["stage"], file]
+        for name, value in record["options"].items():
+            several = value if isinstance(value, list) else [value]
+            arguments.append(f"{name}={','.join(map(str, several))}")
         inputs = frozenset(name for paths in record["inputs"].values() for name in paths)
         outputs = tuple(name for paths in record["outputs"].values() for name in paths)
         yield Job(record["stage"], tuple(arguments), inputs, outputs)

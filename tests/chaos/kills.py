@@ -26,10 +26,10 @@ from threading import Thread
 
 from .runs import MODES, Folder, Mode
 
-#: What is killed. `group` is what Ctrl-C reaches: snakemake, shells and clients. `rename` is a
+#: What is killed. `group` is what Ctrl-C reaches: snakemake, and shells. `rename` is a
 #: worker (or a stage's own process) that has written a file, before or after it takes its name.
 TARGETS = {
-    True: ["snakemake", "group", "client", "worker", "pool", "rename"],
+    True: ["snakemake", "group", "worker", "fork server", "rename"],
     False: ["snakemake", "group", "stage", "rename"],
 }
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]

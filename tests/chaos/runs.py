@@ -82,13 +82,12 @@ MODES = [Mode(size, warm) for warm in (True, False) for size in SIZES]
 
 
 class Folder:
-    """A working folder, its sockets' folder, and the environment of its runs."""
+    """A working folder, and the environment of its runs."""
 
     def __init__(self, path: Path, mode: Mode, **changes: object) -> None:
         self.path, self.mode, self.mark = path, mode, uuid.uuid4().hex
-        self.sockets, self.python = path / "sockets", path / "python"
-        for folder in (self.path, self.sockets, self.python):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.python = path / "python"
+        self.python.mkdir(parents=True, exist_ok=True)
         execution = {"granularity": mode.granularity, "segment_rounds": 1}
         config = tiny_config(**{"methods": ["feddf"], "execution": execution} | changes)
         config["experiments"]["tiny"]["methods"] |= ONE_SHOT
@@ -96,15 +95,10 @@ class Folder:
         (self.python / "sitecustomize.py").write_text(AT_A_RENAME)
 
     def environment(self, **variables: str) -> dict[str, str]:
-        """Return that of a run of this folder: a pool of its own, and the mark."""
-        own = {key: value for key, value in os.environ.items() if key != "FEDSTAGE_OWNER"}
-        scripts = str(Path(sys.executable).parent)
-        before = own.get("PYTHONPATH")
-        return own | {
-            "PATH": scripts + os.pathsep + own["PATH"],
+        """Return that of a run of this folder, with the mark."""
+        before = os.environ.get("PYTHONPATH")
+        return os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(self.python), before])),
-            "XDG_RUNTIME_DIR": str(self.sockets),
-            "FEDSTAGE_WARM": "1" if self.mode.warm else "0",
             MARK: self.mark,
             **variables,
         }
@@ -115,6 +109,7 @@ class Folder:
         command = [
             sys.executable, "-m", "snakemake", TARGET, "--snakefile", str(REPOSITORY / "Snakefile"),
             "--directory", str(self.path), "--cores", "2", "--rerun-incomplete", "-p", *options,
+            "--executor", "fedstage" if self.mode.warm else "local",
         ]  # fmt: skip
         return subprocess.Popen(
             command, text=True, env=self.environment(**variables), process_group=0,
@@ -135,8 +130,8 @@ class Folder:
     def processes(self) -> dict[int, str]:
         """Return the running processes of this folder, and what each is."""
         found = dict(marked(self.mark))
-        pools = {pid for pid, text in found.items() if "fedstage.execution.pool" in text}
-        return {pid: kind(pid, text, pools) for pid, text in found.items()}
+        servers = {pid for pid, text in found.items() if "fedstage.execution.fork_server" in text}
+        return {pid: kind(pid, text, servers) for pid, text in found.items()}
 
     def end(self, limit: float) -> list[str]:
         """Wait until no process is left; end those that still are, and return what they were."""
@@ -171,13 +166,12 @@ def marked(mark: str) -> Iterator[tuple[int, str]]:
                 continue
 
 
-def kind(pid: int, command: str, pools: set[int]) -> str:
+def kind(pid: int, command: str, servers: set[int]) -> str:
     """Return what a process of a run is."""
-    if pid in pools:
-        return "worker" if parent(pid) in pools else "pool"
-    for name, text in {"client": "client.py", "stage": "fedstage.execution.cli"}.items():
-        if text in command:
-            return name
+    if pid in servers:
+        return "worker" if parent(pid) in servers else "fork server"
+    if "bin/fedstage " in command:
+        return "stage"
     return "snakemake" if "snakemake" in command else command
 
 

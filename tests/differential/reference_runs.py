@@ -5,7 +5,6 @@
 """
 
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -369,8 +368,7 @@ class Made:
 def make(folder, config=CONFIG):
     """Run the workflow in a new folder."""
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    scripts, owner = str(Path(sys.executable).parent), f"{socket.gethostname()}-{os.getpid()}"
-    changed = {"PATH": scripts + os.pathsep + os.environ["PATH"], "FEDSTAGE_OWNER": owner}
+    scripts = str(Path(sys.executable).parent)
     command = [
         sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile"),
         "--directory", str(folder), "--cores", "2",
@@ -380,7 +378,7 @@ def make(folder, config=CONFIG):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=os.environ | changed,
+        env=os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]},
         timeout=900,
     )
     assert done.returncode == 0, done.stdout

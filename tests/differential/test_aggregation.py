@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 import torch
-from tests.shared.stages import aggregation
+from tests.shared.stages import aggregation, recipe
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.exchange.traffic import payload_bytes
@@ -13,7 +13,6 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors

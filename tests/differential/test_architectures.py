@@ -14,6 +14,7 @@ from tests.shared.stages import (
     partition,
     segment,
 )
+from tests.shared.stages import recipe as write_recipe
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.loading import build
@@ -24,7 +25,6 @@ from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import public_file, training_folder
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.batches import public_batches
@@ -59,7 +59,7 @@ def start(tmp_path, monkeypatch):
         files = {part: Path(data_files.data_file(recipe.data, part)) for part in parts}
         dataset(settings=as_json(canonical(recipe.data)), **files)
         partition(
-            settings=json.dumps(data_files.clients_table(recipe).job.settings),
+            settings=canonical(json.dumps(data_files.clients_table(recipe).job.config)),
             train=files["train"],
             output=Path(data_files.clients_table(recipe)),
             histogram=Path(data_files.label_histogram(recipe)),

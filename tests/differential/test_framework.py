@@ -20,6 +20,7 @@ from tests.shared.stages import (
     partition,
     segment,
 )
+from tests.shared.stages import recipe as write_recipe
 
 from fedstage.plan import data_files
 from fedstage.plan.digests import as_json, canonical
@@ -30,7 +31,6 @@ from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -67,7 +67,7 @@ def world(tmp_path_factory):
         files = {part: Path(data_files.data_file(recipe.data, part)) for part in parts}
         dataset(settings=as_json(canonical(recipe.data)), **files)
         partition(
-            settings=json.dumps(data_files.clients_table(recipe).job.settings),
+            settings=canonical(json.dumps(data_files.clients_table(recipe).job.config)),
             train=files["train"],
             output=Path(data_files.clients_table(recipe)),
             histogram=Path(data_files.label_histogram(recipe)),

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,18 +41,6 @@ OPTIONS = [
 
 
 @dataclass(frozen=True)
-class Pool:
-    """A pool of warm workers that was seen, by its process and the socket it listens at."""
-
-    process: int
-    socket: Path
-
-    def belongs_to(self, job: Any) -> bool:
-        """Whether the pool's owner is a process of this job."""
-        return f"-job{job.id}-" in self.socket.name
-
-
-@dataclass(frozen=True)
 class Submitter:
     """A project, and a login session on the cluster from which snakemake submits its jobs."""
 
@@ -62,26 +49,12 @@ class Submitter:
     wait_until = staticmethod(clusters.wait_until)
 
     @property
-    def session(self) -> Path:
-        """The folder of the login session, where only the login node's pool may be."""
-        return Path(f"{self.project.path}/session")
-
-    @property
-    def temporary(self) -> Path:
-        """The folder for temporary files, of all nodes."""
-        return Path(f"{self.project.path}/tmp")
-
-    @property
     def environment(self) -> dict[str, str]:
         own = self.cluster.environment
-        path = f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"
-        folders = {"XDG_RUNTIME_DIR": str(self.session), "TMPDIR": str(self.temporary)}
-        return own | {"PATH": path} | folders
+        return own | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"}
 
     def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         """Start snakemake with the profile, its output in a file."""
-        for folder in (self.session, self.temporary):
-            folder.mkdir(exist_ok=True)
         command = [
             sys.executable, str(HERE / "fast_polling.py"), *OPTIONS,
             "--snakefile", str(workflow.REPOSITORY / "Snakefile"),
@@ -97,61 +70,21 @@ class Submitter:
                 start_new_session=True,
             )
 
-    def finish(self, process: "subprocess.Popen[bytes]", seconds: float = 300) -> set[Pool]:
-        """Wait for a successful end; return the pools there were meanwhile."""
-        seen: set[Pool] = set()
-        end = time.monotonic() + seconds
-        while process.poll() is None:
-            seen |= self.pools()
-            if time.monotonic() > end:
-                process.kill()
-            time.sleep(0.1)
-        assert process.returncode == 0, (self.project.path / "output.txt").read_text()
-        return seen
+    def finish(self, process: "subprocess.Popen[bytes]", seconds: float = 300) -> None:
+        """Wait for a successful end."""
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        assert process.wait() == 0, (self.project.path / "output.txt").read_text()
 
-    def pools(self) -> set[Pool]:
-        """Return the pools of this project, without their workers."""
-        served = self._served()
-        return {Pool(pid, path) for pid, path in served.items() if parent(pid) not in served}
-
-    def busy_worker(self, job: Any) -> int | None:
-        """Return a worker of a job that has computed for some time."""
-        served = self._served()
-        for pid, path in served.items():
-            ours = Pool(pid, path).belongs_to(job) and parent(pid) in served
-            if ours and seconds_of_work(pid) > 0.3:
-                return pid
+    def stage(self, job: Any) -> int | None:
+        """Return the process of a stage in a job."""
+        for pid in self.cluster.processes(SLURM_JOB_ID=job.id):
+            with suppress(OSError):
+                if b"bin/fedstage\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    return int(pid)
         return None
-
-    def _served(self) -> dict[int, Path]:
-        """Return pools and workers with their sockets."""
-        found = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdecimal():
-                with suppress(OSError):
-                    command = (entry / "cmdline").read_bytes().decode().split("\0")
-                    if "fedstage.execution.pool" in command:
-                        found[int(entry.name)] = Path(command[-2])
-        return {pid: path for pid, path in found.items() if path.is_relative_to(self.project.path)}
-
-
-def status(pid: int) -> list[str]:
-    """Return the fields of a process after its name; none when it has gone."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return []
-
-
-def parent(pid: int) -> int:
-    """Return a process's parent, 0 when it has gone."""
-    fields = status(pid)
-    return int(fields[1]) if fields else 0
-
-
-def seconds_of_work(pid: int) -> float:
-    """Return the processor time of a process, without the system's."""
-    fields = status(pid)
-    return int(fields[11]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 @pytest.fixture(scope="session")

@@ -29,15 +29,15 @@ def reference(new_project):
 
 @pytest.fixture(scope="module")
 def first_round(submitter, new_project):
-    """One round on the cluster: the session, its jobs, and the pools there were."""
+    """One round on the cluster: the session, and its jobs."""
     session = submitter(new_project("cluster", rounds=1))
     before = len(session.cluster.jobs())
-    pools = session.finish(session.start("--until", "aggregation", *PREPARATION))
-    return session, session.cluster.jobs()[before:], pools
+    session.finish(session.start("--until", "aggregation", *PREPARATION))
+    return session, session.cluster.jobs()[before:]
 
 
 def test_stages_are_submitted_with_the_gpus_they_ask_for(first_round):
-    _, jobs, _ = first_round
+    _, jobs = first_round
     assert {(job.state, job.partition) for job in jobs} == {("COMPLETED", "main")}
     assert sorted((job.rule, job.gpus) for job in jobs) == [
         ("aggregation", "N/A"),
@@ -48,23 +48,9 @@ def test_stages_are_submitted_with_the_gpus_they_ask_for(first_round):
     ]
 
 
-def test_the_stages_of_a_submission_share_a_pool_that_ends_with_it(first_round):
-    session, jobs, pools = first_round
-    for job in jobs:
-        assert len([pool for pool in pools if pool.belongs_to(job)]) == 1, job
-    session.wait_until(lambda: not session.pools(), "no pool outlives its job", seconds=10)
-
-
-def test_pools_of_jobs_listen_in_folders_of_their_node(first_round):
-    session, jobs, pools = first_round
-    for pool in pools:
-        in_a_job = any(pool.belongs_to(job) for job in jobs)
-        assert pool.socket.is_relative_to(session.temporary if in_a_job else session.session)
-
-
 def test_a_run_goes_on_after_its_login_session_was_killed(first_round, reference, reconfigure):
     """A round is now one job, in the partition and on the kind of GPU that it needs."""
-    session, first, _ = first_round
+    session, first = first_round
     reconfigure(session.project, rounds=2, execution={"granularity": "round"})
     path = session.project.path / "partitions.yaml"
     path.write_text(yaml.safe_dump(PARTITIONS))
@@ -118,16 +104,16 @@ def test_the_quickstart_in_segments_ends_in_the_same_bytes(submitter, new_quicks
 # --- what may happen to a job ---------------------------------------------------------------------
 
 
-def cancel(session, job, worker):
+def cancel(session, job, stage):
     session.cluster.call("scancel", str(job.id))
 
 
-def kill(session, job, worker):
+def kill(session, job, stage):
     """As the system does where memory runs out."""
-    os.kill(worker, signal.SIGKILL)
+    os.kill(stage, signal.SIGKILL)
 
 
-def fail_node(session, job, worker):
+def fail_node(session, job, stage):
     change = ["scontrol", "update", "nodename=node1"]
     assert session.cluster.steps()
     session.cluster.call(*change, "state=down", "reason=test")
@@ -161,7 +147,7 @@ def train_again(submitter, copy_of, trained):
         running = session.start("--until", "local_training")
         session.wait_until(lambda: len(session.cluster.jobs()) == before + 2, "both are submitted")
         first = session.cluster.jobs()[before:]
-        hit_when_busy(session, dict(zip(first, hits, strict=False)))
+        hit_when_they_run(session, dict(zip(first, hits, strict=False)))
         session.finish(running)
         for log in (session.project.path / "output.txt", *session.cluster.folder.glob("*.log")):
             print(log.name, log.read_text(errors="replace"), sep="\n")  # seen if the test fails
@@ -175,16 +161,16 @@ def train_again(submitter, copy_of, trained):
     return train
 
 
-def hit_when_busy(session, hits):
-    """Let happen to each job what shall happen to it, as soon as it trains."""
+def hit_when_they_run(session, hits):
+    """Let happen to each job what shall happen to it, as soon as its stage runs."""
 
     def all_hit():
         for job in list(hits):
-            if worker := session.busy_worker(job):
-                hits.pop(job)(session, job, worker)
+            if stage := session.stage(job):
+                hits.pop(job)(session, job, stage)
         return not hits
 
-    session.wait_until(all_hit, "the jobs train")
+    session.wait_until(all_hit, "the jobs train", seconds=300)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -245,7 +244,7 @@ class Project:
     def call(self, *arguments, cores=2, short=False, **variables):
         """Call snakemake, which prints every job unless `short`, as it does for users."""
         shown = () if short else ("--printshellcmds",)
-        if not variables:
+        if not variables and "PYTHONPATH" not in os.environ:
             return self.call_prepared(*arguments, *shown, cores=cores)
         done = subprocess.run(
             self.command(*arguments, *shown, cores=cores),
@@ -297,13 +296,9 @@ class Project:
 
 
 def environment():
-    """The environment of a user who has the package's commands on the path.
-
-    As in a workflow inside another one, runs share the warm workers of their owner, this process.
-    """
+    """The environment of a user who has the package's commands on the path."""
     scripts = str(Path(sys.executable).parent)
-    owner = f"{socket.gethostname()}-{os.getpid()}"
-    return os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"], "FEDSTAGE_OWNER": owner}
+    return os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
 
 
 @pytest.fixture(scope="session")
@@ -337,7 +332,7 @@ def alone(tmp_path_factory):
     shutil.copy(REPOSITORY / "Snakefile", folder)
     for name in ("experiments", "papers"):
         (folder / "workflow" / name).mkdir(parents=True)
-    for name in ("bin", "methods.yaml", "profiles", "report", "rules", "schemas"):
+    for name in ("methods.yaml", "profiles", "report", "rules", "schemas"):
         (folder / "workflow" / name).symlink_to(REPOSITORY / "workflow" / name)
     shutil.copy(
         REPOSITORY / "workflow/experiments/stale_clients.yaml", folder / "workflow/experiments"

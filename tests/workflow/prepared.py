@@ -1,6 +1,6 @@
 """Calls of snakemake in forks of a process that has imported it, as importing takes the longest.
 
-A fork has imported nothing of fedstage, and ends as any process does. Run as a script, it reads
+A fork forgets what is imported of fedstage, and ends as any process does. Run as a script, it reads
 calls from standard input, one line of JSON each, and writes the exit status of each.
 """
 
@@ -50,6 +50,8 @@ def main():
 
 def begin(arguments, output, environment, folder):
     """Make this process one that a shell has started, with what a call describes."""
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -58,6 +60,10 @@ def begin(arguments, output, environment, folder):
         os.dup2(file, stream)
     sys.argv = ["snakemake", *arguments]
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    # Snakemake has imported its plugins, of which this package has one.
+    for module in [name for name in sys.modules if "fedstage" in name.partition(".")[0]]:
+        del sys.modules[module]
+    ExecutorPluginRegistry().collect_plugins()
     signal.alarm(TIMEOUT)
 
 

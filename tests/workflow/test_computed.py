@@ -32,7 +32,7 @@ def rows(project, name):
 def test_properties_and_simulation_train_nothing_and_are_made_once(project):
     with_results(project, COMPUTED)
     run = project.make()
-    assert dict(run.jobs) == {"all": 1, "description": 1, "properties": 1, "simulation": 1}
+    assert dict(run.jobs) == {"all": 1, "properties": 1, "simulation": 1}
     found = {row["method"]: row for row in rows(project, "results/properties/tiny/default.csv")}
     assert found["fedsdd"]["reader"] == ""
     found = {row["method"] for row in rows(project, "results/simulation/tiny/default.csv")}
@@ -65,7 +65,7 @@ def test_what_is_simulated_belongs_to_the_definition(project):
     config = yaml.safe_load(path.read_text())
     config["experiments"]["tiny"]["simulation"] = {"distillation": 5.0}
     path.write_text(yaml.safe_dump(config))
-    assert project.plan().jobs.keys() == {"all", "description", "properties", "simulation"}
+    assert project.plan().jobs.keys() == {"all", "properties", "simulation"}
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedavg-K2-designated", "scaffold"])
@@ -125,7 +125,7 @@ def test_claims_about_time_are_judged_by_the_seconds_of_each_run(copy):
     ]
     path.write_text(yaml.safe_dump(config))
     run = copy.make()
-    assert run.jobs.keys() == {"all", "description", "run_scores", "round_times", "claims"}
+    assert run.jobs.keys() == {"all", "run_scores", "round_times", "claims"}
     found = {row["claim"]: row for row in rows(copy, "results/claims/tiny/default.csv")}
     # Nothing is distilled by SCAFFOLD; one seed decides nothing.
     assert [found[name]["seeds"] for name in ("added", "round", "loss")] == ["0", "1", "1"]

@@ -29,7 +29,7 @@ onsuccess:
     print("told:", json.dumps(told), file=sys.stderr)
 """
 GOOD = {
-    "triggers": ["mtime", "params"],
+    "triggers": ["mtime"],
     "incomplete": True,
     "checksums": 100_000_000,
     "keep_going": True,

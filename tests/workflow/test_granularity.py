@@ -25,7 +25,6 @@ EVERYTHING = [
 ]
 #: What only segments make in the last round: clients' models, and for FedMD what they have said.
 UNREAD = r"0003/group_[12]/(with_head|distilled)\..*|0003/group_./logits/clients-held_out\..*"
-SAME_TRIGGERS = ("--rerun-triggers", "mtime", "params")
 
 
 def without_state(results):
@@ -120,8 +119,8 @@ def test_only_what_some_job_reads_is_kept(expected, project):
     # The first teacher of feddf reads its participants' updates, and who scores drawn models those
     # of the last round; evaluations read the tables.
     assert rounds == {"/participant_": {"0001", "0003"}, "/participants.": {"0003"}}
-    assert "Nothing to be done" in project.plan(*SAME_TRIGGERS).output
-    plan = project.configure(rounds=4, **settings).plan(*SAME_TRIGGERS)
+    assert "Nothing to be done" in project.plan().output
+    plan = project.configure(rounds=4, **settings).plan()
     assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
 
 
@@ -143,9 +142,9 @@ def test_a_run_goes_on_in_another_granularity(expected, project, begun, continue
     methods = ["fedavg", "fedsdd", "scaffold"]
     project.configure(rounds=2, methods=methods, execution=begun).make()
     same = project.configure(rounds=2, methods=methods, execution=continued)
-    assert "Nothing to be done" in same.plan(*SAME_TRIGGERS).output
+    assert "Nothing to be done" in same.plan().output
     longer = project.configure(rounds=3, methods=methods, execution=continued)
-    run = longer.make(*SAME_TRIGGERS)
+    run = longer.make()
     assert run.jobs["evaluation"] == 3
     assert all(round_ == 3 for round_, _, _ in run.trained())
     assert not any("segment_0001" in rule or "segment_0002" in rule for rule in run.jobs)

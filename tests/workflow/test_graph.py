@@ -2,12 +2,20 @@
 
 import json
 import re
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 import pytest
 import yaml
 
+from fedstage.experiments.catalogue import load_catalogue, metrics_of
+from fedstage.plan.graph import behind, listed
+from fedstage.plan.source import source_of_job
+from fedstage.storage.yaml_files import load_yaml
+
 pytestmark = pytest.mark.workflow
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 
 def test_only_the_students_group_waits_for_the_server(finished, project):
@@ -47,8 +55,7 @@ def test_a_job_on_another_machine_finds_its_recipe(copy):
 
 def test_no_rule_starts_snakemake_anew():
     """Snakemake runs Python in a rule by calling itself, which takes seconds."""
-    folder = Path(__file__).parents[2]
-    for path in (folder / "Snakefile", *(folder / "workflow/rules").glob("*.smk")):
+    for path in (WORKFLOW.parent / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")):
         assert not re.search(r"^ *(run|script|notebook):", path.read_text(), re.MULTILINE), path
 
 
@@ -59,8 +66,22 @@ def test_what_an_experiment_is_reaches_its_stages_whole(project):
     config = yaml.safe_load(path.read_text())
     config["experiments"]["tiny"]["title"] = title
     path.write_text(yaml.safe_dump(config, allow_unicode=True))
-    names = ["descriptions/tiny/default.runs.json"]
-    run = project.make(*(f"results/{name}" for name in names))
-    assert dict(run.jobs) == {"description": 1}
-    for name in names:
-        assert json.loads((project.path / "results" / name).read_text())["title"] == title
+    project.plan()
+    described = project.path / "results/descriptions/tiny/default.runs.json"
+    assert json.loads(described.read_text())["title"] == title
+
+
+def test_jobs_read_and_make_what_the_graph_says(finished, monkeypatch):
+    """As Snakemake has noted for each output."""
+    monkeypatch.chdir(finished.path)
+    notes, noted = Path(".snakemake/metadata"), {}
+    for path in filter(Path.is_file, notes.rglob("*")):
+        name = "".join(part.removeprefix("@") for part in path.relative_to(notes).parts)
+        noted[urlsafe_b64decode(name).decode()] = json.loads(path.read_text())["input"]
+    runs = load_catalogue(load_yaml(Path("config.yaml")), WORKFLOW, "tiny").runs["tiny", "default"]
+    jobs = behind(map(metrics_of, runs))
+    assert len({job.stage for job in jobs}) > 7
+    for job in jobs:
+        read = {file for files in job.inputs.values() for file in listed(files)}
+        for name in job.files.keys() - {*job.stage.temporary}:
+            assert {*noted[job.files[name]]} == read | {source_of_job(job).file}, job

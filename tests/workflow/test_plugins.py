@@ -62,7 +62,7 @@ def test_a_method_from_a_folder_runs_warm_and_cold_and_again_where_it_changed(pr
 
     first = sorted(path for path in updates if "/round_0001/" in path and "participant_" in path)[0]
     content = (project.path / first).read_bytes()
-    assert len(project.make("--force", first, FEDSTAGE_WARM="0").trained()) == 1
+    assert len(project.make("--force", first, "--executor", "local").trained()) == 1
     assert (project.path / first).read_bytes() == content
 
     (folder / "_own.py").write_text("import nowhere\n")

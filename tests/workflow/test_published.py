@@ -103,12 +103,11 @@ def test_another_claim_or_match_makes_no_training_anew(compared, tmp_path):
     config = yaml.safe_load(path.read_text())
     config["claims"][0]["than"] = {"method": "fedavg"}
     path.write_text(yaml.safe_dump(config))
-    assert project.plan().jobs == {"description": 1, "claims": 1, "all": 1}
+    assert project.plan().jobs == {"claims": 1, "all": 1}
     config["experiments"]["tiny"]["table"]["published"]["where"]["model"] = "wrn16_2"
     path.write_text(yaml.safe_dump(config))
     rules = ("run_scores", "tables", "figures", "comparison", "sweep", "claims", "all")
-    # Two descriptions: of the runs, and of the claims.
-    assert project.plan().jobs == {**dict.fromkeys(rules, 1), "description": 2}
+    assert project.plan().jobs == dict.fromkeys(rules, 1)
 
 
 def test_claims_are_on_file_as_data(compared):

@@ -1,6 +1,5 @@
 """Raw data is part of the graph: other content is another result, the same elsewhere is not."""
 
-import json
 import os
 import re
 import shutil
@@ -47,7 +46,7 @@ def once(new_project, tmp_path_factory):
     folder.mkdir(parents=True)
     write_part(folder / "train.parquet", 60)
     write_part(folder / "test.parquet", 20)
-    project.make("--rerun-triggers", "mtime", "params", FEDSTAGE_DATA="data")
+    project.make(FEDSTAGE_DATA="data")
     return project
 
 
@@ -124,7 +123,7 @@ def test_data_that_changes_between_the_plan_and_its_job_is_not_used(mine, tmp_pa
     write_part(mine.path / "other.parquet", 60, flipped=True)
     # Python runs it first thing in each process; only those without warm workers are new ones.
     (tmp_path / "sitecustomize.py").write_text(SWAP.format(back=back))
-    run = mine.call(FEDSTAGE_DATA="data", FEDSTAGE_WARM="0", PYTHONPATH=str(tmp_path))
+    run = mine.call("--executor", "local", FEDSTAGE_DATA="data", PYTHONPATH=str(tmp_path))
     assert run.code
     assert "they have changed since the start of the run; start it again" in run.output
     assert not mine.files("results/data/*/train.safetensors")
@@ -152,28 +151,15 @@ def test_a_run_without_its_data_stops_before_the_first_job(project, changes, fol
     assert not project.files(".snakemake/locks/*")
 
 
-def test_results_of_data_without_raw_files_outlive_the_param(copy):
-    params = [repr("as before")]
-    for path in (copy.path / ".snakemake" / "metadata").rglob("*"):
-        if path.is_file() and (record := json.loads(path.read_text())).get("rule") == "dataset":
-            params = record["params"]
-    assert len(params) == 3
-    assert len(set(params)) == 2  # source and settings, as before there was a param for raw files
-
-
-def test_only_clients_data_are_compared_by_class_and_who_has_them_reruns_nothing(project):
+def test_whose_data_they_are_reruns_nothing(project):
     public = {"digits": {"test": 300, "split_seed": 5}}
-    project.configure(methods=["feddf"], public=public)
-    commands = re.findall(r"fedstage dataset .*", project.plan().output)
-    owners = {
-        "split_seed" in command: re.search(r"--owner (\w+)", command)[1] for command in commands
-    }
-    assert owners == {True: "server", False: "clients"}
-    (made,) = {
-        re.search(r"--info (\S+)", command)[1] for command in commands if "split_seed" in command
-    }
-    project.make(made)
-    project.configure(methods=["fedavg"], data=public)
-    plan = project.plan()
+    planned = project.configure(methods=["feddf"], public=public).plan().output
+    (made,) = (
+        recipe
+        for recipe in re.findall(r"fedstage run dataset (\S+)", planned)
+        if "split_seed: 5" in (project.path / recipe).read_text()
+    )
+    project.make(made.replace("recipe.yaml", "info.json"))
+    plan = project.configure(methods=["fedavg"], data=public).plan()
     assert plan.jobs["partition"] == 1
     assert "dataset" not in plan.jobs

@@ -10,7 +10,7 @@ import yaml
 from fedstage.plan.syntax import PACKAGE
 
 from .conftest import environment
-from .test_verify import keep_time, name, verify
+from .test_verify import name, verify
 
 pytestmark = pytest.mark.workflow
 
@@ -93,81 +93,55 @@ def test_a_run_may_go_on_in_another_granularity(copy, granularity):
     path = copy.path / "config.yaml"
     config = yaml.safe_load(path.read_text()) | {"execution": {"granularity": granularity}}
     path.write_text(yaml.safe_dump(config))
-    triggers = ["--rerun-triggers", "mtime", "params"]
-    assert copy.plan(*triggers).jobs == {}
-
-
-@pytest.mark.parametrize("granularity", ["participant", "segment"])
-def test_an_older_version_of_a_file_is_refused_and_found(project, edit, granularity):
-    execution = {"granularity": granularity}
-    project.configure(methods=["fedavg"], execution=execution).make()
-    (average,) = project.recipe().glob("round_0002/group_0/aggregated.safetensors")
-    (metrics,) = project.recipe().glob("metrics/*/*.parquet")
-    older = average.read_bytes()
-    edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
-    project.make()
-    assert average.read_bytes() != older
-    assert verify(project)[:2] == (0, {})
-
-    keep_time(average, lambda: average.write_bytes(older))
-    assert verify(project)[1][name(project, average)].startswith("is not what its job wrote")
-    metrics.unlink()
-    run = project.call(name(project, metrics))
-    assert run.code != 0
-    assert f"{name(project, average)}: made by source" in run.output
-    assert "delete it to make it again" in run.output
-    average.unlink()
-    project.make()
-
-
-def test_files_kept_in_spite_of_other_source_are_read_if_that_is_accepted(copy, edit):
-    edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
-    copy.make("--touch")
     assert copy.plan().jobs == {}
-    (metrics,) = copy.recipe().glob("metrics/*/*.parquet")
-    before = metrics.read_bytes()
-    metrics.unlink()
-    advice = "or keep such files with execution: {other_source: accept} in config.yaml"
-    for options in ([], ["--rerun-triggers", "mtime"]):
-        run = copy.call(name(copy, metrics), *options)
-        assert run.code != 0
-        assert advice in run.output
-    path = copy.path / "config.yaml"
-    config = yaml.safe_load(path.read_text()) | {"execution": {"other_source": "accept"}}
-    path.write_text(yaml.safe_dump(config))
-    copy.make(name(copy, metrics))
-    assert metrics.read_bytes() == before
+
+
+def test_an_edit_that_changes_no_byte_computes_its_own_stage_anew_alone(copy, edit):
+    """What follows is listed, but keeps its outputs; of an edit taken back there is nothing."""
+    other = ("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
+    edit(*other)
+    plan = copy.plan()
+    assert "fedstage/stages/aggregation.py has changed, which aggregation reaches" in plan.output
+    assert {round_ for round_, _, _ in plan.trained()} == {2}  # the first reads no average
+    assert plan.jobs["aggregation"] > 0 < plan.jobs["tables"]
+    edit(other[0], other[2], other[1])
+    assert copy.plan().jobs == {}
+
+    edit(*other)
+    before = copy.results()
+    logs, times = copy.path / "results/logs", {}
+    for path in logs.rglob("*.record.json"):
+        times[path] = path.stat().st_mtime_ns
+    copy.make()
+    anew = {
+        path.relative_to(logs).parts[0] for path in times if path.stat().st_mtime_ns > times[path]
+    }
+    assert anew == {"aggregation"}
+    assert copy.results() == before
+    assert verify(copy)[:2] == (0, {})
+    assert copy.plan().jobs == {}
 
 
 def test_files_of_another_source_are_found_without_notes_of_snakemake(copy, edit):
     edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
-    shutil.rmtree(copy.path / ".snakemake/metadata")
-    assert copy.plan().jobs == {}
     averages = {name(copy, path) for path in copy.path.glob("results/training/*/*/*/aggregated.*")}
     code, wrong, cure = verify(copy)
     assert code == 1
     assert averages
     assert averages <= wrong.keys()
-    assert all(reason.startswith("was made by source ") for reason in wrong.values())
+    assert all(reason.startswith("was made by another source") for reason in wrong.values())
     assert f"{len(wrong)} of " in cure
-    path = copy.path / "config.yaml"
-    config = path.read_text()
-    path.write_text(f"{config}\nexecution: {{other_source: accept}}\n")
-    assert verify(copy)[:2] == (0, {})
-    path.write_text(config)
     copy.make("--force", *wrong)
-    copy.make()
     assert verify(copy)[:2] == (0, {})
 
 
-@pytest.mark.parametrize("warm", ["1", "0"])
-def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, warm):
+@pytest.mark.parametrize("executor", ["fedstage", "local"])
+def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, executor):
     project.configure(methods=["fedavg"], rounds=1, participants=1)
     table = ("results/tables/markdown.py", "def render(", "OTHER = 1\n\n\ndef render(")
     running = subprocess.Popen(
-        project.command("--keep-going"),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env=environment() | {"FEDSTAGE_WARM": warm},
+        project.command("--keep-going", "--executor", executor),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
     )  # fmt: skip
     while not project.files("results/data/*/info.json"):
         assert running.poll() is None

@@ -1,8 +1,8 @@
-"""Every function of the package that runs in a job is covered by the fingerprint of that job.
+"""Every function of the package that runs in a job is covered by the source of that job.
 
 Jobs of every stage that runs an algorithm are made, and those that differ in what they compute are
 run once more here, by the commands in their logs, with a profile function that notes what is called
-while the stage runs.
+while the stage runs, also as a part of a segment.
 """
 
 import shlex
@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage.execution.cli import stage_parser
+from fedstage.execution import jobs
 from fedstage.plan.definitions import is_check
-from fedstage.plan.source import reachable, reached_by, source_of, stage_fingerprint
-from fedstage.plan.stages import STAGES, module_of
+from fedstage.plan.source import Source, reachable, source_of_job
+from fedstage.plan.stages import GRAPH, STAGES
 from fedstage.plan.syntax import modules
-from fedstage.stages import call
+from fedstage.stages import run_job, segment
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.records import load_record
-from fedstage.storage.why import settings_behind
 
 pytestmark = pytest.mark.workflow
 
@@ -96,8 +95,8 @@ ONE_SHOT = {
 }
 if not find_spec("torchao"):  # of the extra `int8`
     del ONE_SHOT["fens_int8"]
-#: The stages that run an algorithm: all but those that write settings or show results.
-RUNNING = {name for name, stage in STAGES.items() if not stage.presents} - {"recipe"}
+#: The stages that run an algorithm: all but those that show results.
+RUNNING = {"choice", *(stage.name for stage in GRAPH)}
 #: A file of each module of the package.
 FILES = {str(path): name for name, path in modules().items()}
 #: While these run, settings are read, which the plan has read and checked before.
@@ -127,27 +126,41 @@ class Calls:
             self.reading -= reads
 
 
-def traced(command):
-    """Run the stage of a command; return what it calls."""
-    name, *arguments = shlex.split(command)[1:]
-    calls, options = Calls(), vars(stage_parser(name).parse_args(arguments))
-    options = {key: value for key, value in options.items() if key not in ("log", "fingerprint")}
-    sys.setprofile(calls)
-    threading.setprofile(calls)
-    try:
-        call(name, options)
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return calls.called
+class Traced:
+    """Runs jobs and notes, once for those that compute alike, what their source does not cover."""
+
+    def __init__(self):
+        self.seen, self.stages, self.missing = set(), set(), {}
+
+    def run_job(self, job, *others):
+        """Run a job of the graph, by itself or as a part of a segment."""
+        own = {key: value for key, value in job.at.items() if key not in ("client", "who")}
+        there = tuple(name for name, files in job.inputs.items() if files)
+        alike = (job.stage, job.config, repr(own), there)
+        if alike in self.seen:
+            return run_job(job, *others)
+        self.seen.add(alike)
+        return self.call(source_of_job(job), lambda: run_job(job, *others))
+
+    def call(self, source, run):
+        """Call a function that runs a stage."""
+        calls = Calls()
+        sys.setprofile(calls)
+        threading.setprofile(calls)
+        try:
+            found = run()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        self.stages.add(source.stage)
+        for name in uncovered(calls.called, source):
+            self.missing.setdefault(name, set()).add(source.stage)
+        return found
 
 
-def uncovered(called, settings, stage, options):
-    """Return the functions that no fingerprint of a job counts."""
-    reached = (stage, frozenset(), (), frozenset())
-    if settings is not None:
-        reached = reached_by(settings, stage, options.get("evaluated"), options.get("members"))
-    whole, counted = reachable(*reached)
+def uncovered(called, source):
+    """Return the functions that the source of a job does not count."""
+    whole, counted = reachable(source)
     parts = {tuple(name.split(":")) for name in counted}
     for module, function in called:
         first, _, rest = function.partition(".")
@@ -185,40 +198,25 @@ def write(project):
     return project
 
 
-def carried(settings, stage, options):
-    """Return the fingerprint that the rule of a job carries."""
-    if settings is None:
-        return stage_fingerprint(stage)
-    return source_of(settings, stage, options.get("evaluated"), options.get("members"))
-
-
-def alike(job, settings):
-    """Return what jobs have in common that differ in the client, its numbers and files only."""
-    options = {
-        key: value for key, value in job["options"].items() if key not in ("client", "who", "seed")
-    }
-    inputs = {key: len(names) > 0 for key, names in job["inputs"].items()}
-    return job["stage"], settings, repr(sorted(options.items())), repr(sorted(inputs.items()))
-
-
-def test_what_runs_in_a_job_is_in_its_fingerprint(project, alone, monkeypatch):
+def test_what_runs_in_a_job_is_in_its_source(project, alone, monkeypatch):
     write(replace(project, snakefile=alone)).make()
     monkeypatch.chdir(project.path)
-    traced_stages, missing, seen = set(), {}, set()
+    traced = Traced()
+    for module in (jobs, segment):
+        monkeypatch.setattr(module, "run_job", traced.run_job)
     for record in sorted(Path("results/logs").rglob(f"*{SUFFIX}")):
-        job = load_record(record)
-        stage, options = job["stage"], job["options"]
-        if stage not in RUNNING:
+        stated = load_record(record)
+        if STAGES[stated["stage"]].presents:
             continue
-        settings = settings_behind(Path(), job)
-        assert job["source"] == carried(settings, stage, options)
-        if alike(job, settings) in seen:
-            continue
-        seen.add(alike(job, settings))
         command = Path(str(record).removesuffix(SUFFIX) + ".log").read_text().splitlines()[0]
-        called = traced(command)
-        traced_stages |= {name for name in STAGES if (module_of(name), name) in called}
-        for name in uncovered(called, settings, stage, options):
-            missing.setdefault(name, set()).add(stage)
-    assert missing == {}
-    assert traced_stages == RUNNING
+        _, _, stage, file, *words = shlex.split(command)
+        job = jobs.job_of(stage, Path(file), words)
+        assert stated["source"] == {
+            name: code for source in job.sources for name, code in source.parts().items()
+        }
+        if stage == "choice":
+            traced.call(Source(stage), job.run)
+        else:
+            job.run()
+    assert traced.missing == {}
+    assert traced.stages == RUNNING

@@ -5,34 +5,36 @@ import logging
 import os
 import shlex
 import sys
+import sysconfig
 from functools import cache
 from itertools import chain, filterfalse
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
-from fedstage.execution.client import start_early
-from fedstage.execution.environment import prepare
+from fedstage.execution.executor import prepare
 from fedstage.execution.faults import explained
 from fedstage.execution.imported import PLANNED, last_change
 from fedstage.execution.requirements import check_device, check_models, check_packages
-from fedstage.execution.requirements import check_weights
-from fedstage.experiments.catalogue import find, load_catalogue, with_scales
+from fedstage.execution.requirements import check_tested, check_weights
+from fedstage.experiments.catalogue import choice_id, find, load_catalogue, with_scales
 from fedstage.experiments.catalogue import metrics_of, trained_runs
-from fedstage.experiments.descriptions import claims_on, files_of, files_of_rounds
-from fedstage.experiments.targets import asked_runs, describe
-from fedstage.experiments.targets import last_states, named_targets, reported, results_of
-from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.graph import listed
-from fedstage.plan.results import files_at, result_file
+from fedstage.experiments.descriptions import files_of, files_of_rounds
+from fedstage.experiments.targets import asked, asked_runs, describe, describe_choice
+from fedstage.experiments.targets import last_states, named_targets, results_of
+from fedstage.plan.data_files import AnyRecipe, Initial, raw_file
+from fedstage.plan.graph import listed, recipe_file
+from fedstage.plan.results import choice_file, chosen_file, chosen_metrics_file
+from fedstage.plan.results import description_file, files_at
+from fedstage.plan.runs import settings_of_folders, sources_of
 from fedstage.plan.segment_rules import segment_rules
-from fedstage.plan.stages import RESULTS
-from fedstage.plan.rules import WILDCARDS, command, stage_rules
-from fedstage.plan.source import fingerprint_of, sources_of, stage_fingerprint
+from fedstage.plan.stages import RECIPES, RESULTS, given_files
+from fedstage.plan.rules import WILDCARDS, stage_rules
+from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.syntax import modules
+from fedstage.settings.data import DataOption
+from fedstage.storage.planned import write_json, write_raw, write_recipe, write_source
 from fedstage.storage.project_plugins import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
-from fedstage.storage.raw_files import raw_digest
 from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -73,28 +75,29 @@ if CATALOGUE.config.data_folder:
     os.environ.update(FEDSTAGE_DATA=CATALOGUE.config.data_folder)
 # Whether this process plans jobs of its own environment, whose packages and devices it can look for.
 IS_PLAN = workflow.is_main_process and not workflow.deployment_settings.deployment_method
+os.environ.setdefault("FEDSTAGE_CLIENTS_PER_GPU", str(EXECUTION.clients_per_gpu))
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
-    prepare(os.environ, WORKFLOW / "bin", EXECUTION)
-    # Warm workers take as long to start as a plan to be made, so if jobs are to run here, now.
-    if workflow.resource_settings.cores and not workflow.output_settings.dryrun:
-        start_early()
+    os.environ["PATH"] = sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
+    if IS_PLAN and workflow.resource_settings.cores and not workflow.output_settings.dryrun:
+        prepare(EXECUTION)
 
 
 wildcard_constraints:
     **WILDCARDS,
 
 
+ASKED = explained(asked, CATALOGUE, ARGUMENTS)
+RUNS = explained(asked_runs, CATALOGUE, ARGUMENTS)
+FOLDERS = explained(settings_of_folders, [run.recipe for run in RUNS])
+
+
 # --- jobs of the graph ----------------------------------------------------------------------------
-
-
-def found(kind, name):
-    return explained(find, getattr(CATALOGUE, kind), name, kind)
 
 
 def job_of(rule, wildcards):
     """Return the job of the graph that a rule of `stages.smk` runs."""
-    config = found("folders", rule.folder(wildcards))
+    config = explained(find, FOLDERS, rule.folder(wildcards), "folders")
     return explained(rule.stage.job, config, *rule.place(wildcards))
 
 
@@ -114,67 +117,57 @@ def gpus_of_job(job):
     return gpus_of(job.config) if job.stage.on_device(job.config) else 0
 
 
-def params_of(stage, job):
-    """Return the params of a stage's rule, given a function from wildcards to its job."""
-    params = {
-        "source": lambda w: fingerprint_of(job(w)),
-        "sources": lambda w, input, output: sources(input),
-    }
-    if not stage.folder.recipe:
-        params["settings"] = lambda w: settings_of(job(w))
-    if stage is data_files.dataset:
-        params["raw"] = lambda w: raw(job(w))
-        params["owner"] = lambda w, output: owner(job(w))  # with an output, so it is not compared
-    return params
+# --- files that the plan writes, and its jobs read -------------------------------------------------
 
 
-def sources(files):
-    """Return the option with the sources that may have made files, for jobs that read them.
-
-    As a param that looks at the output it is not compared: an older input reruns its own job.
-    """
-    found = sources_of(list(files)) if EXECUTION.other_source == "refuse" else []
-    return f"--sources {' '.join(found)}" if found else ""
+def has_area(data):
+    """Return whether a table has areas under the ROC curve on a data set."""
+    tables = (CATALOGUE.experiments[name].table for name, _ in CATALOGUE.runs)
+    runs = (one for one, table in zip(CATALOGUE.runs.values(), tables) if table.metric == "auc")
+    return any(run.recipe.data == data for run in chain.from_iterable(runs))
 
 
-def settings_of(job):
-    """Return the settings that a stage takes as JSON, or nothing where there are none."""
-    if IS_PLAN and not any(map(os.path.exists, job.files.values())):
-        explained(check_packages, job.config)
-    if job.stage is data_files.initial_model:  # a file of weights that it takes must be there
-        made = Path(job.folder, "group_0.safetensors")
-        explained(check_weights, job.config.model, default_folder(), made)
-    return as_json(job.settings) if job.settings else ""
-
-
-def raw(job):
-    """Return the digest of the raw files of a data set.
-
-    Snakemake compares params as a set. A data set without raw files repeats its settings there.
-    """
-    record = Path(f"results/logs/dataset/{Path(job.folder).name}{RECORD}")
-    return explained(raw_digest, job.config, default_folder(), record) or as_json(job.settings)
-
-
-def owner(job):
-    """Return whose a data set is: the clients' of some run, or the server's alone."""
-    runs = chain.from_iterable(CATALOGUE.runs.values())
-    return "clients" if any(run.recipe.data == job.config for run in runs) else "server"
-
-
-def new_recipe(wildcards):
-    """Return the settings of a folder; if it is new, its models must fit, and what it needs be there.
+def check_new(folder, config):
+    """Check that the models of a new folder fit, and that what it needs is there.
 
     The device not where jobs go to other machines, and nothing for what has been trained already.
     """
-    folder = f"results/{wildcards.folder}/{wildcards.recipe}"
-    config = found("folders", folder)
-    if IS_PLAN and not Path(folder, "recipe.yaml").exists():
-        explained(check_packages, config)
-        explained(check_models, config)
-        if workflow.resource_settings.nodes is None:
-            explained(check_device, config.numerics.device)
-    return config
+    explained(check_packages, config)
+    explained(check_models, config)
+    if isinstance(config, DataOption) and has_area(config.data):
+        explained(check_tested, config.data, default_folder())
+    if isinstance(config, Initial):  # a file of weights that it takes must be there
+        explained(check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors"))
+    if isinstance(config, AnyRecipe) and workflow.resource_settings.nodes is None:
+        explained(check_device, config.numerics.device)
+
+
+def write_plan():
+    """Write what determines the files of this call: settings, source, raw data, descriptions."""
+    for folder, config in FOLDERS.items():
+        if IS_PLAN and not any(Path(folder).glob("*[!l]")):
+            check_new(folder, config)
+        explained(write_recipe, recipe_file(folder), config)
+        if isinstance(config, DataOption) and (path := raw_file(config)):
+            record = Path(f"results/logs/dataset/{Path(folder).name}{RECORD}")
+            explained(write_raw, path, config.data, default_folder(), record)
+    sources = {source for run in RUNS for source in explained(sources_of, run)}
+    for source in sources.union(map(Source, ["choice", *(stage.name for stage in RESULTS)])):
+        explained(write_source, source)
+    for at in ASKED:
+        explained(write_json, described_in(*at, "runs"), description(*at, "runs"))
+        if description(*at, "runs")["judged"]:
+            explained(write_json, described_in(*at, "claims"), description(*at, "claims"))
+        for run in CATALOGUE.runs[at]:
+            if run.candidates:
+                explained(write_json, choice_file(choice_id(run)), describe_choice(run))
+
+
+def inputs_of(job):
+    """Return the inputs of a job: files of other jobs, and of the plan."""
+    planned = {"recipe": recipe_file(job.folder), "source": source_of_job(job).file}
+    planned |= {"raw": raw} if (raw := job.inputs.get("raw")) else {}
+    return job.inputs | {name: local(path) for name, path in planned.items()}
 
 
 # --- inputs and outputs of results ----------------------------------------------------------------
@@ -216,15 +209,21 @@ def description(experiment, scale, what):
     return explained(describe, CATALOGUE, experiment, scale, what)
 
 
-def measurements(wildcards, kinds=("round_times", "communication", "retention")):
-    """Return tables of runs beside metrics: seconds, bytes, forgetting, if these are measured."""
-    wanted = CATALOGUE.experiments[wildcards.experiment].results
-    return [result_file(kind, "by_run").format(**wildcards) for kind in kinds if kind in wanted]
+def described_in(experiment, scale, what):
+    """Return the file with the description of an experiment."""
+    return description_file(what).format(experiment=experiment, scale=scale)
 
 
-def claims_of(wildcards):
-    """Return the description of the claims on an experiment, if there are any."""
-    return CLAIMS.format(**wildcards) if claims_on(CATALOGUE, wildcards.experiment) else []
+def reads_of(stage):
+    """Return an input function of a stage of results: what its command reads, and the source."""
+
+    def files(wildcards):
+        at = (wildcards.experiment, wildcards.scale)
+        planned = {"runs": described_in(*at, "runs"), "source": Source(stage).file}
+        given = given_files(stage, description(*at, "runs"))
+        return {name: local(path) for name, path in planned.items()} | given
+
+    return files
 
 
 def files_of_target(target):
@@ -236,3 +235,7 @@ def files_of_target(target):
     # Snakemake's `exists` looks for its workflow where it is called from.
     states = (last_states(run, lambda file: exists(file)) for run in runs)
     return [*map(metrics_of, runs), *chain.from_iterable(states), *results_of(CATALOGUE, target)]
+
+
+if workflow.is_main_process:
+    write_plan()

@@ -1,49 +1,26 @@
 """Tables, figures, claims and whatever else is made of the runs of an experiment at a scale.
 
-A rule for each stage of results. Its options follow from its declaration in `fedstage.plan.stages`;
-here is what files these are.
+A rule for each stage of results. What its command reads and makes follows from its declaration in
+`fedstage.plan.stages`; here is what it reads in addition, by the descriptions of the runs.
 """
 
-AT = "{experiment}/{scale}"
-CLAIMS = f"results/descriptions/{AT}.claims.json"
 METRICS = {"metrics": of_runs("metrics", "over_rounds")}
-SCORES = {"scores": result_file("run_scores", "scores")}  # made of the metrics
-PARTITIONS = {"partitions": of_runs("partition"), "infos": of_runs("info")}
-
-# What a stage reads besides the description of its runs.
 READS = {
     "run_scores": METRICS | {"participants": participants},
-    "tables": SCORES,
-    "figures": SCORES | PARTITIONS,
-    "comparison": SCORES,
-    "sweep": SCORES,
-    "claims": SCORES | {"definitions": CLAIMS, "measurements": measurements},
-    # The records that it shows are of the jobs that made the metrics.
-    "report": SCORES
-    | {
-        "definitions": claims_of,
-        "measurements": lambda w: measurements(w) if claims_of(w) else [],
-        "documents": lambda w: reported(CATALOGUE, w.experiment, w.scale),
-    },
+    "figures": {"partitions": of_runs("partition"), "infos": of_runs("info")},
     "communication": METRICS
     | {
         "validation": of_runs("validation"),
         "files": lambda w: files_of(CATALOGUE, w.experiment, w.scale),
     },
     # Its seconds, as in round_times, stand in the records of the jobs behind the metrics.
-    "costs": {
-        "metrics": of_runs("metrics"),
-        "participants": participants,
-        "communicated": f"results/communication/{AT}.runs.parquet",
-    },
-    "properties": {"communicated": lambda w: measurements(w, ["communication"])},
+    "costs": {"metrics": of_runs("metrics"), "participants": participants},
     "round_times": {"metrics": of_runs("metrics")},
     "retention_summary": {"measures": retention},
     "clients": {"measures": of_runs("clients"), "infos": of_runs("info")},
 }
 # Whatever reads files of runs may ask which of its candidates a run has chosen.
 CHOSEN = {"chosen": of_runs("chosen")}
-READS = {name: files | CHOSEN for name, files in READS.items()}
 
 # What the report shows, by stage and option: the caption, and what it is called.
 SHOWN = {
@@ -87,19 +64,17 @@ def make_result_rule(stage):
         name:
             stage.name
         input:
+            unpack(reads_of(stage.name)),
             **READS.get(stage.name, {}),
-            runs=f"results/descriptions/{AT}.runs.json",
+            **CHOSEN,
         output:
             **dict(outputs_of(stage)),
         log:
-            f"results/logs/{stage.name}/{AT}.log",
-        params:
-            source=stage_fingerprint(stage.name),
-            sources=lambda w, input, output: sources(input),
+            f"results/logs/{stage.name}/{{experiment}}/{{scale}}.log",
         message:
             f"{stage.name} of {{wildcards.experiment}}, scale {{wildcards.scale}}"
         shell:
-            command(stage)
+            f"fedstage run {stage.name} {{input.runs}}"
 
 
 for declared in RESULTS:

@@ -19,23 +19,21 @@ def make_segment_rule(segment):
             segment.name
         input:
             lambda w: job(w).reads,
-            recipe="results/training/{recipe}/recipe.yaml",
+            recipe=local("results/training/{recipe}/recipe.yaml"),
+            source=lambda w: [local(one.file) for one in job(w).part.sources()],
             # Of each segment that makes some of the files the first output, to wait for. Made round
             # by round they may be younger than this segment's first rounds. Their bytes follow from
-            # settings and source, which the params of this rule hold.
+            # settings and source, which are inputs, too.
             others=ancient(lambda w: job(w).waits_for),
         output:
             segment.outputs,
         log:
-            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.name}.log",
+            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.first.name}.log",
         wildcard_constraints:
             recipe=segment.recipes,
         threads: lambda w: config_of(w).numerics.threads
         resources:
             gpu=lambda w: gpus_of(config_of(w)),
-        params:
-            source=lambda w: job(w).source,
-            sources=lambda w, input, output: sources(input),
         message:
             f"{segment.first.about} ({{wildcards.recipe}})"
         shell:
@@ -43,7 +41,7 @@ def make_segment_rule(segment):
 
 
 for declared in segment_rules(
-    asked_runs(CATALOGUE, ARGUMENTS),
+    RUNS,
     EXECUTION.segment_rounds if EXECUTION.granularity == "segment" else 1,
     CATALOGUE.config.keep,
     files_of_rounds(CATALOGUE),

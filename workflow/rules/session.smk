@@ -41,7 +41,7 @@ def check_raw_data():
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     # Another workflow, of which this one is a module, may have a rule of this name.
     folders = {str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset"}
-    data_sets = [CATALOGUE.folders[one] for one in sorted(folders & CATALOGUE.folders.keys())]
+    data_sets = [FOLDERS[one].data for one in sorted(folders & FOLDERS.keys())]
     place = default_folder()
     if line := missing_data(data_sets, place and FOLDER / place):
         sys.exit(f"fedstage: {line}")

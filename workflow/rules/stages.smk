@@ -13,7 +13,7 @@ def make_rule(stage_rule):
         name:
             stage_rule.name
         input:
-            unpack(lambda w: job(w).inputs),
+            unpack(lambda w: inputs_of(job(w))),
         output:
             **{
                 name: temp(path) if name in stage_rule.stage.temporary else path
@@ -23,18 +23,16 @@ def make_rule(stage_rule):
             stage_rule.log,
         wildcard_constraints:
             **stage_rule.constraints,
-        # What is wrong with data shows in jobs without a configuration, so they come first.
-        priority: int(not stage_rule.stage.folder.recipe)
+        # What is wrong with data shows in jobs that train nothing, so they come first.
+        priority: int(stage_rule.stage.folder.name not in RECIPES)
         threads: lambda w: threads_of_job(job(w))
         resources:
             gpu=lambda w: gpus_of_job(job(w)),
-        params:
-            **params_of(stage_rule.stage, job),
         message:
             stage_rule.message
         shell:
             stage_rule.shell
 
 
-for declared in stage_rules(CATALOGUE.folders, BY_PARTICIPANT):
+for declared in stage_rules(FOLDERS, BY_PARTICIPANT):
     make_rule(declared)

@@ -1,11 +1,10 @@
 """The command line, and the processes that run stages.
 
-Stage commands run in warm workers, which have torch and the data already:
+Snakemake runs jobs by an executor plugin, in warm workers that have torch and the data already:
 
-    client       what a rule's command starts: standard library only, 25 ms instead of 3 s
-    pool         the process that has imported everything, and hands commands to workers
-    supervision  forks the workers, watches them and ends them
-    worker       runs one stage after the other, as `fedstage.execution.cli` would
+    executor     what Snakemake calls: which jobs run in workers, and which need not run at all
+    pool         the workers of a snakemake process, and where each of them runs
+    fork_server  the process that has imported everything, and whose forks are the workers
 
-A pool belongs to one snakemake process, ends with it, and serves one version of the source.
+Without the plugin, each job is a process of its own: `fedstage.execution.cli`.
 """

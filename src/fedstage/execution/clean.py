@@ -21,7 +21,7 @@ from fedstage.experiments.catalogue import (
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.results import FOLDERS, RESULTS
 from fedstage.plan.runs import settings_of_folders, split_target
-from fedstage.plan.stages import OF_SETTINGS, RECIPES
+from fedstage.plan.stages import OF_SETTINGS
 from fedstage.results.tables.labels import human_bytes
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
@@ -98,7 +98,7 @@ def _results(targets: Collection[Place], needed: Collection[str]) -> Iterator[Pa
     for kind in _inside(Path(RESULTS)):
         if kind.name in OF_SETTINGS:
             yield from (path for path in _inside(kind) if f"{kind.name}/{path.name}" not in needed)
-        elif kind.name != "logs":  # which are deleted with their results
+        elif kind.name not in ("logs", "raw", "source"):  # logs are deleted with their results
             for experiment in _inside(kind):
                 yield from _of_others(experiment, targets)
 
@@ -111,8 +111,7 @@ def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]
     names = {path.rpartition("/")[2] for path in needed}
     experiments = {experiment for experiment, _ in targets}
     for stage in _inside(Path(RESULTS, "logs")):
-        inside = (_inside(path) if path.name in RECIPES else [path] for path in _inside(stage))
-        for log in chain.from_iterable(inside):
+        for log in _inside(stage):
             if log.name in experiments:
                 yield from _of_others(log, targets)
             elif log.name.removesuffix(SUFFIX).removesuffix(".log") not in names:

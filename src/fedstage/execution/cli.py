@@ -1,37 +1,32 @@
-"""The command line: ``fedstage STAGE --input ... --output ...``.
+"""The command line: ``fedstage run STAGE FILE NAME=VALUE ...``, and commands about results.
 
-A subcommand's options follow from the signature of the function of the same name, so that a stage
-is described once. A `FedstageError`, or a file that cannot be opened, ends in one line, which is
-shown and logged; for any other error the log has the traceback as well.
+A `FedstageError`, or a file that cannot be opened, ends in one line, which is shown and logged; for
+any other error the log has the traceback as well.
 """
 
-import argparse
-import inspect
 import os
 import shlex
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.execution.client import PYTHON, open_standard_files, process_age
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
-from fedstage.execution.imported import check_imports, look_at_imports
+from fedstage.execution.imported import planned_source
+from fedstage.execution.jobs import job_of, write_record
 from fedstage.execution.notices import noticing
-from fedstage.execution.timings import Timings
+from fedstage.execution.pool import PYTHON
+from fedstage.execution.timings import Timings, process_age
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
-from fedstage.stages import Seconds, call, find_stage, options_of
-from fedstage.storage.files import making, save_text
+from fedstage.storage.files import save_text, writing
 from fedstage.storage.project_plugins import load_project_plugins
-from fedstage.storage.provenance import PARTS, WRITTEN, digests_of, write_record
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -45,13 +40,9 @@ def main(argv: Sequence[str] | None = None, started: float | None = None) -> int
     if argv is None:
         return _at_terminal()
     command, *arguments = [*argv] or [""]
-    if command in COMMANDS:
-        return run_command(command, arguments)
-    if command not in STAGES:
-        return _usage(command)
-    if started is None:
-        started = time.perf_counter() - process_age()
-    return run_stage(command, arguments, started)
+    if command == "run" and len(arguments) > 1:
+        return run(*arguments, started=started)
+    return run_command(command, arguments) if command in COMMANDS else _usage(command)
 
 
 def _at_terminal() -> int:
@@ -63,7 +54,11 @@ def _at_terminal() -> int:
     """
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])
-    open_standard_files()
+    for number in range(3):  # or a file that is opened would become standard output
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
     sys.stdout = _ready(sys.stdout)
     sys.stderr = _ready(sys.stderr)
     try:
@@ -87,38 +82,39 @@ def _ready(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def run_stage(name: str, arguments: Sequence[str], started: float) -> int:
-    """Run a stage; write its log, and after success its record."""
-    options = vars(stage_parser(name).parse_args(arguments))
-    log: Path | None = options.pop("log")
-    source: str | None = options.pop("fingerprint")
-    read: list[str] = options.pop("sources")
+def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
+    """Run a job; write its log, and after success its record. Return its exit code.
+
+    The words are those of ``fedstage run``: see `fedstage.execution.jobs`.
+    """
+    if started is None:
+        started = time.perf_counter() - process_age()
+    log: Path | None = None
     timings = Timings(startup=time.perf_counter() - started)
+    since = time.time_ns() - int((time.perf_counter() - started) * 1e9)
     try:
         load_project_plugins()
-        with making(source, read) as made, noticing(name, sys.stderr) as notices:
-            check_source(name, options, source, started)
-            parts = call(name, options)
-            check_source(name, options, source, started)
-        if log is not None:
-            more = {**_raw_files(name, options), **_seconds_of(parts)}
-            if others := _unnamed(made.written, options):  # a segment's files
-                more[WRITTEN] = digests_of(others)
-            command = shlex.join(["fedstage", name, *arguments])
-            save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
-            write_record(log, name, options, source, timings.figures(), more)
+        job = job_of(stage, Path(file), words)
+        log = Path(job.log)
+        with writing() as written, noticing(stage, sys.stderr) as notices:
+            source = planned_source(job, since)
+            parts = job.run()
+            planned_source(job, since)
+        command = shlex.join(["fedstage", "run", stage, file, *words])
+        save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
+        write_record(job, source, timings.figures(), parts, written)
     except (FedstageError, OSError) as error:
-        _tell(log, f"fedstage {name}: {error}\n")
+        tell(log, "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines()))
         return 1
     except Exception as error:  # a bug, here or in a plugin
         if log is None:
             raise
-        _tell(log, f"fedstage {name}: {_of_bug(error)}\n", traceback.format_exc())
+        tell(log, f"fedstage {stage}: {_of_bug(error)}\n", traceback.format_exc())
         return 1
     return 0
 
 
-def _tell(log: Path | None, message: str, details: str = "") -> None:
+def tell(log: Path | None, message: str, details: str = "") -> None:
     """Print the message of a job that fails, and write it into its log with the details."""
     sys.stderr.write(message)
     if log is not None:
@@ -139,76 +135,21 @@ def _line_of_package(error: Exception) -> str:
     return f"{Path(own[-1].filename).relative_to(_PACKAGE.parent)}, line {own[-1].lineno}: "
 
 
-def check_source(name: str, options: Mapping[str, Any], source: str | None, started: float) -> None:
-    """Raise FedstageError if this process has imported source other than the planned one."""
-
-    def now() -> str:
-        from fedstage.plan.source import read_again
-        from fedstage.storage.why import fingerprint_now
-
-        read_again()
-        recipe = {"recipe": [options["recipe"]]} if "recipe" in options else {}
-        return fingerprint_now(Path(), {"stage": name, "options": options, "inputs": recipe})
-
-    look_at_imports(time.time_ns() - int((time.perf_counter() - started) * 1e9))
-    check_imports(source, now)
-
-
-def _unnamed(paths: Iterable[str], options: Mapping[str, Any]) -> list[str]:
-    """Return the files that no option names."""
-    values = (value if isinstance(value, list) else [value] for value in options.values())
-    named = {str(value) for each in values for value in each}
-    return [path for path in paths if path not in named]
-
-
-def _raw_files(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a record about the raw files that a job has read."""
-    if name != "dataset":
-        return {}
-    from fedstage.storage.raw_files import raw_of_job
-
-    return raw_of_job(options["settings"], options["folder"] or default_folder())
-
-
-def _seconds_of(parts: Seconds | None) -> Mapping[str, Any]:
-    """Return the part of a record about several jobs that are done in one."""
-    return {PARTS: {file: round(seconds, 3) for file, seconds in parts.items()}} if parts else {}
-
-
-def stage_parser(name: str) -> argparse.ArgumentParser:
-    """Build a parser from the options of a stage."""
-    about = inspect.getdoc(find_stage(name))
-    parser = argparse.ArgumentParser(prog=f"fedstage {name}", description=about)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--log", type=Path, help="where the log goes, with a record next to it")
-    parser.add_argument("--fingerprint", help="of the source, for the record and what is written")
-    parser.add_argument("--sources", nargs="*", default=[], help="of what may be read; default all")
-    for option in options_of(name):
-        count = "*" if option.several else None if option.required else "?"
-        parser.add_argument(
-            "--" + option.name.replace("_", "-"),
-            type=option.kind,
-            required=option.required and not option.several,
-            nargs=count,
-        )
-    return parser
-
-
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
         from fedstage.settings.command_lines import as_typed
         from fedstage.settings.suggestions import suggest
 
-        hint = suggest(command, [*STAGES, *COMMANDS]) or ";"
+        hint = suggest(command, COMMANDS) or ";"
         print(
-            f"fedstage: {command!r}: no such command or stage{hint} "
+            f"fedstage: {command!r}: no such command{hint} "
             f"{as_typed('fedstage', '--help')} lists all",
             file=sys.stderr,
         )
         return 2
     print("usage: fedstage COMMAND [options]   (fedstage COMMAND --help)\n\ncommands:")
     rows = [f"  {name:24}{stage.about}" for name, stage in STAGES.items()]
-    print(*describe_commands(), "\nstages, which the workflow's rules call:", *rows, sep="\n")
+    print(*describe_commands(), "\nstages, for `fedstage run`:", *rows, sep="\n")
     return 0 if command in ("--help", "-h") else 2
 
 

@@ -70,7 +70,8 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (FedstageError, OSError) as error:
-        print(f"fedstage {name}: {error}", file=sys.stderr)
+        for line in str(error).splitlines():
+            print(f"fedstage {name}: {line}", file=sys.stderr)
         return 1
     return 0
 
@@ -176,7 +177,7 @@ COMMANDS = {
     "verify": Command(
         "check every file that a job has recorded: content, path, inputs and source",
         "",
-        [_PLACES[0]],
+        [],
         "fedstage.storage.verification.verify",
     ),
     "list": Command(

@@ -1,18 +1,19 @@
 """``fedstage check-data``: whether a folder, or the data of an experiment, can be used."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from fedstage.data.datasets import check_classes, load
 from fedstage.data.folder import default_folder
-from fedstage.data.inspection import inspect_data, settings_of
-from fedstage.errors import FedstageError
+from fedstage.data.inspection import described, settings_of
+from fedstage.errors import FedstageError, each
 from fedstage.execution.notices import noticing
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.library import experiment_names
+from fedstage.plan.digests import canonical
 from fedstage.plan.runs import split_target
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
@@ -20,6 +21,8 @@ from fedstage.settings.merging import plain
 from fedstage.settings.suggestions import suggest
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
+
+_TESTED = 0.2  # the share for testing that is filled in
 
 
 def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
@@ -38,24 +41,55 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     Raises
     ------
     FedstageError
-        If one of them cannot be used; the message has the first fault.
+        If one of them cannot be used; the message has all faults, a line each.
     """
-    lines = []
     place = _place(named, config, workflow)
     if place is not None:
         chosen = settings_of(place, _given(settings))
-        lines += _report(f"{place}: usable as data = {chosen.name}", chosen, place.resolve().parent)
-    else:
-        for chosen, folder in _of_experiment(named, config, workflow):
-            lines += _report(f"data = {chosen.name}: usable", chosen, folder)
-    return "\n".join(lines)
+        return _report(f"{place}: usable as data = {chosen.name}", chosen, place.resolve().parent)
+    return "\n".join(
+        each(lambda one: _report(f"data = {one[0].name}: usable", *one),
+             _of_experiment(named, config, workflow))
+    )  # fmt: skip
 
 
-def _report(head: str, chosen: Data, folder: Path | None) -> list[str]:
+def _report(head: str, chosen: Data, folder: Path | None) -> str:
+    """Describe a data set, with notices and the settings to paste.
+
+    Raises
+    ------
+    FedstageError
+        With all faults, also those that show when what is missing is filled in.
+    """
+    faults: list[str] = []
     with noticing("check-data") as notices:
-        found = inspect_data(chosen, folder)
-    sys.stderr.write(notices.getvalue())
-    return [head, *(f"  {line}" for line in found)]
+        while True:
+            try:
+                data = load(chosen, folder)
+                check_classes(chosen.name, data.class_names, data.train.labels, data.test.labels)
+                break
+            except FedstageError as error:
+                found = [line for line in str(error).splitlines() if line not in faults]
+                faults += found
+                if not any("set data.test_fraction" in fault for fault in found):
+                    break
+                chosen = chosen.model_copy(update={"test_fraction": _TESTED})
+    lines = [line.partition("warning: ")[2] for line in notices.getvalue().splitlines()]
+    told = [*(f"notice: {line}" for line in dict.fromkeys(lines)), f"settings: {_pasted(chosen)}"]
+    if faults:
+        raise FedstageError("\n".join([*faults, *told]))
+    return "\n".join([head, *(f"  {line}" for line in (*described(data), *told))])
+
+
+def _pasted(chosen: Data) -> str:
+    """Return settings of data, and of the partition that they suit, as one line of YAML."""
+    keys = [key for key in ("folder", "label") if hasattr(chosen, key)]
+    given = {key: getattr(chosen, key) for key in keys} | canonical(chosen)
+    del given["name"]
+    pasted = {"data": {chosen.name: given} if given else chosen.name}
+    natural = {"partition": "natural"} if chosen.has_clients else {}
+    return yaml.safe_dump(pasted | natural, default_flow_style=True, sort_keys=False,
+                          allow_unicode=True, width=10**6).strip()[1:-1]  # fmt: skip
 
 
 def _given(settings: str) -> dict[str, Any]:

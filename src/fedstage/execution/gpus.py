@@ -25,7 +25,7 @@ class Place:
     """Where a worker runs, all its life."""
 
     gpu: str | None  # the GPU that it takes a share of; None on the CPU
-    visible: str  # its CUDA_VISIBLE_DEVICES
+    visible: str | None  # its CUDA_VISIBLE_DEVICES; None leaves it as it is
 
 
 CPU = Place(None, "")
@@ -57,13 +57,13 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
 
     A recipe that cannot be read also gives ``cpu``: the stage itself raises the error.
     """
-    recipe = _recipe_of(arguments)
-    stage = STAGES.get(arguments[0]) if arguments else None
-    if recipe is None or stage is None or stage.on_device is never:
+    stage = STAGES.get(arguments[1]) if len(arguments) > 2 else None
+    if stage is None or stage.on_device is never:
         return "cpu"
+    recipe = arguments[2]
     if not (folder / recipe).is_file():  # reading a pipe would block
         return "cpu"
-    from fedstage.settings.numerics import Numerics  # slow to import: the pool listens before that
+    from fedstage.settings.numerics import Numerics
     from fedstage.storage.yaml_files import load_yaml
 
     try:
@@ -73,7 +73,7 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     match content:
         case {"settings": {"aggregation": {"batch_norm": "re_estimate"}}}:
             pass  # the one kind of aggregation that computes with the model
-        case _ if arguments[0] == "aggregation":
+        case _ if stage.name == "aggregation":
             return "cpu"
     match content:
         case {"settings": {"numerics": {"device": str(device)}}}:
@@ -81,22 +81,11 @@ def device_of(folder: Path, arguments: Sequence[str]) -> str:
     return Numerics().device
 
 
-def _recipe_of(arguments: Sequence[str]) -> str | None:
-    words = iter(arguments)
-    for word in words:
-        option, equals, value = word.partition("=")
-        if option == "--recipe":
-            return value if equals else next(words, None)
-    return None
-
-
-def visible_gpus(named: str | None) -> tuple[str, ...]:
+def named_gpus(named: str) -> tuple[str, ...]:
     """Return the GPUs that CUDA sees, as numbers or names such as GPU-...
 
-    `named` is CUDA_VISIBLE_DEVICES, as the user or SLURM has set it; None if it is not set.
+    `named` is CUDA_VISIBLE_DEVICES, as the user or SLURM has set it.
     """
-    if named is None:
-        return tuple(map(str, range(count_gpus())))
     # CUDA stops at the first word that is no name, and takes no GPU at all if a name repeats.
     names = tuple(takewhile(NAME.fullmatch, (name.strip() for name in named.split(","))))
     return names if len(set(names)) == len(names) else ()
@@ -108,7 +97,7 @@ def count_gpus() -> int:
     If CUDA kills the child, or hangs, one is returned: the worker that gets it fails in the same
     way, and its job reports the error.
     """
-    import torch  # slow to import: the pool listens before that
+    import torch  # slow to import, and needed in workers only
 
     pid = os.fork()
     if pid == 0:

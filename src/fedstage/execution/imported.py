@@ -3,17 +3,19 @@
 The plan passes on the time of the last change of any file of the package or of a plugin, as the
 file system dates it. A module whose file has not changed since then is what was planned. If its
 file has changed, an edit may have been imported and reverted. Then the file must not have changed
-since the import began, and the fingerprint of the job's source, computed from the files, must be
-the plan's.
+since the import began, and the job's source must be as in the files of the plan.
 """
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.execution.jobs import Work
+from fedstage.plan.source import digest_now, read_again
 from fedstage.settings.registry import PLUGINS
+from fedstage.storage.files import load_json
 
 #: The variable with the last change at the time of the plan, in ns.
 PLANNED = "FEDSTAGE_PLANNED"
@@ -43,19 +45,29 @@ def look_at_imports(since_ns: int) -> None:
             _CHANGED[name] = since_ns - _TICK_NS
 
 
-def check_imports(planned: str | None, now: Callable[[], str]) -> None:
-    """Raise FedstageError unless the imported source has the plan's fingerprint.
+def planned_source(job: Work, since_ns: int) -> dict[str, str] | None:
+    """Return the source of a job as planned, None if it is run by hand, without a plan.
 
-    `now` computes the fingerprint from the files.
+    Raises
+    ------
+    FedstageError
+        If this process, whose imports began at `since_ns`, has imported another source.
     """
-    if not _CHANGED or planned is None:
-        return
+    look_at_imports(since_ns)
+    files = [Path(one.file) for one in job.sources]
+    if not all(file.is_file() for file in files):
+        return None
+    planned = {name: code for file in files for name, code in load_json(file).items()}
+    if not _CHANGED:
+        return planned
     since = next((name for name, began in _CHANGED.items() if _changed_at(name) > began), None)
-    if since is not None or now() != planned:
+    read_again()
+    if since is not None or any(digest_now(name) != code for name, code in planned.items()):
         path = getattr(sys.modules[since or min(_CHANGED)], "__file__", None)
         raise FedstageError(
             f"{path}: the source changed during the run; the same command makes what is left"
         )
+    return planned
 
 
 def _changed_at(name: str) -> int:

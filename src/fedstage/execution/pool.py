@@ -1,229 +1,246 @@
-"""The pool: imports what most jobs need, then hands the commands of clients to workers.
-
-The pool is a single thread that never computes, so that forking it is safe: a worker is ready
-within about 10 ms with torch imported. The pool ends when its owner has gone, or after
-`IDLE_SECONDS` without work.
+"""The pool: workers that have imported torch and the stages, and run one stage after the other.
 
 A worker sees one GPU, or none, for all its life. The settings limit how many workers share a GPU. A
-job waits until there is room at a place where it may run; other jobs may overtake it meanwhile.
+job waits until there is room at a place where it may run. A worker that dies fails its own job
+only, and all workers end with the pool's process.
 """
 
-import gc
+import json
 import os
-import selectors
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Condition
 
-from fedstage.execution.arrivals import Arrival, close_files, drop, read_request
-from fedstage.execution.client import LISTENER, RETIRED, peer_uid, process_age
-from fedstage.execution.environment import alive
-from fedstage.execution.gpus import Place, device_of, places
-from fedstage.execution.imported import look_at_imports
-from fedstage.execution.supervision import (
-    Job,
-    Pool,
-    Worker,
-    answer,
-    attend,
-    begin,
-    client_has_gone,
-    end,
-    end_hung,
-    fork_worker,
-)
-from fedstage.execution.worker import Request
-from fedstage.plan.stages import STAGES
-from fedstage.stages import find_stage
-from fedstage.storage.project_plugins import load_project_plugins
-from fedstage.training.freed_memory import keep_freed
+from fedstage.errors import FedstageError
+from fedstage.execution.gpus import Place, device_of, named_gpus, places
+from fedstage.settings.config_file import Execution
 
-IDLE_SECONDS = 300.0
-TICK_SECONDS = 0.5
-REQUEST_SECONDS = 10.0  # for the whole of a client's request
-DEFAULT_TIMEOUT = 24 * 3600.0
+PYTHON = (sys.executable, "-X", "utf8", "-m")  # in any locale, since names may have any letters
+_DAY = 24 * 3600.0
+_ASKED_FOR_GPUS = Place(None, None)
 
 
-def main(path: str, listener: socket.socket) -> None:
-    """Serve at `path`, where `listener` listens, until the owner has gone."""
-    warm_up()
-    pool = Pool(
-        Path(path),
-        listener,
-        owner=int(os.environ["FEDSTAGE_OWNER"].rpartition("-")[2]),
-        size=int(os.environ.get("FEDSTAGE_WORKERS") or len(os.sched_getaffinity(0))),
-        per_gpu=int(os.environ.get("FEDSTAGE_WORKERS_PER_GPU") or 1),
-        timeout=float(os.environ.get("FEDSTAGE_TIMEOUT") or DEFAULT_TIMEOUT),
-        source=os.environ.get("FEDSTAGE_SOURCE", ""),
-    )
-    try:
-        serve(pool)
-    finally:
-        retire(pool)
-        for arrival in list(pool.arriving):
-            leave(pool, arrival)
-            drop(arrival)
-        for worker in pool.workers:
-            worker.control.close()
-            os.kill(worker.pid, signal.SIGKILL)
-            os.waitpid(worker.pid, 0)
+class ForkServer:
+    """The process that forks workers; see `fedstage.execution.fork_server`.
 
-
-def warm_up() -> None:
-    """Import what most jobs need; nothing here may compute in parallel, for workers are forks.
-
-    The stages that present results import as much again; a worker imports it when needed.
+    It has a session of its own, so that Ctrl-C at a terminal does not reach it.
     """
-    began = time.time_ns() - int(process_age() * 1e9)
-    as_a_worker()
-    for name, stage in STAGES.items():
-        if not stage.presents:
-            find_stage(name)
-    load_project_plugins()
-    look_at_imports(began)
-    gc.freeze()  # workers neither copy imported objects nor search them for garbage
+
+    def __init__(self) -> None:
+        open_standard_files()
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [*PYTHON, "fedstage.execution.fork_server", str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                # Without one, snakemake may have opened a file of its own in its place.
+                stdout=None if sys.stdout else subprocess.DEVNULL,
+                stderr=None if sys.stderr else subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def fork(self, visible: str | None) -> Connection:
+        """Return the connection to a new worker with this CUDA_VISIBLE_DEVICES."""
+        ours, theirs = socket.socketpair()
+        with theirs, suppress(BrokenPipeError):  # it has ended: so has the connection
+            request = json.dumps(visible).encode()
+            socket.send_fds(self._requests, [request], [theirs.fileno()])
+        return Connection(ours.detach())
+
+    def stop(self) -> None:
+        """End it, and all of its workers."""
+        self._process.kill()
+        self._process.wait()
+        self._requests.close()
 
 
-def as_a_worker() -> None:
-    """Configure threads and memory of PyTorch in this process and its forks."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch's tensors in huge pages: faster
-    keep_freed()
+class Worker:
+    """A worker, where it runs, and whether it has a job."""
+
+    def __init__(self, server: ForkServer, place: Place) -> None:
+        self.place, self.busy = place, True
+        self._connection = server.fork(place.visible)
+        self._pid: int | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is waiting for a job, and has not ended meanwhile."""
+        return not self.busy and not self._connection.poll()
+
+    def do(self, arguments: Sequence[str], started: float, seconds: float) -> int:
+        """Run a stage command, and return its exit code.
+
+        Raises
+        ------
+        FedstageError
+            If the worker ends before it has, or takes more than so many seconds.
+        """
+        try:
+            if self._pid is None:
+                self._pid = self._answer()
+            self._connection.send((os.getcwd(), arguments, started))
+            if not self._connection.poll(seconds):
+                raise FedstageError(f"hung for {seconds:.0f} s (execution.timeout)")
+            return self._answer()
+        except (EOFError, OSError):
+            raise FedstageError("the workers were ended; the same command goes on") from None
+
+    def end(self) -> None:
+        """Kill it, and wait until it has gone, with its memory on a GPU."""
+        with self._connection, suppress(EOFError, OSError):
+            if self._pid is not None:
+                os.kill(self._pid, signal.SIGKILL)
+                while self._connection.recv():
+                    pass
+
+    def _answer(self) -> int:
+        """Return the number that the worker sends, or raise FedstageError if it has ended."""
+        what, number = self._connection.recv()
+        if what != "ended":
+            return int(number)
+        self._pid = None
+        how = f"ended with exit code {number}"
+        if number < 0:
+            hint = ", perhaps because memory ran out" if -number == signal.SIGKILL else ""
+            how = f"was killed by {signal.Signals(-number).name}{hint}"
+        raise FedstageError(f"the worker {how}; the same command goes on")
 
 
-def serve(pool: Pool) -> None:
-    """Hand out commands until there is no client left to serve."""
-    pool.selector.register(pool.listener, selectors.EVENT_READ)
-    while not finished(pool):
-        for key, _ in pool.selector.select(TICK_SECONDS):
-            if key.fileobj is pool.listener:
-                accept(pool)
-            elif isinstance(key.data, Arrival):
-                receive(pool, key.data)
-            elif key.data in pool.workers:  # not ended a moment ago
-                attend(pool, key.data)
-        drop_slow(pool)
-        end_hung(pool)
-        hand_out(pool)
+class Pool:
+    """The workers of this process; several threads may run stages at a time.
 
-
-def finished(pool: Pool) -> bool:
-    """Whether no job is left and the owner has gone, or no job has come for a long time."""
-    if pool.waiting or any(worker.client for worker in pool.workers):
-        pool.last_work = time.monotonic()
-        return False
-    idle = time.monotonic() - pool.last_work
-    return pool.retired or not alive(pool.owner) or idle > IDLE_SECONDS
-
-
-def retire(pool: Pool) -> None:
-    """Give up the path of the socket, once: from then on it may belong to a younger pool."""
-    if not pool.retired:
-        pool.retired = True
-        for path in (pool.path, Path(f"{pool.path}.lock"), Path(f"{pool.path}.log")):
-            path.unlink(missing_ok=True)
-
-
-def accept(pool: Pool) -> None:
-    """Accept a connection of the same user, whose request is then read as it comes."""
-    try:
-        client, _ = pool.listener.accept()
-    except OSError:  # the client has gone, or this process may open no more files for now
-        time.sleep(TICK_SECONDS)
-        return
-    if peer_uid(client) != os.getuid():
-        client.close()
-        return
-    client.setblocking(False)
-    arrival = Arrival(client)
-    pool.arriving.append(arrival)
-    pool.selector.register(client, selectors.EVENT_READ, arrival)
-
-
-def receive(pool: Pool, arrival: Arrival) -> None:
-    """Read more of a request, and queue it once it is complete; drop a client that sends none."""
-    try:
-        request = read_request(arrival)
-    except BlockingIOError:
-        return
-    except (OSError, ValueError):
-        leave(pool, arrival)
-        drop(arrival)
-        return
-    if request is not None:
-        leave(pool, arrival)
-        arrival.client.setblocking(True)
-        queue(pool, arrival, request)
-
-
-def leave(pool: Pool, arrival: Arrival) -> None:
-    """Stop reading an arrival."""
-    pool.arriving.remove(arrival)
-    pool.selector.unregister(arrival.client)
-
-
-def drop_slow(pool: Pool) -> None:
-    """Drop the clients whose requests were not complete in time."""
-    for arrival in list(pool.arriving):
-        if time.monotonic() - arrival.since > REQUEST_SECONDS:
-            leave(pool, arrival)
-            drop(arrival)
-
-
-def queue(pool: Pool, arrival: Arrival, request: Request) -> None:
-    """Let a request wait for a worker; a request for another source retires this pool."""
-    if request.source != pool.source:
-        retire(pool)
-        close_files(arrival.files)
-        answer(arrival.client, RETIRED)
-        return
-    device = device_of(Path(request.folder), request.arguments)
-    where = places(device, () if device == "cpu" else pool.gpus)
-    stage = "".join(request.arguments[:1])
-    pool.waiting.append(Job(arrival.client, arrival.payload, arrival.files, stage, where))
-
-
-def hand_out(pool: Pool) -> None:
-    """Give waiting jobs to workers, first come first served, as far as there is room."""
-    for job in list(pool.waiting):
-        gone = client_has_gone(job.client)
-        worker = None if gone else find_worker(pool, job.places)
-        if worker is not None:
-            begin(pool, worker, job)
-        elif gone:
-            job.client.close()
-        else:
-            continue
-        close_files(job.files)
-        pool.waiting.remove(job)
-
-
-def find_worker(pool: Pool, places: Sequence[Place]) -> Worker | None:
-    """Return an idle worker at one of the places, a new one if need be; None if all are busy.
-
-    If there are several GPUs, the one with the fewest busy workers is taken.
+    Parameters
+    ----------
+    execution : Execution
+        How many workers there may be, and how long a stage may take.
     """
-    for place in sorted(places, key=lambda place: busy(pool, place.gpu)):
-        here = [worker for worker in pool.workers if worker.place.gpu == place.gpu]
-        idle = [worker for worker in here if worker.client is None]
-        ready = next((worker for worker in idle if worker.place == place), None)
-        if ready is not None:
-            return ready
-        full = len(here) >= (pool.size if place.gpu is None else pool.per_gpu)
-        if full and idle:  # idle on this GPU, but it sees other GPUs than the job needs
-            end(pool, idle[0])
-        if idle or not full:
-            return fork_worker(pool, place)
-    return None
+
+    def __init__(self, execution: Execution) -> None:
+        self._size = execution.workers or len(os.sched_getaffinity(0))
+        self._per_gpu = execution.workers_per_gpu
+        self._timeout = float(execution.timeout or _DAY)
+        self._workers: list[Worker] = []
+        self._server: ForkServer | None = None
+        self._room = Condition()
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start the fork server, unless it runs, and return while it imports."""
+        with self._room:
+            if self._stopped:
+                raise FedstageError("the run was stopped")
+            if self._server is None or not self._server.alive:
+                self._server = ForkServer()
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run a stage command in a worker, once there is room; return its exit code.
+
+        Raises
+        ------
+        FedstageError
+            If the worker ends before it has, or takes longer than a stage may.
+        """
+        started = time.perf_counter()
+        worker, code = self._take(self._places(arguments)), None
+        try:
+            code = worker.do(arguments, started, self._timeout)
+        finally:
+            # A failed job may have left memory allocated on the GPU, or a broken context, or have
+            # imported source that has changed.
+            self._give_back(worker, again=code == 0)
+        return code
+
+    def stop(self) -> None:
+        """End all workers; jobs that run or wait end with an error."""
+        with self._room:
+            self._stopped = True
+            if self._server is not None:
+                self._server.stop()
+            self._room.notify_all()
+
+    def _places(self, arguments: Sequence[str]) -> Sequence[Place]:
+        device = device_of(Path(), arguments)
+        return places(device, () if device == "cpu" else self._gpus)
+
+    @cached_property
+    def _gpus(self) -> Sequence[str]:
+        """The GPUs, which are looked for when the first job comes that may take one."""
+        named = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if named is not None:
+            return named_gpus(named)
+        worker = self._new(_ASKED_FOR_GPUS)
+        try:
+            return tuple(map(str, range(worker.do((), 0.0, _DAY))))
+        finally:
+            worker.end()
+
+    def _take(self, where: Sequence[Place]) -> Worker:
+        """Return a worker at one of the places, once there is room."""
+        with self._room:
+            while (worker := self._find(where)) is None:
+                self._room.wait()
+            worker.busy = True
+            return worker
+
+    def _find(self, where: Sequence[Place]) -> Worker | None:
+        """Return an idle worker at one of the places, a new one if need be; None if all are busy.
+
+        If there are several GPUs, the one with the fewest busy workers is taken.
+        """
+        self._workers = [worker for worker in self._workers if worker.busy or worker.idle]
+        for place in sorted(where, key=self._busy):
+            here = [worker for worker in self._workers if worker.place.gpu == place.gpu]
+            idle = [worker for worker in here if not worker.busy]
+            ready = [worker for worker in idle if worker.place == place]
+            if ready:
+                return ready[-1]
+            full = len(here) >= (self._size if place.gpu is None else self._per_gpu)
+            if full and idle:  # idle on this GPU, but it sees other GPUs than the job needs
+                self._workers.remove(idle[0])
+                idle[0].end()
+            if idle or not full:
+                self._workers.append(self._new(place))
+                return self._workers[-1]
+        return None
+
+    def _busy(self, place: Place) -> int:
+        """Return how many workers compute on a place's GPU."""
+        return sum(worker.busy and worker.place.gpu == place.gpu for worker in self._workers)
+
+    def _new(self, place: Place) -> Worker:
+        self.start()
+        assert self._server is not None
+        return Worker(self._server, place)
+
+    def _give_back(self, worker: Worker, again: bool) -> None:
+        if not again:
+            worker.end()
+        with self._room:
+            worker.busy = False
+            if not again:
+                self._workers.remove(worker)
+            self._room.notify_all()
 
 
-def busy(pool: Pool, gpu: str | None) -> int:
-    """Return how many workers compute on a GPU."""
-    return sum(worker.place.gpu == gpu and worker.client is not None for worker in pool.workers)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], socket.socket(fileno=LISTENER))
+def open_standard_files() -> None:
+    """Open files 0, 1 and 2 if they are closed, or a socket would become standard output."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number

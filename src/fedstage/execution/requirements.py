@@ -8,20 +8,21 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from fedstage.data.excerpts import listed
+from fedstage.data.layouts import find_files, untested
 from fedstage.errors import FedstageError, fault_of
-from fedstage.execution.client import PYTHON
 from fedstage.execution.gpus import number_of
+from fedstage.execution.pool import PYTHON
 from fedstage.plan.data_files import AnyRecipe, data_file
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
 from fedstage.settings.base import Settings, is_plugin
-from fedstage.settings.data_sets import DataSet
+from fedstage.settings.data_sets import DataSet, OwnSamples
 from fedstage.settings.models import InitialModel, Model, Pretrained, check_size, has_batch_norm
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
 #: The extra of each package.
@@ -136,21 +137,15 @@ def _single(recipe: AnyRecipe, train: int | None) -> str:
 def _tried(model: Model, shape: tuple[int, ...], classes: int, least: int) -> str:
     """Return the fault of a job that builds a model for samples of this shape, empty if none."""
     settings = InitialModel.model_construct(model=model, seed=0)
-    facts = as_json([canonical(settings), shape, classes, least, version("torch")])
-    key = key_of("model", facts.encode(), source_of(settings, "initial_model").encode())
-    if recall(key) is not None:
-        return ""
-    with TemporaryDirectory() as folder:
-        info, output = Path(folder, "info.json"), Path(folder, "model.safetensors")
-        save_json(info, {"shape": shape, "classes": classes})
-        job = {"settings": as_json(canonical(settings)), "group": 0, "info": info, "least": least}
-        given = (f"--{name}={value}" for name, value in (job | {"output": output}).items())
-        cli = [*PYTHON, "fedstage.execution.cli"]
-        command = [*cli, "initial_model", *given, f"--log={folder}/log"]
+    job = {"settings": canonical(settings), "shape": shape, "classes": classes, "least": least}
+    source = as_json(source_of(settings, "initial_model").parts())
+    key = key_of("model", as_json([job, version("torch")]).encode(), source.encode())
+    if recall(key) is None:
+        command = [*PYTHON, "fedstage.models.trial", as_json(job)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return done.stderr.strip().rpartition("\n")[2].removeprefix("fedstage initial_model: ")
-    remember(key, [])
+        if done.returncode:
+            return done.stderr.strip().rpartition("\n")[2]
+        remember(key, [])
     return ""
 
 
@@ -173,6 +168,23 @@ def check_data(data: DataSet, folder: Path | None) -> None:
             folder_of(data, folder)
         for part in raw_files(data, folder):
             find_part(data, folder, part)
+        if isinstance(data, OwnSamples):
+            find_files(data, folder)
+
+
+def check_tested(data: DataSet, folder: Path | None) -> None:
+    """Refuse own data for areas under the ROC curve if files for testing lack a class.
+
+    Raises
+    ------
+    FedstageError
+        With these classes.
+    """
+    if isinstance(data, OwnSamples) and folder and (lacking := untested(data, folder)):
+        raise FedstageError(
+            f"table.metric = 'auc': no test sample of data = {data.name} is of class "
+            f"{listed(lacking)}; add some, or choose balanced_accuracy"
+        )
 
 
 def missing_data(data_sets: Iterable[DataSet], folder: Path | None) -> str | None:

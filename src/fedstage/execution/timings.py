@@ -3,6 +3,7 @@
 The megabytes are the peaks of the process's memory and of tensors on a GPU.
 """
 
+import os
 import resource
 import sys
 import time
@@ -83,3 +84,13 @@ def _cuda() -> Any:
     """Return torch.cuda if it has been used in this process."""
     torch = sys.modules.get("torch")
     return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+
+
+def process_age() -> float:
+    """Return the seconds since this process was started, before any import (Linux: /proc)."""
+    try:
+        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+    except OSError:
+        return 0.0
+    return max(0.0, uptime - start / os.sysconf("SC_CLK_TCK"))

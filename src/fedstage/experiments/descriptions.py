@@ -40,6 +40,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition, resolved)}
+    head |= {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
     shown = {str(run.axes["method"]): canonical(run.style) for run in resolved}
     head["labels"] = {name: style.pop("label") for name, style in shown.items() if "label" in style}
     head["styles"] = {name: style for name, style in shown.items() if style}

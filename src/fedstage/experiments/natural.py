@@ -1,13 +1,13 @@
 """The number of clients of a natural partition, where an experiment leaves it to the data."""
 
-from importlib import import_module
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
+from fedstage.data.layouts import count_clients
 from fedstage.errors import FedstageError, UncountedClients
 from fedstage.plan.data_files import data_file
 from fedstage.settings.data import Data, DataOption
-from fedstage.settings.data_sets import Sized
+from fedstage.settings.data_sets import OwnSamples, Sized
 from fedstage.settings.merging import Raw
 from fedstage.settings.partitions import Natural
 from fedstage.settings.samples import check_clients
@@ -59,7 +59,7 @@ def _made(data: Data) -> int | None:
 def _count(where: str, data: Data, folder: Path | None) -> int:
     if data.centres is not None:
         return data.centres
-    if data.clients_in is None:
+    if not isinstance(data, OwnSamples):
         raise FedstageError(
             f"{where}: clients: not given; how many data = {data.name} has depends on its "
             "settings, give a number and the stage partition names the right one"
@@ -69,11 +69,9 @@ def _count(where: str, data: Data, folder: Path | None) -> int:
             f"{where}: clients: not given, and no data folder to count them in; set data_folder in "
             "config.yaml or FEDSTAGE_DATA, or give clients"
         )
-    counting = import_module(f"fedstage.{data.clients_in}")  # pyarrow, for this alone
     try:
-        count: int = counting.count_clients(data, folder)
+        return count_clients(data, folder)
     except FedstageError as error:
         raise UncountedClients(
             f"{where}: clients: not given, and cannot be counted: {error}"
         ) from None
-    return count

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue, find
+from fedstage.experiments.catalogue import Catalogue, metrics_of
 from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.runs import Run, folders_of, split_target
+from fedstage.plan.runs import Run, settings_of_folders, split_target
 from fedstage.plan.stages import RECIPES, files_of_result
 from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
@@ -18,32 +18,38 @@ from fedstage.settings.merging import Raw
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest
 
-#: The results with figures that reports show, and their stages.
-_REPORTED = {"communication": "communication", "costs": "costs", "retention": "retention_summary"}
+
+def asked(catalogue: Catalogue, arguments: str) -> list[tuple[str, str]]:
+    """Return the experiments and scales that a command line is about.
+
+    These are the ones that it names, also by a recipe's id, or the configured targets.
+    """
+    named = [
+        key
+        for key, runs in catalogue.runs.items()
+        if any(is_named(key, scored, arguments) for run in runs for scored in run.evaluated())
+    ]
+    if not named or "all" in shlex.split(arguments):
+        configured = {split_target(target) for target in catalogue.config.targets}
+        named += [key for key in catalogue.runs if key in configured and key not in named]
+    return named
 
 
 def asked_runs(catalogue: Catalogue, arguments: str) -> list[Run]:
     """Return the runs that a command line is about, and runs that share rounds with them.
 
-    A command line is about the configured targets, and about runs whose experiment and scale, or
-    recipe's id, it contains. All runs that share rounds determine how these are cut into segments
-    and which files stay. So jobs on other machines get the arguments of the command that started
-    them.
+    All runs that share rounds determine how these are cut into segments and which files stay. So
+    jobs on other machines get the arguments of the command that started them.
     """
-    every = [
-        (key, scored)
-        for key, runs in catalogue.runs.items()
-        for run in runs
-        for scored in run.evaluated()
-    ]
-    configured = {split_target(target) for target in catalogue.config.targets}
+    keys = asked(catalogue, arguments)
     shared = {
         _shared(part.recipe)
-        for key, run in every
-        if key in configured or is_named(key, run, arguments)
-        for part in run.chain()
+        for key in keys
+        for run in catalogue.runs[key]
+        for part in run.trained()
     }
-    return [part for _, run in every for part in run.chain() if _shared(part.recipe) in shared]
+    every = (run for runs in catalogue.runs.values() for run in runs)
+    return [part for run in every for part in run.trained() if _shared(part.recipe) in shared]
 
 
 def last_states(run: Run, exists: Callable[[str], bool]) -> Iterator[str]:
@@ -112,8 +118,9 @@ def _meant(catalogue: Catalogue, target: str) -> str:
 
 
 def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
-    """Whether a text contains a run's experiment and scale, or the id of one of its recipes."""
-    ids = (path.rpartition("/")[2] for part in run.chain() for path in folders_of(part.recipe))
+    """Whether a text contains a run's experiment and scale, or the name of one of its folders."""
+    folders = settings_of_folders(part.recipe for part in run.chain())
+    ids = (path.split("/")[2] for path in folders)
     marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
     return any(mark in text for mark in marks)
 
@@ -176,17 +183,13 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
     }
 
 
-def reported(catalogue: Catalogue, experiment: str, scale: str) -> list[str]:
-    """Return the documents of other results that the report of an experiment shows.
-
-    Each is followed by the pictures and captions of its figures. Figures without a document come
-    first: accuracy, partition and sweep.
-    """
-    found = find(catalogue.experiments, experiment, "experiment")
-    stages = ["figures", "sweep"] if found.table.over else ["figures"]
-    stages += [_REPORTED[result] for result in found.results if result in _REPORTED]
-    files = (file for stage in stages for file in files_of_result(stage, experiment, scale))
-    return [file for file in files if file.endswith((".html", ".svg", ".txt"))]
+def describe_choice(run: Run) -> Raw:
+    """Return what a run chooses from, and by which metrics, for JSON."""
+    return {
+        "values": [one.axes for one in run.candidates],
+        "validation": [metrics_of(one) for one in run.compared],
+        "metrics": [metrics_of(one) for one in run.candidates],
+    }
 
 
 def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Raw:

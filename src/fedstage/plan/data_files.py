@@ -12,14 +12,14 @@ from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, interned, name_of, never
 from fedstage.plan.inputs import (
     ClientsInputs,
+    DatasetInputs,
     InitialModelInputs,
-    Inputs,
     ParticipationInputs,
     PartitionInputs,
 )
 from fedstage.plan.results import RESULTS
 from fedstage.plan.rounds import block_of, delays, groups_drawn
-from fedstage.settings.data import CoreSamples, Data, Generated, HeldOut
+from fedstage.settings.data import CoreSamples, Data, DataOption, Generated, HeldOut
 from fedstage.settings.equivalences import left_out
 from fedstage.settings.groups import PlanSettings
 from fedstage.settings.models import InitialModel, Model
@@ -64,22 +64,33 @@ _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 @partial(
     _prepared,
-    folder=Folder("data", Data, short, recipe=False),
+    folder=Folder(
+        "data",
+        DataOption,
+        lambda option: short(option.data),
+        identity=lambda option: canonical(option.data),
+    ),
     outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
-    checks=("raw", "owner"),
 )
-def dataset(data: Data) -> Inputs[str]:
+def dataset(option: DataOption) -> DatasetInputs[str]:
     """Read a data set into arrays: train, test, held out.
 
-    Raw files are no files of the graph, because they lie in the data folder.
+    Raw files are no files of the graph, because they lie in the data folder: their digests are.
     """
-    return Inputs()
+    return DatasetInputs(raw_file(option))
+
+
+def raw_file(option: DataOption) -> str | None:
+    """Return the list of the raw files of a data set, None if its settings name none."""
+    data = option.data
+    name = folder_of(dataset.folder, option).rpartition("/")[2]
+    return f"{RESULTS}/raw/{name}.json" if data.in_folder and data.raw else None
 
 
 @cache
 def data_file(data: Data, part: str) -> File:
     """Return a data set's file: ``train``, ``test``, ``info``, or another output of its stage."""
-    return dataset(data, output=part)
+    return dataset(interned(DataOption.model_construct(data=data)), output=part)
 
 
 def info(recipe: AnyRecipe) -> File:
@@ -126,7 +137,6 @@ PARTITIONS = Folder(
     "partitions",
     Division,
     lambda division: f"{short(division.data)}-{partition_name(division)}-seed{division.seed}",
-    recipe=False,
 )
 
 
@@ -137,7 +147,7 @@ PARTITIONS = Folder(
 )
 def partition(division: Division) -> PartitionInputs[str]:
     """Divide the training samples over clients and roles."""
-    return PartitionInputs(data_file(division.data, "train"))
+    return PartitionInputs(*(data_file(division.data, part) for part in ("train", "test", "info")))
 
 
 @partial(
@@ -243,7 +253,7 @@ def _identity_of_plan(plan: Plan) -> Any:
 
 @partial(
     _prepared,
-    folder=Folder("participation", Plan, _label_of_plan, recipe=False, identity=_identity_of_plan),
+    folder=Folder("participation", Plan, _label_of_plan, identity=_identity_of_plan),
     outputs={"output": "rounds_{first:04d}-{last:04d}.parquet"},
 )
 def participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
@@ -284,7 +294,6 @@ class Initial(InitialModel):
         "initial_models",
         Initial,
         lambda initial: f"{short(initial.data)}-{initial.model.name}-seed{initial.seed}",
-        recipe=False,
     ),
     outputs={"output": "group_{group}.safetensors"},
 )

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from fedstage.plan.syntax import PACKAGE, Code, modules, source
 
-#: Members and modules that check settings; they never count.
+#: Members and modules that check settings, or simplify those that name folders; they never count.
 _CHECKS = ("_faults", "_check", "check_")
-_CHECKING = ("fedstage.settings.validation", "fedstage.settings.suggestions")
+_CHECKING = tuple(
+    f"fedstage.settings.{name}" for name in ("validation", "suggestions", "equivalences")
+)
 
 
 class Reached:

@@ -43,22 +43,18 @@ class File(str):
 class Folder:
     """Files below ``results/NAME/CONFIGURATION``, all of which depend on the settings in `reads`.
 
-    `label` gives the readable beginning of a configuration's name, `kind` the class of its
-    settings. With `recipe`, the folder has a file of its settings, which all of its stages read.
-    The name ends in a digest of the settings, or of their `identity` if that is given; for an
-    identity of None there is no digest. `pattern` is the name with Snakemake's wildcards. Without a
-    file of settings, stages take them as an option: all of them, or the `identity` in an option
-    that is called `setting`.
+    These are in the folder's ``recipe.yaml``, which all of its stages read. `label` gives the
+    readable beginning of a configuration's name, `kind` the class of its settings. The name ends in
+    a digest of the settings, or of their `identity` if that is given; for an identity of None there
+    is no digest. `pattern` is the name with Snakemake's wildcards.
     """
 
     name: str
     kind: Any
     label: Callable[[Any], str]
     reads: Callable[[Any], Iterable[str]] | None = None  # None: all settings of the class
-    recipe: bool = True
     identity: Callable[[Any], Any] | None = None
     pattern: str = "{recipe}"
-    setting: str | None = None
 
 
 def always(config: Any) -> bool:
@@ -81,10 +77,6 @@ class Command:
         What it does, for ``fedstage --help``; of a stage, the first line about `inputs`.
     outputs : mapping of str to str
         Names of the files that it makes, by option; the first is the main one.
-    given : tuple of str
-        Options that name its input files.
-    calls : tuple of str
-        The stages that it runs, whose files carry its fingerprint.
     on_device : callable
         Whether it computes on the device of a configuration.
     presents : bool
@@ -96,16 +88,9 @@ class Command:
     name: str = ""
     about: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    given: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
     on_device: Callable[[Any], bool] = never
     presents: bool = False
     about_plan: bool = False
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options that name its input files."""
-        return self.given
 
 
 @dataclass(eq=False, kw_only=True)
@@ -137,10 +122,6 @@ class Stage(Command):
         Maps a configuration and place to an earlier place whose files reach the same settings.
     several : bool
         Whether the function makes the files of several participants, who may share a GPU.
-    takes : tuple of str
-        The values of the place that the function needs, by default all.
-    checks : tuple of str
-        Params of the rule that the stage takes as options, for its checks.
     """
 
     inputs: Callable[..., Inputs[str]] = field(kw_only=False)
@@ -154,8 +135,6 @@ class Stage(Command):
     alike: Callable[..., Place] = lambda config, *place: place
     settled: Callable[..., Place] = lambda config, *place: place
     several: bool = False
-    takes: tuple[str, ...] | None = None
-    checks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Take the name and the description of the function, and complete the files' names."""
@@ -171,10 +150,9 @@ class Stage(Command):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that name its input files, from the class of its inputs."""
+        """The names of its inputs, from their class, after the recipe."""
         returned: Any = self.inputs.__annotations__["return"]
-        names = (option.name for option in fields(get_origin(returned)))
-        return (*(["recipe"] if self.folder.recipe else []), *names)
+        return ("recipe", *(option.name for option in fields(get_origin(returned))))
 
     def __call__(self, config: Any, *place: Any, output: str | None = None) -> File:
         """Return a file that the stage makes in a place, by default its main one."""
@@ -206,14 +184,6 @@ class Job:
         self.stage, self.config, self.place, self.reached = stage, config, place, reached
         self.folder = folder_of(stage.folder, config)
 
-    @property
-    def settings(self) -> Any:
-        """The settings that the stage takes as an option, for JSON, without the data set's."""
-        folder = self.stage.folder
-        if folder.setting and folder.identity:
-            return folder.identity(self.config)
-        return {key: value for key, value in canonical(self.config).items() if key != "data"}
-
     @cached_property
     def files(self) -> dict[str, File]:
         """The files that the job makes, by option."""
@@ -237,10 +207,13 @@ class Job:
         """The files that the job reads, by option, an empty list where there are none."""
         if self.alike is not self:
             return self.alike.inputs
-        read = vars(self.stage.inputs(self.config, *self.place))
-        if self.stage.folder.recipe:
-            read = {"recipe": recipe_file(self.folder)} | read
-        return {name: files or [] for name, files in read.items()}
+        files = {name: files or [] for name, files in vars(self.read).items()}
+        return {"recipe": recipe_file(self.folder)} | files
+
+    @property
+    def read(self) -> Inputs[str]:
+        """The files that the stage's function takes."""
+        return self.stage.inputs(self.config, *self.place)
 
     @cached_property
     def at(self) -> dict[str, Any]:

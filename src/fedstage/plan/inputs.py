@@ -64,10 +64,18 @@ class DistilledInputs(StudentInputs[P]):
     server_validation: P | None  # labelled images of the server, if students are scored on them
 
 
+class DatasetInputs(Inputs[P]):
+    """The list of a data set's raw files with their digests, if it has any."""
+
+    raw: P | None
+
+
 class PartitionInputs(Inputs[P]):
-    """The samples that are divided."""
+    """The samples that are divided, and those whose classes they should have."""
 
     train: P
+    test: P
+    info: P
 
 
 class ParticipationInputs(Inputs[P]):
@@ -264,21 +272,18 @@ class LocalModelInputs(SamplesInputs[P]):
 class QuantisedModelInputs(ClientsInputs[P]):
     """What a client's model is quantised from."""
 
-    recipe: P
     model: P
 
 
 class ClientLogitsInputs(SamplesInputs[P]):
     """What the logits of a model, with its quantisation, are computed from."""
 
-    recipe: P
     model: P
 
 
 class LocalEvaluationInputs(ScoredInputs[P]):
     """What the scores of models, with their quantisation, are computed from."""
 
-    recipe: P
     models: list[P]  # one a client, in the order of clients, or a single one
 
 

@@ -230,6 +230,11 @@ def one_shot_evaluation(recipe: OneShotRecipe, role: str) -> OneShotEvaluationIn
     )
 
 
+def _is_scored(taught: bool, recipe: OneShotRecipe) -> bool:
+    """Whether what is scored of a recipe is a student, if `taught`, or else an aggregator."""
+    return taught == (recipe.distillation is not None)
+
+
 EVALUATIONS = {
     taught: Stage(
         one_shot_evaluation,
@@ -238,6 +243,7 @@ EVALUATIONS = {
             "output": "metrics/{role}.parquet",
             "over_rounds": "metrics/{role}_over_rounds.parquet",
         },
+        used=partial(_is_scored, taught),
     )
     for taught, folder in ((False, AGGREGATORS), (True, STUDENTS))
 }

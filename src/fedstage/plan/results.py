@@ -33,10 +33,20 @@ def figure_files(name: str) -> str:
     return f"{RESULTS}/figures/{{experiment}}/{{scale}}_{name}.{{format}}"
 
 
+def description_file(what: str) -> str:
+    """Return the file that describes an experiment's ``runs`` or ``claims``, with wildcards."""
+    return f"{RESULTS}/descriptions/{{experiment}}/{{scale}}.{what}.json"
+
+
 def files_at(path: str, experiment: str = "{experiment}", scale: str = "{scale}") -> list[str]:
     """Return a file, or all files of a figure, of an experiment at a scale."""
     formats = FORMATS if "{format}" in path else ("",)
     return [path.format(experiment=experiment, scale=scale, format=kind) for kind in formats]
+
+
+def choice_file(choice: str) -> str:
+    """Return the file with what a choice compares."""
+    return f"{RESULTS}/descriptions/{choice}.choice.json"
 
 
 def chosen_metrics_file(choice: str) -> str:

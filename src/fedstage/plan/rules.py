@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from fedstage.plan.graph import Command, Stage, always, place_value
+from fedstage.plan.graph import Stage, always, place_value
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import RESULTS
-from fedstage.plan.stages import GRAPH, RECIPES
+from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import logits
 from fedstage.settings.scores import Role
 
@@ -34,7 +34,6 @@ WILDCARDS = {
     "role": "|".join(get_args(Role)),
     "rounds": r"\d{4}",
     "every": r"\d+",
-    "folder": "|".join(RECIPES),
     "choice": "[^/]+",
     "experiment": "[^/]+",
     "scale": r"[^/.]+",
@@ -77,29 +76,8 @@ class Rule:
     @property
     def shell(self) -> str:
         """The command."""
-        return command(self.stage, self.outputs)
-
-
-def command(stage: Command, outputs: Iterable[str] | None = None) -> str:
-    """Return the shell command of a rule, from the options of its stage.
-
-    It begins with the options that a person needs to run it: inputs, the values of its place, and
-    outputs, by default all.
-    """
-    options = {name: f"{{input.{name}}}" for name in stage.options}
-    if isinstance(stage, Stage):
-        if not stage.folder.recipe:
-            options[stage.folder.setting or "settings"] = "{params.settings:q}"
-        options |= {name: f"{{params.{name}:q}}" for name in stage.checks}
-        takes = stage.place if stage.takes is None else stage.takes
-        options |= {name: f"{{wildcards.{name}}}" for name in takes}
-        if stage.several:
-            options["participants"] = options.pop("participant")
-    made = stage.outputs if outputs is None else outputs
-    options |= {name: f"{{output.{name}}}" for name in made}
-    text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
-    head = "--log {log} --fingerprint {params.source} {params.sources}"
-    return f"fedstage {stage.name} {head} {text}"
+        at = " ".join(f"{name}={{wildcards.{name}}}" for name in self.stage.place)
+        return f"fedstage run {self.stage.name} {{input.recipe}} {at}".rstrip()
 
 
 def stage_rules(configurations: Mapping[str, Any], by_participant: bool) -> Iterator[Rule]:

@@ -8,6 +8,8 @@ from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import behind
 from fedstage.plan.rounds import first_distillation
 from fedstage.plan.scores import metrics_file
+from fedstage.plan.source import Source, source_of, source_of_job, taken
+from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import global_model
 from fedstage.settings.experiments import Style
 from fedstage.settings.recipes import Recipe
@@ -85,10 +87,27 @@ def folders_of(recipe: AnyRecipe) -> dict[str, AnyRecipe]:
     These are settings of training, clients, aggregators, students, and of what is generated.
     """
     jobs = behind(scored(recipe))
-    return {job.folder: job.config for job in jobs if job.stage.folder.recipe}
+    return {job.folder: job.config for job in jobs if isinstance(job.config, AnyRecipe)}
 
 
 def settings_of_folders(runs: Iterable[AnyRecipe]) -> dict[str, Any]:
     """Return the settings of all folders that runs depend on, by their paths."""
     files = (file for recipe in dict.fromkeys(runs) for file in scored(recipe))
     return {job.folder: job.config for job in behind(files)}
+
+
+def sources_of(run: Run) -> set[Source]:
+    """Return the source of all stages that may make files of a run, whatever is measured of it."""
+    recipe, length = run.recipe, run.length
+    short = (first_distillation(recipe) or 1) if isinstance(recipe, Recipe) else length.rounds
+    size = {"rounds": short, "evaluate_every": short}
+    files = [*scored(recipe), metrics_file(recipe, length.model_copy(update=size))]
+    jobs = behind(files)
+    folders = {(job.stage.folder, job.config) for job in jobs}
+    others = (
+        source_of(taken(config), stage.name)
+        for folder, config in folders
+        for stage in GRAPH
+        if stage.folder == folder and stage.used(config)
+    )
+    return {*map(source_of_job, jobs), *others}

@@ -65,7 +65,6 @@ def metrics_file(recipe: data_files.AnyRecipe, length: RunLength) -> File:
         "output": "retention/rounds_{rounds:04d}.parquet",
         "right": "retention/rounds_{rounds:04d}.safetensors",
     },
-    takes=(),
 )
 def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     """Measure what a run's main model forgets from round to round."""
@@ -77,7 +76,7 @@ def retention(recipe: Recipe, rounds: int) -> RetentionInputs[str]:
     )
 
 
-@partial(_measured, outputs={"output": "clients/rounds_{rounds:04d}.parquet"}, takes=())
+@partial(_measured, outputs={"output": "clients/rounds_{rounds:04d}.parquet"})
 def client_accuracy(recipe: Recipe, rounds: int) -> ClientAccuracyInputs[str]:
     """Score a run's main model for each client and each class."""
     return ClientAccuracyInputs(

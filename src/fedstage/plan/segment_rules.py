@@ -9,12 +9,10 @@ from itertools import chain
 from pathlib import PurePosixPath
 
 from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
-from fedstage.plan.rules import command, named
+from fedstage.plan.rules import named
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment, plan
-from fedstage.plan.source import source_of
-from fedstage.plan.stages import STAGES
 from fedstage.plan.training import STEPS, logits
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.recipes import Recipe
@@ -29,9 +27,7 @@ _KINDS = {
     "selected_labels": "logits",
 }
 #: Options of files that do not change in a run: settings, data sets, and files made from these.
-_COMMON = frozenset(
-    ("recipe", "info", "data", "clients", "public", "odds", "histogram", "server_validation")
-)
+_COMMON = frozenset(("info", "data", "clients", "public", "odds", "histogram", "server_validation"))
 
 
 def _kind(file: File) -> str:
@@ -48,7 +44,7 @@ def inputs_of(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
     own = list(jobs)
     made = {file for job in own for file in job.files.values()}
     for job in dict.fromkeys(job.alike for job in own):
-        for option, files in job.inputs.items():
+        for option, files in vars(job.read).items():
             read = common if option in _COMMON else others
             read.update(dict.fromkeys(file for file in listed(files) if file not in made))
     return list(common), list(others)
@@ -101,17 +97,12 @@ Part = Segment | LogitsSegment
 
 @dataclass(frozen=True)
 class SegmentJob:
-    """The job of a segment: settings and data, what it waits for, and its options."""
+    """The job of a segment: settings and data, what it waits for, and its words."""
 
     part: Part
     reads: tuple[str, ...]
     waits_for: tuple[str, ...]
-    options: str
-
-    @property
-    def source(self) -> str:
-        """The fingerprint that the job's rule carries."""
-        return source_of(self.part.recipe, self.part.stage, members=self.part.members)
+    words: str
 
 
 @dataclass
@@ -135,8 +126,8 @@ class SegmentRule:
     @property
     def shell(self) -> str:
         """The command, the same for all recipes."""
-        options = next(iter(self.jobs.values())).options
-        return f"{command(STAGES[self.first.stage])} {options}"
+        words = next(iter(self.jobs.values())).words
+        return f"fedstage run {self.first.stage} {{input.recipe}} {words}"
 
 
 def segment_rules(
@@ -168,8 +159,8 @@ def segment_rules(
         common, others = inputs[part]
         waits_for = tuple(dict.fromkeys(first.get(path, path) for path in others))
         if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
-            stay = f" --kept {' '.join(kept[part])}" if part in kept else ""
-            made[SegmentJob(part, tuple(common), waits_for, part.options + stay)] = paths
+            stay = f" kept={','.join(kept[part])}" if part in kept else ""
+            made[SegmentJob(part, tuple(common), waits_for, part.words + stay)] = paths
     return shared_rules(made)
 
 
@@ -184,7 +175,7 @@ def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRul
     for job, paths in outputs.items():
         name, recipe = job.part.name, PurePosixPath(folder_of(FOLDER, job.part.recipe)).name
         patterns = tuple(path.replace(f"/{recipe}/", "/{recipe}/", 1) for path in paths)
-        key = (name, patterns, job.options)
+        key = (name, patterns, job.words)
         if key not in rules:
             number = same_name[name] = same_name.get(name, 0) + 1
             rules[key] = SegmentRule(name if number == 1 else f"{name}_kind_{number}", patterns)

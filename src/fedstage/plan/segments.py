@@ -22,6 +22,7 @@ from fedstage.plan import graph
 from fedstage.plan.jobs import of_rounds, walk
 from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
+from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.settings.groups import client_groups
@@ -37,7 +38,6 @@ class Segment:
     first: int
     last: int
     stage: ClassVar[str] = "segment"
-    members: ClassVar[None] = None
 
     @property
     def name(self) -> str:
@@ -51,9 +51,13 @@ class Segment:
         return f"rounds {self.first} to {self.last} of group {', '.join(map(str, self.groups))}"
 
     @property
-    def options(self) -> str:
-        """The rounds and the groups, as options of a command."""
-        return f"--first {self.first} --last {self.last} {_written('groups', self.groups)}"
+    def words(self) -> str:
+        """The rounds and the groups, for `fedstage run`."""
+        return f"first={self.first} last={self.last} {_written('groups', self.groups)}"
+
+    def sources(self) -> list[Source]:
+        """Return the source of all stages that the segment runs, each once."""
+        return _sources(self.jobs())
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
@@ -91,10 +95,14 @@ class LogitsSegment:
         return f"logits of rounds {self.rounds[0]} to {self.rounds[-1]}"
 
     @property
-    def options(self) -> str:
-        """The rounds, and what is computed in them, as options of a command."""
-        what = f"--group {self.group} --members {self.members} --images {self.images}"
+    def words(self) -> str:
+        """The rounds, and what is computed in them, for `fedstage run`."""
+        what = f"group={self.group} members={self.members} images={self.images}"
         return f"{_written('rounds', self.rounds)} {what}"
+
+    def sources(self) -> list[Source]:
+        """Return the source of the stage that the segment runs."""
+        return _sources(self.jobs()[:1])
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment."""
@@ -103,7 +111,13 @@ class LogitsSegment:
 
 
 def _written(name: str, numbers: Iterable[int]) -> str:
-    return f"--{name} {' '.join(map(str, numbers))}"
+    return f"{name}={','.join(map(str, numbers))}"
+
+
+def _sources(jobs: Iterable[graph.Job]) -> list[Source]:
+    """Return the source of jobs of the same folder, which depends on stage and members."""
+    first = {(job.stage, job.at.get("members")): job for job in jobs}
+    return list(dict.fromkeys(map(source_of_job, first.values())))
 
 
 def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""Fingerprints of the source that a stage's results depend on: the params `source` of rules.
+"""The source that a stage's results depend on, as an input file of its jobs.
 
-Snakemake reruns a rule if its shell command or params change, but does not see the package behind
-the command. So each rule has in its params a digest of the modules that its stage can reach: the
-syntax trees, without docstrings, of the closure of its imports. An edit reruns the stages that
-reach it; an edit of comments, docstrings or formatting reruns nothing.
+Snakemake does not see the package behind a shell command. So a job reads a file below
+``results/source`` with the digests of the modules that its stage can reach: of the syntax trees,
+without docstrings, of the closure of its imports. The plan writes it if it has changed. An edit
+reruns the stages that reach it; one of comments, docstrings or formatting, or one that is taken
+back, reruns nothing.
 
 The modules that count follow from folders and settings:
 
@@ -15,28 +16,31 @@ The modules that count follow from folders and settings:
 - A package that finds its modules by name counts with the modules that the recipe chooses.
 """
 
-import hashlib
 import sys
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from fedstage.plan import definitions, syntax
 from fedstage.plan.definitions import Reached
-from fedstage.plan.graph import File, Job, found_file
-from fedstage.plan.jobs import OF_ROUNDS
+from fedstage.plan.digests import digest
+from fedstage.plan.graph import Job, Stage
 from fedstage.plan.members import parse_evaluated, parse_sampled
-from fedstage.plan.results import FOLDERS
-from fedstage.plan.stages import OTHERS, RESULTS, STAGES, module_of
+from fedstage.plan.results import RESULTS
+from fedstage.plan.stages import STAGES, module_of
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, choices, subclasses
-from fedstage.settings.exchange import teaches_public
-from fedstage.settings.recipes import Recipe
+from fedstage.settings.groups import PlanSettings
+from fedstage.settings.models import InitialModel
+from fedstage.settings.partitions import PartitionSettings
 from fedstage.settings.registry import PLUGINS
+
+DIGITS = 12  # hexadecimal, of the SHA-256 of a module
 
 #: Modules, and rooms, whose definitions count one by one.
 DECLARING = (
@@ -89,78 +93,76 @@ def choice_rooms() -> frozenset[str]:
     return frozenset(f"fedstage.{kind.room}" for kind in choices())
 
 
+@dataclass(frozen=True)
+class Source:
+    """A stage, and what settings choose of the source: modules, and classes of settings."""
+
+    stage: str
+    chosen: frozenset[str] = frozenset()
+    classes: Classes = frozenset()
+
+    @cached_property
+    def file(self) -> str:
+        """The file that lists the source; its name does not change with edits."""
+        choices = [sorted(self.chosen), sorted(self.classes)]
+        name = f"{self.stage}-{digest(choices)}" if any(choices) else self.stage
+        return f"{RESULTS}/source/{name}.json"
+
+    def parts(self, package: Path = PACKAGE) -> dict[str, str]:
+        """Return the digests of the modules, and of definitions of others, that can be reached."""
+        whole, counted = reachable(self, package)
+        found = counted | {module: module_digest(module, package) for module in whole}
+        return {name: found[name][:DIGITS] for name in sorted(found)}
+
+
+def digest_now(part: str, package: Path = PACKAGE) -> str | None:
+    """Return the digest of a module or ``module:definition``, None if there is none any more."""
+    module, _, name = part.partition(":")
+    if module not in modules(package):
+        return None
+    found = source(module, package)
+    code = found.definitions.get(name) if name else found.code
+    return None if code is None else code.digest[:DIGITS]
+
+
+def changed_files(then: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:
+    """Return the files, below the package's folder, of the parts of a source that differ."""
+    parts = (part for part in {**then, **now} if then.get(part) != now.get(part))
+    return sorted({part.partition(":")[0].replace(".", "/") + ".py" for part in parts})
+
+
 @cache
-def source_of(
-    settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
-) -> str:
-    """Return the fingerprint that the rule of a stage carries for a recipe or other settings.
-
-    The rounds of a recipe may be made by jobs of single stages or by segments, and a run may be
-    continued the other way. So all their rules carry the fingerprint of the segment. This hardly
-    causes more reruns: files of a distilled recipe depend on a student, and in other recipes only
-    the first updates do not depend on an aggregation.
-
-    `evaluated` is ``global_model`` or the name of a scored ensemble, `members` a kind of members
-    whose logits are computed.
-    """
-    return stage_fingerprint(*reached_by(settings, stage, evaluated, members))
-
-
-def fingerprint_of(job: Job) -> str:
-    """Return the fingerprint that the rule of a job of the graph carries."""
-    at, folder = job.at, job.stage.folder
-    settings = job.config if folder.recipe or folder.setting else _taken(job.config)
-    return source_of(settings, job.stage.name, at.get("evaluated"), at.get("members"))
-
-
-def sources_of(files: Iterable[str]) -> list[str]:
-    """Return the fingerprints of the rules that make files, each once; settings have none."""
-    named = [found_file(file) for file in files]
-    jobs = {file.job for file in named if isinstance(file, File)}
-    folders = {file.split("/")[1] for file in named if not isinstance(file, File)}
-    names = [stage.name for stage in (*OTHERS, *RESULTS)]
-    results = (stage_fingerprint(name) for name in names if FOLDERS.get(name, name) in folders)
-    return sorted({*map(fingerprint_of, jobs), *results})
+def source_of_job(job: Job) -> Source:
+    """Return the source behind the files of a job of the graph."""
+    at = job.at
+    return source_of(taken(job.config), job.stage.name, at.get("evaluated"), at.get("members"))
 
 
 @cache
-def _taken(settings: Any) -> Any:
-    """Return the settings that a stage takes; for a partition or weights, without the data set."""
-    if "data" not in type(settings).model_fields:
+def taken(settings: Any) -> Any:
+    """Return settings of a partition or of weights without the data set, which is an input."""
+    if not isinstance(settings, PartitionSettings | PlanSettings | InitialModel):
         return settings
     kind: Any = type(settings).__bases__[0]
     return kind.model_construct(**{name: getattr(settings, name) for name in kind.model_fields})
 
 
-def reached_by(
+@cache
+def source_of(
     settings: Settings, stage: str, evaluated: str | None = None, members: str | None = None
-) -> tuple[str, frozenset[str], tuple[str, ...], Classes]:
-    """Return the first arguments of `stage_fingerprint`, for settings and a stage."""
-    job = next((name for name, command in STAGES.items() if stage in command.calls), stage)
-    if job == "logits_segment" and _teaches(settings):
-        job = "segment"  # which computes its teachers' logits itself
+) -> Source:
+    """Return the source behind the files of a stage for a recipe or other settings.
+
+    `evaluated` is ``global_model`` or the name of a scored ensemble, `members` a kind of members
+    whose logits are computed.
+    """
     parts = [settings]
     if evaluated not in (None, "global_model"):
         parts.append(parse_evaluated(str(evaluated)))
     if members is not None and (drawn := parse_sampled(members)):
         parts.append(drawn)
     chosen = frozenset().union(*map(chosen_modules, parts))
-    classes = frozenset().union(*map(classes_of, parts))
-    return job, chosen, called(job, settings), classes
-
-
-def called(stage: str, settings: Settings) -> tuple[str, ...]:
-    """Return the stages that a stage calls for a recipe; segments call what the recipe needs."""
-    calls = STAGES[stage].calls
-    if stage != "segment":
-        return calls
-    stages = (part for part in OF_ROUNDS if part.name in calls)
-    used = tuple(part.name for part in stages if part.used(settings))
-    return ("logits", "logits_segment", *used) if _teaches(settings) else used
-
-
-def _teaches(settings: Settings) -> bool:
-    return isinstance(settings, Recipe) and teaches_public(settings)
+    return Source(stage, chosen, frozenset().union(*map(classes_of, parts)))
 
 
 @cache
@@ -179,58 +181,32 @@ def read_again() -> None:
                 value.cache_clear()
 
 
-@cache
-def stage_fingerprint(
-    stage: str,
-    chosen: frozenset[str] = frozenset(),
-    calls: tuple[str, ...] = (),
-    classes: Classes = frozenset(),
-    package: Path = PACKAGE,
-) -> str:
-    """Return 12 hexadecimal digits that change with the code that a stage can reach.
-
-    `chosen` are the modules of `chosen_modules`, `calls` further stages that the stage calls, and
-    `classes` the classes of the settings in the job's configuration.
-    """
-    whole, counted = reachable(stage, chosen, calls, classes, package)
-    parts = [(module, module_digest(module, package)) for module in sorted(whole)]
-    digest = hashlib.sha256()
-    for name, code in (*parts, *sorted(counted.items())):
-        digest.update(f"{name} {code}\n".encode())
-    return digest.hexdigest()[:12]
-
-
-def reachable(
-    stage: str,
-    chosen: frozenset[str] = frozenset(),
-    calls: tuple[str, ...] = (),
-    classes: Classes = frozenset(),
-    package: Path = PACKAGE,
-) -> tuple[frozenset[str], dict[str, str]]:
+def reachable(of: Source, package: Path = PACKAGE) -> tuple[frozenset[str], dict[str, str]]:
     """Return what can reach the results of a stage with these choices.
 
     These are modules, whose code counts as a whole, and definitions of others with their digests.
     """
-    whole, declared = _reached(stage, chosen, calls, package)
+    whole, declared = _reached(of.stage, of.chosen, package)
     counted = declared.copy()
-    counted.finish(classes)
+    counted.finish(of.classes)
     return whole, counted.definitions
 
 
 @cache
-def _reached(
-    stage: str, chosen: frozenset[str], calls: tuple[str, ...], package: Path
-) -> tuple[frozenset[str], Reached]:
+def _reached(stage: str, chosen: frozenset[str], package: Path) -> tuple[frozenset[str], Reached]:
     """Return the modules that count as a whole, and the definitions of others that count."""
-    declaring = _declaring(stage in STAGES and STAGES[stage].about_plan, package)
+    declared = STAGES[stage]
+    declaring = _declaring(declared.about_plan, package)
     unchosen = optional_modules() - chosen
-    waiting = {module_of(name) for name in (stage, *calls)}
+    waiting = {module_of(stage)}
     waiting |= parents(waiting) - declaring
     found: set[str] = set()
-    declared = Reached(declaring, package)
-    # The code that calls the function of a stage runs in each job, too.
-    declared.name("fedstage.stages.call")
-    waiting |= declared.modules - optional_modules()
+    reached = Reached(declaring, package)
+    # The code that calls the function of a stage runs in each job, too, and finds its files.
+    reached.name("fedstage.stages.run_job")
+    if isinstance(declared, Stage):
+        reached.name(f"{declared.inputs.__module__}.{stage}")
+    waiting |= reached.modules - optional_modules()
     while waiting:
         # First all that imports reach, so that few passes over the names used in code are needed.
         new = set()
@@ -244,9 +220,9 @@ def _reached(
                 edges |= {name for name in chosen if module in _found_by(name)}
             waiting |= edges - declaring - found - new
         found |= new
-        declared.add([source(module, package).code for module in new])
-        waiting = declared.modules - optional_modules() - found
-    return frozenset(found), declared
+        reached.add([source(module, package).code for module in new])
+        waiting = reached.modules - optional_modules() - found
+    return frozenset(found), reached
 
 
 def _found_by(module: str) -> frozenset[str]:

@@ -1,16 +1,16 @@
 """All stages: of the graph, of segments, which run several of them in one job, and of results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from fedstage.plan import data_files, discriminators, one_shot, scores, unfederated
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
-from fedstage.plan.results import FOLDERS, figure_files, files_at, result_file
+from fedstage.plan.results import FOLDERS, description_file, figure_files, files_at, result_file
 from fedstage.plan.training import local_training, logits
-from fedstage.settings.recipes import Recipe
 
 
 def _declared(module: ModuleType) -> Iterator[Stage]:
@@ -32,38 +32,31 @@ GRAPH: tuple[Stage, ...] = (
 
 #: The names of folders whose subfolders are named after settings, not after experiments.
 OF_SETTINGS = {FOLDERS["choice"], *(stage.folder.name for stage in GRAPH)}
-#: The names of folders in which files of settings lie.
-RECIPES = tuple(dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.recipe))
+#: The names of folders of runs, and of what is behind them but data, partitions and weights.
+RECIPES = tuple(
+    dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.kind in get_args(AnyRecipe))
+)
 
 SEGMENT = Command(
     name="segment",
     about="run the stages of several rounds of some groups in one process",
-    given=("recipe",),
     on_device=local_training.on_device,
-    calls=tuple(stage.name for stage in OF_ROUNDS if stage is not logits),
 )
 LOGITS_SEGMENT = Command(
     name="logits_segment",
     about="compute the logits of several rounds in one process",
-    given=("recipe",),
     on_device=logits.on_device,
-    calls=(logits.name,),
 )
 
 
-def _result(
-    name: str, about: str, outputs: str, given: str = "", plan: bool = False, **figures: str
-) -> Command:
+def _result(name: str, about: str, outputs: str, plan: bool = False, **figures: str) -> Command:
     """Describe a stage of results, which reads the runs of an experiment at a scale.
 
     `figures` are the ends of the figures' names, by option.
     """
-    options = ("runs", *given.split())
     files = {option: result_file(name, option) for option in outputs.split()}
     files |= {option: figure_files(end) for option, end in figures.items()}
-    return Command(
-        name=name, about=about, outputs=files, given=options, presents=True, about_plan=plan
-    )
+    return Command(name=name, about=about, outputs=files, presents=True, about_plan=plan)
 
 
 _of_plan = partial(_result, plan=True)
@@ -72,21 +65,18 @@ _TABLE = "csv parquet markdown html"
 #: The stages that present an experiment.
 RESULTS = (
     _result("run_scores", "put all scores of an experiment's runs into one file", "scores"),
-    _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex",
-            "scores"),
-    _result("figures", "draw accuracy over rounds, and the partition", "samples", "scores",
+    _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex"),
+    _result("figures", "draw accuracy over rounds, and the partition", "samples",
             accuracy="accuracy", partition="partition"),
-    _result("comparison", "draw measured against published accuracy", "", "scores",
-            figure="published"),
-    _result("sweep", "draw accuracy over the values of an axis", "", "scores", figure="over"),
-    _result("claims", "judge a paper's claims by the metrics of an experiment", _TABLE,
-            "scores definitions measurements"),
+    _result("comparison", "draw measured against published accuracy", "", figure="published"),
+    _result("sweep", "draw accuracy over the values of an axis", "", figure="over"),
+    _result("claims", "judge a paper's claims by the metrics of an experiment", _TABLE),
     _of_plan("communication", "add up what clients send and receive, and draw accuracy against it",
              f"{_TABLE} by_run", figure="communication"),
     _of_plan("costs", "put accuracy, bytes, seconds and memory of each method into a table",
-             _TABLE, "communicated", figure="costs"),
+             _TABLE, figure="costs"),
     _of_plan("properties", "put the complexity and communication of methods into a table",
-             "markdown csv", "communicated"),
+             "markdown csv"),
     _of_plan("simulation", "schedule the jobs of rounds on clients and a server", "csv",
              figure="schedule"),
     _of_plan("round_times", "put the seconds of a round's jobs into a table",
@@ -94,26 +84,18 @@ RESULTS = (
     _result("retention_summary", "put what methods forget into a table, and draw it",
             f"{_TABLE} by_run overlap", curves="retention"),
     _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
-    _result("report", "show table, figures, claims and their origin in one HTML file",
-            "output", "scores definitions measurements documents"),
+    _result("report", "show table, figures, claims and their origin in one HTML file", "output"),
 )  # fmt: skip
 
-OTHERS = (
-    Command(
-        name="recipe",
-        about="write the settings of a folder where its stages read them",
-        outputs={"output": "recipe.yaml"},
-    ),
-    Command(
-        name="choice",
-        about="take the candidate that is most accurate on validation samples",
-        outputs={"output": "metrics.parquet", "chosen": "chosen.json"},
-    ),
+CHOICE = Command(
+    name="choice",
+    about="take the candidate that is most accurate on validation samples",
+    outputs={"output": "metrics.parquet", "chosen": "chosen.json"},
 )
 
 #: All stages by name.
 STAGES: dict[str, Command] = {
-    stage.name: stage for stage in (*OTHERS, *GRAPH, SEGMENT, LOGITS_SEGMENT, *RESULTS)
+    stage.name: stage for stage in (CHOICE, *GRAPH, SEGMENT, LOGITS_SEGMENT, *RESULTS)
 }
 
 #: The modules of stages that share one; any other module is named after its stage.
@@ -136,12 +118,40 @@ def module_of(stage: str) -> str:
     return f"fedstage.stages.{_MODULES.get(stage, stage)}"
 
 
-def configuration_of(name: str) -> Any:
-    """Return the class of the configurations that a stage reads from a file, if it does."""
-    stage = STAGES[name]
-    if "recipe" not in stage.options:
-        return None
-    return stage.folder.kind if isinstance(stage, Stage) else Recipe
+#: The results with figures that reports show, and their stages.
+_REPORTED = {"communication": "communication", "costs": "costs", "retention": "retention_summary"}
+#: The stages that read the file of scores.
+_OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
+
+
+def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """Return what a stage of results reads beside the description of the runs, by its names."""
+    at = {key: described[key] for key in ("experiment", "scale")}
+    wanted, found = described["results"], dict[str, str | list[str]]()
+    if stage in _OF_SCORES:
+        found["scores"] = result_file("run_scores", "scores").format(**at)
+    if stage == "costs" or (stage == "properties" and "communication" in wanted):
+        found["communicated"] = result_file("communication", "by_run").format(**at)
+    if stage in ("claims", "report") and described["judged"]:
+        found["definitions"] = description_file("claims").format(**at)
+        kinds = (kind for kind in ("round_times", "communication", "retention") if kind in wanted)
+        tables = [result_file(_REPORTED.get(kind, kind), "by_run").format(**at) for kind in kinds]
+        found["measurements"] = tables
+    if stage == "report":
+        stages = ["figures", *(["sweep"] if described.get("over") else [])]
+        stages += [_REPORTED[result] for result in wanted if result in _REPORTED]
+        shown = (file for name in stages for file in files_of_result(name, **at))
+        ends = (".html", ".svg", ".txt")
+        found["documents"] = [file for file in shown if file.endswith(ends)]
+    return found
+
+
+def made_files(stage: str, experiment: str, scale: str) -> dict[str, str | list[str]]:
+    """Return the files that a stage of results makes, by its names; several of a figure."""
+    paths = STAGES[stage].outputs.items()
+    files = {option: files_at(path, experiment, scale) for option, path in paths}
+    return {name: found if "{format}" in STAGES[stage].outputs[name] else found[0]
+            for name, found in files.items()}  # fmt: skip
 
 
 def files_of_result(stage: str, experiment: str, scale: str) -> list[str]:

@@ -198,7 +198,7 @@ def advertise(recipe: Recipe, round_: int, group: int, participant: int) -> Adve
     return AdvertiseInputs(data_files.participation_table(recipe, round_))
 
 
-@partial(_step, outputs={"shares": "shares.safetensors"}, takes=())
+@partial(_step, outputs={"shares": "shares.safetensors"})
 def share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInputs[str]:
     """Share a participant's secrets with the others, encrypted."""
     place = (recipe, round_, group)
@@ -208,9 +208,7 @@ def share(recipe: Recipe, round_: int, group: int, participant: int) -> ShareInp
     )
 
 
-@partial(
-    _step, outputs={"vector": "vector.safetensors", "receipt": "receipt.safetensors"}, takes=()
-)
+@partial(_step, outputs={"vector": "vector.safetensors", "receipt": "receipt.safetensors"})
 def masked_input(
     recipe: Recipe, round_: int, group: int, participant: int
 ) -> MaskedInputInputs[str]:
@@ -225,7 +223,7 @@ def masked_input(
     )
 
 
-@partial(_step, outputs={"revealed": "revealed.safetensors"}, takes=())
+@partial(_step, outputs={"revealed": "revealed.safetensors"})
 def unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskInputs[str]:
     """Reveal a participant's shares of masks that have not vanished."""
     place = (recipe, round_, group)
@@ -240,7 +238,6 @@ def unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskI
 @partial(
     _of_rounds,
     outputs={"output": "secure/client_states.safetensors"},
-    takes=(),
     used=lambda config: config.aggregation.secure is not None and clients_keep_state(config),
     temporary=("output",),
     on_device=never,
@@ -271,7 +268,6 @@ SECURE = (*STEPS, client_state)
         "participants": "participants.parquet",
         "new_state": "state.safetensors",
     },
-    takes=(),
     made=lambda recipe: ("output", "participants", *(["new_state"] if keeps_state(recipe) else [])),
     temporary=("new_state",),
     on_device=re_estimates,
@@ -354,9 +350,7 @@ def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTraining
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-@partial(
-    _of_rounds, outputs={"output": "logits/{members}-{images}.safetensors"}, takes=("members",)
-)
+@partial(_of_rounds, outputs={"output": "logits/{members}-{images}.safetensors"})
 def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -> LogitsInputs[str]:
     """Compute the logits of ensemble members on a data set."""
     aggregated, drawn = aggregated_model(recipe, round_, group), parse_sampled(members)
@@ -400,7 +394,6 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
     _of_rounds,
     outputs={"output": "cached_labels.safetensors"},
     on_device=never,
-    takes=("round",),
     used=caches_labels,
 )
 def cached_labels(recipe: Recipe, round_: int, group: int) -> CachedLabelsInputs[str]:
@@ -576,7 +569,6 @@ DISTILLATIONS = (
 @partial(
     _of_rounds,
     outputs={"output": "selected_labels.safetensors"},
-    takes=("round",),
     reads=teaching,
     used=receives_server_logits,
 )

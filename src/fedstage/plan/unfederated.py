@@ -19,7 +19,7 @@ from fedstage.plan.data_files import (
     scored_samples,
 )
 from fedstage.plan.digests import canonical
-from fedstage.plan.graph import File, Folder, Stage, folder_of, recipe_file
+from fedstage.plan.graph import File, Folder, Stage, folder_of
 from fedstage.plan.inputs import (
     ClientLogitsInputs,
     LocalEvaluationInputs,
@@ -69,10 +69,8 @@ def _in_precision(part: str) -> Folder:
         FOLDER.name,
         LocalRecipe,
         label,
-        recipe=False,
         identity=lambda recipe: None if is_precise(recipe) else canonical(recipe.quantisation),
         pattern=f"{{recipe}}/{part}/{{precision}}",
-        setting="quantisation",
     )
 
 
@@ -99,13 +97,11 @@ def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     Stage,
     folder=_in_precision("quantised"),
     outputs={"output": "{who}.safetensors"},
-    takes=(),
 )
 def quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
     """Quantise the model of a client, calibrated on its own samples."""
     return QuantisedModelInputs(
         **clients_samples(recipe),
-        recipe=recipe_file(local_folder(recipe)),
         model=local_model(recipe, who),
     )
 
@@ -165,12 +161,10 @@ def members_quantised(recipe: OneShotRecipe) -> list[File]:
     Stage,
     folder=_in_precision("logits"),
     outputs={"output": "{who}-{images}.safetensors"},
-    takes=("images",),
 )
 def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInputs[str]:
     """Compute the logits of a model that a client has trained to the end."""
     return ClientLogitsInputs(
-        recipe=recipe_file(local_folder(recipe)),
         model=_used(recipe, who),
         **images_of(recipe, images),
     )
@@ -201,7 +195,6 @@ def local_evaluation(
     if who not in scored:
         raise FedstageError(f"scores of {who}: no such models; use one of {', '.join(scored)}")
     return LocalEvaluationInputs(
-        recipe=recipe_file(local_folder(recipe)),
         models=[_used(recipe, name) for name in scored[who]],
         **scored_samples(recipe, role),
     )

@@ -126,6 +126,8 @@ class ExperimentRuns(Settings):
     `published` names the paper and table of the runs' published numbers. `memory`, `params` and
     `ratio` name the sources of published communication costs, whose notes give the scales of
     measurement.
+    `results` are the kinds of results that the experiment has, and `judged` says whether claims are
+    about it.
     `labels` are the names of methods for people, and `styles` are their given looks in figures.
     """
 
@@ -144,6 +146,8 @@ class ExperimentRuns(Settings):
     ratio: str | None = None
     communication_notes: list[str] = []
     reach: Reach | None = None
+    results: list[str] = []
+    judged: bool = False
     labels: dict[str, str] = {}
     styles: dict[str, Style] = {}
     bands: Bands = "interval"

@@ -27,10 +27,6 @@ class Execution(Settings):
     """Number of GPUs requested for each job if numerics.device is auto."""
     timeout: Positive | None = None
     """Time, in seconds, after which a stage counts as hung; by default one day."""
-    other_source: Literal["refuse", "accept"] = "refuse"
-    """Whether to refuse or accept files that Snakemake considers up to date, but that another
-    version of the source made.
-    """
 
 
 class Config(Settings):

@@ -8,20 +8,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import (
-    ByName,
-    Count,
-    Fraction,
-    Positive,
-    Seed,
-    Settings,
-    Width,
-)
+from fedstage.settings.base import ByName, Count, Fraction, Positive, Seed, Settings, Width
 from fedstage.settings.data_sets import (
     CLIENT_COLUMN,
     DataSet,
     ImageSet,
     OwnerColumns,
+    OwnSamples,
     Sized,
     TableColumns,
 )
@@ -73,42 +66,16 @@ class Resized(ImageSet):
     """
 
 
-class ParquetData(Sized, Resized):
+class ParquetData(OwnSamples, OwnerColumns, Resized):
     """Images in the Parquet layout of the Hugging Face hub.
 
-    Files are `train*.parquet` and `test*.parquet`, with encoded images in column `img` or `image`
-    and an integer column of labels.
+    Files are `train*.parquet` and `test*.parquet` or `valid*.parquet`, with encoded images in
+    column `img` or `image` and a column of labels.
     """
 
-    clients_in: ClassVar[str | None] = "data.table_files"
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
     clients_hint: ClassVar[str] = CLIENT_COLUMN
-    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "train": ("{folder}/train*.parquet",),
-        "test": ("{folder}/test*.parquet", "{folder}/valid*.parquet"),
-    }
     name: Literal["parquet"]
-    folder: str
-    """Folder of the files, below the data folder."""
-    label: str = "label"
-    """Column of class labels."""
-    client_column: str | None = None
-    """Column of clients, which the natural partition follows; by default none."""
-
-
-class OwnSamples(Sized):
-    """The user's own samples in a folder; test samples may be drawn from them."""
-
-    folder: str
-    """Folder of the files, below the data folder."""
-    test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Share of all samples that is drawn for testing if no test samples are set apart. Test samples
-    are drawn with `split_seed`, as evenly over clients and labels as possible.
-    """
-
-    def _faults(self) -> Iterator[str]:
-        yield from super()._faults()
-        if self.test_fraction is not None and self.division is not None:
-            yield "test_fraction and division: give one of them"
 
 
 class ImageFolder(OwnSamples, Resized):
@@ -119,7 +86,9 @@ class ImageFolder(OwnSamples, Resized):
     of all images, by default 0.2, is for testing.
     """
 
-    clients_in: ClassVar[str | None] = "data.image_files"
+    suffixes: ClassVar[tuple[str, ...]] = (
+        ".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm"
+    )  # fmt: skip
     clients_hint: ClassVar[str] = "set data.client_folders = true, with folders CLIENT/CLASS"
     name: Literal["image_folder"]
     client_folders: bool = False
@@ -166,13 +135,11 @@ class FeatureTensors(OwnTensors):
 class OwnTables(OwnSamples, OwnerColumns):
     """Tables in CSV or Parquet files, with one row per sample.
 
-    Files are `train*` and `test*`, ending in ``.csv`` (with a header) or ``.parquet``.
+    Files are `train*` and `test*`, or in folders of these names: CSV or TSV with a header, Parquet,
+    or JSON of LEAF.
     """
 
-    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "tables": ("{folder}/*.[cp][sa][vr]*",)  # CSV or Parquet, or both
-    }
-    clients_in: ClassVar[str | None] = "data.table_files"
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".parquet", ".json")
     clients_hint: ClassVar[str] = CLIENT_COLUMN
 
 
@@ -264,10 +231,7 @@ class Camelyon16(DataSet):
 class TextData(OwnTables, Texts):
     """Tables with a column of texts and a column of labels."""
 
-    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **OwnTables.raw,
-        "vocabulary": ("{vocabulary}",),
-    }
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {**DataSet.raw, "vocabulary": ("{vocabulary}",)}
     module: ClassVar[str] = "text_tables"
     name: Literal["texts"]
     text: str = "text"

@@ -112,6 +112,8 @@ def _describe(fault: Any) -> str:
     else:
         allowed = str(fault["msg"]).replace("Input should", "must")
     value = context.get("tag", fault["input"])
+    if _MESSAGES.get(kind) == _A_CHOICE and isinstance(value, dict) and len(value) > 1:
+        allowed = f"{allowed}; --config and --configfile add to a mapping that is there"
     return f"{key + ' = ' if key else ''}{'null' if value is None else repr(value)}: {allowed}"
 
 

@@ -1,6 +1,6 @@
 """Stage `choice`: take the candidate that is most accurate on validation samples."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,19 @@ from fedstage.storage.tables import load_table, save_table
 
 
 def choice(
-    *, values: str, validation: list[Path], metrics: list[Path], output: Path, chosen: Path
+    *,
+    values: Sequence[Any],
+    validation: list[Path],
+    metrics: list[Path],
+    output: Path,
+    chosen: Path,
 ) -> None:
     """Write the metrics of the best candidate, and the list of all.
 
     Parameters
     ----------
-    values : str
-        The settings of each candidate, a JSON list.
+    values : sequence
+        The settings of each candidate.
     validation : list of Path
         Metrics of each candidate on validation samples: the accuracy of the last round decides, and
         ties go to the first.
@@ -30,7 +35,7 @@ def choice(
     save_table(output, load_table(metrics[best]).to_pydict(), METRICS_SCHEMA)
     tried: list[dict[str, Any]] = [
         {"values": point, "validation_accuracy": accuracy}
-        for point, accuracy in zip(json.loads(values), accuracies, strict=True)
+        for point, accuracy in zip(values, accuracies, strict=True)
     ]
     save_json(chosen, {"chosen": tried[best]["values"], "candidates": tried})
 

@@ -11,9 +11,7 @@ from fedstage.plan.digests import canonical
 from fedstage.plan.inputs import ClientLogitsInputs, QuantisedModelInputs
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.randomness import torch_generator
-from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.recipes import LocalRecipe
-from fedstage.settings.validation import validate_json
 from fedstage.stages.inputs import begin, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.passes import normalised_batches
@@ -22,20 +20,12 @@ from fedstage.training.passes import normalised_batches
 CALIBRATED_ON = 256
 
 
-def quantised_model(
-    recipe: LocalRecipe, read: QuantisedModelInputs[Path], *, quantisation: str, output: Path
-) -> None:
+def quantised_model(recipe: LocalRecipe, read: QuantisedModelInputs[Path], *, output: Path) -> None:
     """Quantise the model after its training, with ranges of activations from training samples.
 
     The file has the tensors that a server sends on.
-
-    Parameters
-    ----------
-    quantisation : str
-        The scheme, as JSON.
     """
     device, info = begin(recipe, read.info)
-    scheme = validate_json(Int8, quantisation, "--quantisation")
     weights, metadata = load_tensors(read.model)
     client = metadata["client"]
     network = new_model(client_model(recipe, client), info, device)
@@ -52,7 +42,7 @@ def quantised_model(
         "samples": metadata["samples"],
         "calibrated_on": len(chosen),
         "ranges": library().ranges(tensors),
-        "quantisation": canonical(scheme),
+        "quantisation": canonical(recipe.quantisation),
     }
     save_tensors(output, tensors, described)
 
@@ -61,7 +51,6 @@ def client_logits(
     recipe: LocalRecipe,
     read: ClientLogitsInputs[Path],
     *,
-    quantisation: str | None = None,
     images: str,
     output: Path,
 ) -> None:
@@ -69,8 +58,6 @@ def client_logits(
 
     Parameters
     ----------
-    quantisation : str, optional
-        The quantisation of the model, if any, as JSON.
     images : str
         ``validation`` or ``aggregator``: the samples of this role of all clients, in the order of
         the partition `clients`; otherwise `data` as a whole.
@@ -79,5 +66,5 @@ def client_logits(
     """
     device, info = begin(recipe, read.info)
     samples = read_unlabelled(read.data, read.clients, images, info, device)
-    logits, metadata = compute_client_logits(recipe, read.model, quantisation, samples, info)
+    logits, metadata = compute_client_logits(recipe, read.model, samples, info)
     save_tensors(output, {"logits": logits}, {key: metadata[key] for key in ("client", "samples")})

@@ -1,18 +1,16 @@
 """Stage `dataset`: read a data set into arrays, once for all recipes that use it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from fedstage.data.datasets import check_classes, load
+from fedstage.data.datasets import load
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
 from fedstage.data.folder import default_folder
-from fedstage.errors import FedstageError
+from fedstage.plan.inputs import DatasetInputs
 from fedstage.settings.data import Data, DataOption
 from fedstage.settings.data_sets import ImageSet
-from fedstage.settings.validation import validate
 from fedstage.stages import Made
 from fedstage.storage.files import save_json
 from fedstage.storage.raw_files import unchanged
@@ -21,12 +19,11 @@ from fedstage.training.public_images import change_once
 
 
 def dataset(
-    *,
-    settings: str,
-    raw: str | None = None,
-    owner: str | None = None,
-    folder: Path | None = None,
+    recipe: DataOption,
+    read: DatasetInputs[Path],
     made: Made,
+    *,
+    folder: Path | None = None,
     server_validation: Path | None = None,
     test_own: Path | None = None,
 ) -> None:
@@ -34,13 +31,6 @@ def dataset(
 
     Parameters
     ----------
-    settings : str
-        The data set's settings (`data` of a recipe) as JSON.
-    raw : str, optional
-        The digest of the raw files that the plan was made with; by default any.
-    owner : str, optional
-        Who has the training samples: ``clients``, by default, or ``server``, in whose public data
-        classes are not compared.
     folder : Path, optional
         The data folder; by default the environment variable FEDSTAGE_DATA.
     train, test : Path
@@ -63,18 +53,9 @@ def dataset(
     FedstageError
         If raw files are not the planned ones, or change while they are read.
     """
-    try:
-        given = json.loads(settings)
-    except ValueError as error:
-        raise FedstageError(f"--settings {settings!r}: must be JSON ({error})") from None
-    chosen = validate(DataOption, {"data": given}, "--settings").data
-    # A set without raw files repeats its settings in place of a digest.
-    planned = None if raw == settings else raw
-    folder = folder or default_folder()
-    with unchanged(chosen, folder, planned):
+    chosen, folder = recipe.data, folder or default_folder()
+    with unchanged(chosen, folder, read.raw):
         loaded = load(chosen, folder)
-    if owner != "server":
-        check_classes(chosen.name, loaded)
     save_tensors(made["train"], _tensors(loaded.train))
     save_tensors(made["test"], _tensors(loaded.test))
     save_tensors(made["held_out"], {"images": _public(chosen, loaded.held_out)})

@@ -11,18 +11,16 @@ from fedstage.plan.inputs import InitialModelInputs
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import is_plugin
 from fedstage.settings.models import InitialModel, Pretrained
-from fedstage.settings.validation import validate_json
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import save_tensors
 
 
 def initial_model(
+    recipe: InitialModel,
     read: InitialModelInputs[Path],
     *,
-    settings: str,
     group: int,
     folder: Path | None = None,
-    least: int | None = None,
     output: Path,
 ) -> None:
     """Draw the weights that the global model of a group starts from.
@@ -31,15 +29,10 @@ def initial_model(
 
     Parameters
     ----------
-    settings : str
-        `fedstage.settings.models.InitialModel` as a JSON object.
     group : int
         Number of the global model, from 0; every group starts from its own weights.
     folder : Path, optional
         The data folder with files of weights; by default the variable FEDSTAGE_DATA.
-    least : int, optional
-        Samples of the smallest batch, with which a plan tries the model; by default 2, and only
-        plugins' models are tried.
 
     Raises
     ------
@@ -47,17 +40,16 @@ def initial_model(
         If the model does not take the data set's samples, or a plugin's model returns no logits for
         them.
     """
-    checked = validate_json(InitialModel, settings, "--settings")
     dataset_info = load_json(read.info)
     shape, classes = tuple(dataset_info["shape"]), dataset_info["classes"]
-    key = (checked.seed, "initial_model", group)
-    model, own = build(checked.model, shape, classes, *key), is_plugin(checked.model)
+    key = (recipe.seed, "initial_model", group)
+    model, own = build(recipe.model, shape, classes, *key), is_plugin(recipe.model)
     initialise(model, torch_generator(*key, "weights"), own)
-    weights = getattr(checked.model, "weights", None)
+    weights = getattr(recipe.model, "weights", None)
     if isinstance(weights, Pretrained) and not own:  # a plugin reads its weights itself
         take_weights(
-            body_of(model), weights, folder or default_folder(), LAYOUTS[checked.model.name]
+            body_of(model), weights, folder or default_folder(), LAYOUTS[recipe.model.name]
         )
-    if own or least:
-        try_model(model, checked.model, shape, classes, least or 2)
+    if own:  # the plan has not tried it where the shape of samples was not known
+        try_model(model, recipe.model, shape, classes, least=2)
     save_tensors(output, model.state_dict())

@@ -20,7 +20,6 @@ def local_evaluation(
     rounds: int,
     role: str,
     who: str,
-    quantisation: str | None = None,
     output: Path,
 ) -> None:
     """Write one row of metrics: the unweighted mean over models on the common data.
@@ -31,15 +30,13 @@ def local_evaluation(
         The round of the row: this many rounds have as many local epochs as the training.
     who : str
         Whose models they are: ``each_client``, a single client such as ``client_3``, or ``pooled``.
-    quantisation : str, optional
-        The quantisation of the models, if any, as JSON.
     """
     device, info = begin(recipe, read.info)
     images, labels = read_evaluated(read.data, read.clients, role, device, info)
     labels, owners = labels.cpu(), read_owners(read.data, role, recipe)
     scores, own = [], []
     for number, path in enumerate(read.models):
-        heads, _ = compute_client_logits(recipe, path, quantisation, images, info)
+        heads, _ = compute_client_logits(recipe, path, images, info)
         logits = of_classes(heads, info).cpu()
         scores.append(score(logits, labels))
         if owners is None:

@@ -129,7 +129,7 @@ def _digested(
 def at_a_time(device: torch.device) -> int:
     """Return how many clients train side by side, which changes no byte of their updates.
 
-    `fedstage.execution.environment` sets the variable.
+    `workflow/rules/common.smk` sets the variable.
     """
     if device.type not in SIDE_BY_SIDE:
         return 1

@@ -10,24 +10,20 @@ from fedstage.data.participation import SCHEMA, by_group, draw_groups, draw_inde
 from fedstage.plan.inputs import ParticipationInputs
 from fedstage.plan.rounds import base_of
 from fedstage.settings.groups import Delays, PlanSettings
-from fedstage.settings.validation import validate_json
 from fedstage.storage.tables import save_table
 
 
 def participation(
-    read: ParticipationInputs[Path], *, settings: str, first: int, last: int, output: Path
+    recipe: PlanSettings, read: ParticipationInputs[Path], *, first: int, last: int, output: Path
 ) -> None:
     """Write the participants of the rounds `first` to `last`, both included.
 
     Parameters
     ----------
-    settings : str
-        `fedstage.settings.groups.PlanSettings` as a JSON object.
     first, last : int
         Rounds, numbered from 1.
     """
-    plan = validate_json(PlanSettings, settings, "--settings")
-    samples = None
+    plan, samples = recipe, None
     if read.histogram is not None:
         counts = read_counts(read.histogram)
         samples = np.array([sum(counts.get(client, {}).values()) for client in range(plan.clients)])

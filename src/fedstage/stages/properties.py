@@ -38,7 +38,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def properties(*, runs: Path, communicated: Path | None, markdown: Path, csv: Path) -> None:
+def properties(*, runs: Path, communicated: Path | None = None, markdown: Path, csv: Path) -> None:
     """Put the ensemble, secure aggregation and communication of each method into a table.
 
     Parameters

@@ -1,6 +1,6 @@
 """Stages that do several rounds in one process: of some groups, or the logits of a group."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -9,26 +9,18 @@ from fedstage.plan.graph import File, Job, files_in
 from fedstage.plan.segment_rules import outputs_of
 from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.training import local_training
-from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, run_job
 
 
-def segment(
-    recipe: Recipe,
-    *,
-    first: int,
-    last: int,
-    groups: list[int],
-    kept: list[str] | None = None,
-) -> Seconds:
-    """Run the jobs of rounds `first` to `last` of `groups`, in the order of the graph.
+def segment(part: Segment, kept: Collection[str] | None = None) -> Seconds:
+    """Run the jobs of a segment, in the order of the graph.
 
     They read and write the same files as single jobs do. A file that does not stay is deleted as
     soon as no job of the segment reads it any more.
 
     Parameters
     ----------
-    kept : list of str, optional
+    kept : collection of str, optional
         Which updates, models, participants (tables) and logits (for teachers) stay on disk, each
         with its round, such as ``models_25``; all by default.
 
@@ -37,7 +29,7 @@ def segment(
     dict of str to float
         The seconds of each job that a DAG of single jobs would have.
     """
-    jobs = Segment(recipe, tuple(groups), first, last).jobs()
+    jobs = part.jobs()
     unread = _unread_after(jobs, set(outputs_of(jobs, kept)))
     seconds = Seconds()
     for together in _merged(jobs):
@@ -72,19 +64,8 @@ def _merged(jobs: list[Job]) -> Iterator[list[Job]]:
         yield list(some)
 
 
-def logits_segment(
-    recipe: Recipe, *, rounds: list[int], group: int, members: str, images: str
-) -> Seconds:
-    """Call the stage `logits` for each of `rounds`; return the seconds of each.
-
-    Parameters
-    ----------
-    members : str
-        The kind of the members (`fedstage.plan.members`).
-    images : str
-        The name of the public images in file names.
-    """
-    part = LogitsSegment(recipe, group, members, images, tuple(rounds))
+def logits_segment(part: LogitsSegment) -> Seconds:
+    """Call the stage `logits` for each of the rounds; return the seconds of each."""
     seconds = Seconds()
     for job in part.jobs():
         seconds |= run_job(job)

@@ -15,10 +15,9 @@ import json
 import os
 import re
 import socket
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,34 +31,19 @@ _REPORTED = ("tables", "claims", "choices")
 _TEMPORARY = re.compile(r"\..+\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
 
 
-@dataclass(frozen=True)
-class Making:
-    """A job: its source, the sources whose files it may read (none: all), and the files written."""
-
-    source: str | None = None
-    read: Collection[str] = ()
-    written: dict[str, None] = field(default_factory=dict)
-
-
-#: The job of this process.
-JOB: ContextVar[Making] = ContextVar("JOB", default=Making())  # noqa: B039 - never changed
+#: The files that the job of this process has written.
+_WRITTEN: ContextVar[list[str] | None] = ContextVar("_WRITTEN", default=None)
 
 
 @contextmanager
-def making(source: str | None, read: Collection[str] = ()) -> Iterator[Making]:
-    """State `source` in tensors and tables that are written, and refuse other sources.
-
-    Parameters
-    ----------
-    read : collection of str
-        The fingerprints of files that may be read, in addition to `source`; any if there are none.
-    """
-    job = Making(source, read)
-    token = JOB.set(job)
+def writing() -> Iterator[list[str]]:
+    """Yield the list of files, to which those that are written in the block are added."""
+    written: list[str] = []
+    token = _WRITTEN.set(written)
     try:
-        yield job
+        yield written
     finally:
-        JOB.reset(token)
+        _WRITTEN.reset(token)
 
 
 def identity_of(path: str | Path) -> str | None:
@@ -99,7 +83,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if reported:
             _sync(temporary)
         os.replace(temporary, path)
-        JOB.get().written.setdefault(str(path))
+        if (written := _WRITTEN.get()) is not None:
+            written.append(str(path))
         if reported:
             _sync_folders(path)
     except OSError as error:

@@ -10,15 +10,14 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fedstage.plan.stages import STAGES
-from fedstage.storage.files import load_json, save_json
+from fedstage.plan.graph import listed
+from fedstage.storage.files import load_json
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".record.json"
@@ -31,45 +30,6 @@ WRITTEN = "written"
 _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
 
 DIGITS = 16  # hexadecimal, of a SHA-256 in a record
-
-
-def write_record(
-    log: Path,
-    stage: str,
-    options: Mapping[str, Any],
-    source: str | None,
-    figures: Mapping[str, float],
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the record of a job that has succeeded, next to its log.
-
-    `options` are the keyword arguments of the stage function, `source` is the fingerprint that the
-    rule carries, and `figures` are the seconds and memory from `fedstage.execution.timings`. `more`
-    has further entries: raw files, which no option names, and the seconds of parts.
-    """
-    written = STAGES[stage].outputs
-    files = {name: _files(value) for name, value in options.items()}
-    inputs = {name: read for name, read in files.items() if read and name not in written}
-    for kind, paths in listed_files(stage, map(Path, inputs.get("runs", ()))).items():
-        inputs[kind] = _files([Path(path) for path in paths])
-    record = {
-        "stage": stage,
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "source": source,
-        "versions": versions(),
-        "commit": commit(),
-        "machine": machine(),
-        **figures,
-        "options": {
-            name: value
-            for name, value in options.items()
-            if not files[name] and value not in (None, [])
-        },
-        "inputs": inputs,
-        "outputs": {name: files[name] for name in written if files.get(name)},
-        **(more or {}),
-    }
-    save_json(log.with_suffix(SUFFIX), record)
 
 
 @cache
@@ -146,10 +106,9 @@ def digests_of(paths: Iterable[str]) -> dict[str, str]:
     return {path: digest for path, digest in found if digest is not None}
 
 
-def _files(value: Any) -> dict[str, str | None]:
-    """Return the files that an option names, with their digests."""
-    paths = value if isinstance(value, list) else [value]
-    return {str(path): content_digest(path) for path in paths if isinstance(path, Path)}
+def digests(files: str | Sequence[str]) -> dict[str, str | None]:
+    """Return files with their digests, None where there is no file."""
+    return {str(path): content_digest(Path(path)) for path in listed(files)}
 
 
 def _stated_checksum(file: BinaryIO) -> str | None:

@@ -1,6 +1,5 @@
 """Raw files behind a result, for ``fedstage why``: of which data sets, and what has changed."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,10 +7,12 @@ from typing import Any, NamedTuple
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
+from fedstage.settings.data import DataOption
+from fedstage.settings.data_sets import DataSet
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX
 from fedstage.storage.raw_files import Contents, raw_of_job
-from fedstage.storage.yaml_files import load_yaml
+from fedstage.storage.yaml_files import load_yaml, read_recipe
 
 UNCHANGED = ", unchanged"
 #: Settings that name a data set; `public` may also name something else.
@@ -43,12 +44,14 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
             continue
         then = job.get("raw", {"folder": None, "files": {}})
         place = _configured(root) or folder or then["folder"]
-        if job and place is not None:
-            yield Changes(data, Path(place), list(_compare(job, then["files"], Path(place))))
+        recipe = root / RESULTS / "data" / data / _RECIPE
+        if job and place is not None and recipe.is_file():
+            settings = read_recipe(recipe, DataOption).data
+            yield Changes(data, Path(place), list(_compare(settings, then["files"], Path(place))))
 
 
-def _compare(job: dict[str, Any], then: Contents, folder: Path) -> Iterator[tuple[str, str]]:
-    files = raw_of_job(job["options"]["settings"], folder).get("raw", {}).get("files", {})
+def _compare(settings: DataSet, then: Contents, folder: Path) -> Iterator[tuple[str, str]]:
+    files = raw_of_job(settings, folder).get("raw", {}).get("files", {})
     if then and not files:
         yield "not there now, so the result stays", f"all {len(then)}"
         return
@@ -101,14 +104,6 @@ def _below(value: Any) -> Iterator[Any]:
 
 
 def _made(root: Path) -> Iterator[tuple[str, Any]]:
-    """Yield a file of each data set that has been made, and its settings.
-
-    `raw_changes` reports damaged records.
-    """
-    for path in sorted((root / RESULTS / "logs" / "dataset").glob(f"*{SUFFIX}")):
-        name = path.name.removesuffix(SUFFIX)
-        try:
-            settings = json.loads(load_json(path)["options"]["settings"])
-        except FedstageError:
-            settings = None
-        yield f"{RESULTS}/data/{name}/info.json", settings
+    """Yield a file of each data set that has been made, and its settings."""
+    for path in sorted((root / RESULTS / "data").glob(f"*/{_RECIPE}")):
+        yield f"{RESULTS}/data/{path.parent.name}/info.json", load_yaml(path)["settings"]["data"]

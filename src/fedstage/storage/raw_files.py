@@ -21,9 +21,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.syntax import cache_folder
-from fedstage.settings.data import DataOption
 from fedstage.settings.data_sets import DataSet
-from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json, save_text
 
 _DIGITS = 16
@@ -53,35 +51,21 @@ def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
         return None
 
 
-def raw_digest(settings: DataSet, folder: Path | None, record: Path) -> str | None:
-    """Return a digest of the content of a set's raw files, None if it names none.
-
-    If the files are missing, those in the `record` of the job count.
-    """
-    if not (settings.in_folder and settings.raw):
-        return None
-    contents = raw_contents(settings, folder) or recorded(record)
-    return _digest_of(contents) if contents else None
-
-
-def _digest_of(contents: Contents) -> str:
-    return hashlib.sha256(json.dumps(sorted(contents.items())).encode()).hexdigest()[:_DIGITS]
-
-
 @contextmanager
-def unchanged(settings: DataSet, folder: Path | None, planned: str | None) -> Iterator[None]:
-    """Check that raw files read in the block have the `planned` digest and do not change in it.
+def unchanged(settings: DataSet, folder: Path | None, planned: Path | None) -> Iterator[None]:
+    """Check that raw files read in the block are the `planned` ones and do not change in it.
 
     Raises
     ------
     FedstageError
-        If the files have another digest, or if one of them changes in the block.
+        If a file is another one than in the list of the plan, or changes in the block.
     """
     contents = raw_contents(settings, folder)
-    if contents and planned and _digest_of(contents) != planned:
+    then = load_json(planned) if planned and planned.is_file() else None
+    if contents and then and contents != then:
+        differing = sorted(file for file, _ in contents.items() ^ then.items())
         raise FedstageError(
-            f"{folder}: raw files of data = {settings.name!r} have digest {_digest_of(contents)}, "
-            f"planned was {planned}: they have changed since the start of the run; start it again"
+            f"{folder}: {differing[0]}: not as it was when the run was planned; start it again"
         )
     before = _marks(settings, folder)
     yield
@@ -103,12 +87,8 @@ def recorded(record: Path) -> Contents | None:
     return contents
 
 
-def raw_of_job(option: str, folder: Path | None) -> dict[str, Any]:
-    """Return the part of a record of a job `dataset` about raw files, if its set names any.
-
-    `option` are the set's settings as JSON.
-    """
-    settings = validate(DataOption, {"data": json.loads(option)}, "--settings").data
+def raw_of_job(settings: DataSet, folder: Path | None) -> dict[str, Any]:
+    """Return the part of a record of a job `dataset` about raw files, if its set names any."""
     contents = raw_contents(settings, folder)
     return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
 
@@ -213,10 +193,23 @@ def _first(settings: DataSet, folder: Path, part: str) -> list[Path]:
     """Return the files of the first pattern that matches any."""
     for pattern in settings.raw[part]:
         place, below = _split(settings, folder, pattern)
-        found = place.glob(below) if below else [place]
-        if files := sorted(path for path in found if path.is_file()):
-            return files
+        found = visible(place) if below == "**/*" else place.glob(below) if below else [place]
+        suffixes = settings.suffixes if below == "**/*" else ()
+        files = (path for path in found if not suffixes or path.suffix.lower() in suffixes)
+        if existing := sorted(path for path in files if path.is_file()):
+            return existing
     return []
+
+
+def visible(place: Path) -> Iterator[Path]:
+    """Yield the files at any depth below a folder; links are followed, hidden files left out."""
+    for top, folders, files in os.walk(place, followlinks=True):
+        above = {os.path.realpath(path) for path in (Path(top), *Path(top).parents)}
+        folders[:] = [
+            name for name in folders
+            if name[0] != "." and os.path.realpath(os.path.join(top, name)) not in above
+        ]  # fmt: skip
+        yield from (Path(top, name) for name in files if name[0] != ".")
 
 
 def _split(settings: DataSet, folder: Path, pattern: str) -> tuple[Path, str]:

@@ -12,7 +12,6 @@ from fedstage.plan.graph import Job, find_job
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.segments import Segment
-from fedstage.plan.stages import RECIPES
 from fedstage.plan.training import logits
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.one_shot import OneShotRecipe
@@ -147,11 +146,10 @@ def record_files(root: Path, identity: str) -> Iterator[Path]:
     """Yield the paths of `records_of`."""
     logs = root / RESULTS / "logs"
     name = f"*{glob.escape(identity)}*"
-    for pattern in (f"*/{name}", *(f"*/{folder}/{name}" for folder in RECIPES)):
-        for place in logs.glob(pattern):
-            for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
-                if record.name.endswith(SUFFIX):
-                    yield record
+    for place in logs.glob(f"*/{name}"):
+        for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
+            if record.name.endswith(SUFFIX):
+                yield record
 
 
 def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:

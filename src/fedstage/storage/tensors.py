@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from fedstage.errors import FedstageError
-from fedstage.storage.files import JOB, identity_of, read_bytes, replacing
+from fedstage.storage.files import identity_of, read_bytes, replacing
 from fedstage.weights import Deferred, Entry, Tensors, Weights, shapes_of
 
 if TYPE_CHECKING:  # stages that only read tables do not wait for torch
@@ -52,31 +52,22 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def statement(path: str | Path) -> dict[str, str]:
-    """Return what the file at `path` states of itself: its identity and the source of its job."""
-    identity, source = identity_of(path), JOB.get().source
-    if identity is None:
-        return {}
-    return {"file": identity} | ({"source": source} if source else {})
+    """Return what the file at `path` states of itself: its identity."""
+    identity = identity_of(path)
+    return {} if identity is None else {"file": identity}
 
 
 def check_statement(path: str | Path, stated: Mapping[str, Any]) -> None:
-    """Raise FedstageError unless the file at `path` states its identity and a planned source.
+    """Raise FedstageError unless the file at `path` states its identity.
 
     A folder above may be a link into another folder `results`, so the end of the path counts.
     """
-    expected, job = identity_of(path), JOB.get()
+    expected = identity_of(path)
     if expected is None:
         return
     if not f"/{expected}".endswith(f"/{(file := stated.get('file'))}"):
         reason = f"is {file}, not {expected}: a copy in its place"
         raise FedstageError(f"{path}: {reason}; delete it to make it again")
-    allowed, source = {*job.read, job.source} - {None}, stated.get("source")
-    if job.read and source not in allowed:
-        raise FedstageError(
-            f"{path}: made by source {source}, not by that of the plan "
-            f"({', '.join(sorted(map(str, allowed)))}): an older version; delete it to make it "
-            "again, or keep such files with execution: {other_source: accept} in config.yaml"
-        )
 
 
 def save_tensors(

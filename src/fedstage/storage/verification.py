@@ -8,14 +8,11 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.settings.command_lines import as_typed
-from fedstage.settings.config_file import Config
-from fedstage.settings.validation import validate
 from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
 from fedstage.storage.records import by_path, readable
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import payload_size
-from fedstage.storage.why import fingerprint_now
-from fedstage.storage.yaml_files import load_yaml
+from fedstage.storage.why import changes_of_source
 
 _Digest = Callable[[str], str | None]
 #: Files of other kinds have no digest except in their job's record.
@@ -25,27 +22,25 @@ _READERS: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def verify(config: Path) -> str:
+def verify() -> str:
     """Return how many files match the records of their jobs; print what is wrong with others.
 
     A file is compared with what it states in itself and with the latest record that names it. The
-    inputs of that record must have the recorded digests, and its source must be the present one,
-    unless the configuration accepts others. Files that are gone are not compared, since they may
-    have been temporary.
+    inputs of that record must have the recorded digests, and its source must be the present one.
+    Files that are gone are not compared, since they may have been temporary.
 
     Raises
     ------
     FedstageError
         If a file or a record is wrong: the message has the command that makes the files again.
     """
-    accepts = validate(Config, load_yaml(config), str(config)).execution.other_source == "accept"
     records, damaged = readable(sorted(Path(RESULTS, "logs").rglob(f"*{SUFFIX}")))
     ordered = sorted(records, key=lambda path: str(records[path]["made"]))
     latest = {name: path for path in ordered for name in _written(records[path])}
     there = {name: path for name, path in latest.items() if Path(name).is_file()}
     digest = cache(lambda name: content_digest(Path(name)))
     # Many files may be of one job.
-    source = cache(lambda path: None if accepts else fingerprint_now(Path(), records[path]))
+    source = cache(lambda path: changes_of_source(records[path]))
     for fault in damaged.values():
         print(fault)
     wrong = []
@@ -75,5 +70,5 @@ def _check(name: str, job: Mapping[str, Any], digest: _Digest, source: Callable[
     for path, then in by_path(job["inputs"]).items():
         if then is not None and digest(path) not in (then, None):
             raise FedstageError(f"was made from another {path}: {then}, is {digest(path)} now")
-    if job["source"] and (now := source()) not in (job["source"], None):
-        raise FedstageError(f"was made by source {job['source']}, not by that of now ({now})")
+    if changed := source():
+        raise FedstageError(f"was made by another source: {', '.join(changed)} has changed since")

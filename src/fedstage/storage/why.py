@@ -1,6 +1,5 @@
 """``fedstage why FILE``: the settings, files and source that an artefact was made from."""
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,18 +7,9 @@ from typing import Any
 
 import yaml
 
-from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, listed
-from fedstage.plan.source import source_of, stage_fingerprint
-from fedstage.plan.stages import STAGES, configuration_of
-from fedstage.settings.base import Settings
+from fedstage.plan.source import changed_files, digest_now
 from fedstage.settings.command_lines import as_typed
-from fedstage.settings.data import DataOption
-from fedstage.settings.groups import PlanSettings
-from fedstage.settings.models import InitialModel
-from fedstage.settings.one_shot_clients import Int8
-from fedstage.settings.partitions import PartitionSettings
-from fedstage.settings.validation import validate, validate_json
 from fedstage.storage.provenance import content_digest, listed_files
 from fedstage.storage.raw_changes import UNCHANGED, data_behind, raw_changes
 from fedstage.storage.records import (
@@ -27,21 +17,11 @@ from fedstage.storage.records import (
     by_path,
     find_artefact,
     find_round_job,
-    read_settings,
 )
 from fedstage.storage.yaml_files import load_yaml
 
 #: How many unchanged files of an option are listed.
 SHOWN = 8
-
-#: The settings of stages that take them as an option.
-_OPTIONS: dict[str, type[Settings]] = {
-    "dataset": DataOption,
-    "partition": PartitionSettings,
-    "core": PartitionSettings,
-    "participation": PlanSettings,
-    "initial_model": InitialModel,
-}
 
 
 def why(path: Path, folder: Path | None = None) -> str:
@@ -52,12 +32,11 @@ def why(path: Path, folder: Path | None = None) -> str:
     `folder` is the data folder, unless the working folder's configuration names one.
     """
     artefact = find_artefact(path)
-    options = {name: v for name, v in artefact.job["options"].items() if name != "settings"}
     lines = [
         artefact.name,
         *_table(facts_of(artefact)),
         *_section("settings", settings_of(artefact)),
-        *_section("options", options),
+        *_section("place", artefact.job["options"]),
         "inputs",
         *files_read(artefact),
         *_raw_files(artefact, folder),
@@ -67,33 +46,10 @@ def why(path: Path, folder: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def fingerprint_now(root: Path, job: Mapping[str, Any]) -> str:
-    """Return the fingerprint that a job's rule would carry now; FedstageError if unknown.
-
-    `job` is a record below a working folder; only its stage, options and recipe are read.
-    """
-    stage, options = job["stage"], job["options"]
-    if stage not in STAGES:
-        raise FedstageError(f"stage = {stage!r}: this version has none")
-    settings = settings_behind(root, job)
-    if settings is None:
-        return stage_fingerprint(stage)
-    return source_of(settings, stage, options.get("evaluated"), options.get("members"))
-
-
-def settings_behind(root: Path, job: Mapping[str, Any]) -> Settings | None:
-    """Return the settings that the fingerprint of a record's job covers, None if there are none."""
-    stage, options = job["stage"], job["options"]
-    for recipe in job["inputs"].get("recipe", ()):
-        settings: Settings = read_settings(root / recipe, configuration_of(stage))
-        if how := options.get("quantisation"):
-            quantisation = validate_json(Int8, how, "--quantisation")
-            settings = settings.model_copy(update={"quantisation": quantisation})
-        return settings
-    if stage not in _OPTIONS or "settings" not in options:  # as in records of an earlier version
-        return None
-    raw = json.loads(options["settings"])
-    return validate(_OPTIONS[stage], {"data": raw} if stage == "dataset" else raw, "--settings")
+def changes_of_source(job: Mapping[str, Any]) -> list[str]:
+    """Return the files of a job's source, as its record has it, whose code has changed since."""
+    then = job["source"] or {}
+    return changed_files(then, {part: digest_now(part) for part in then})
 
 
 def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
@@ -114,14 +70,10 @@ def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
 
 def _source(artefact: Artefact) -> str:
     """Compare the source of then with the source of now."""
-    then = artefact.job["source"]
-    if then is None:
-        return "not recorded: the stage was run by hand"
-    try:
-        now = fingerprint_now(artefact.root, artefact.job)
-    except FedstageError as error:
-        return f"{then} then; now unknown: {error}"
-    return f"{then}, the same now" if now == then else f"{then} then, {now} now: changed"
+    if artefact.job["source"] is None:
+        return "not recorded: the job was run by hand"
+    changed = changes_of_source(artefact.job)
+    return f"changed since: {', '.join(changed)}" if changed else "the same now"
 
 
 def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) -> str:
@@ -134,12 +86,11 @@ def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) 
 
 
 def settings_of(artefact: Artefact) -> Mapping[str, Any]:
-    """Return the settings in the job's recipe, or else in its options."""
+    """Return the settings in the job's recipe, if it has one that is still there."""
     for recipe in artefact.job["inputs"].get("recipe", ()):
         path = artefact.root / recipe
         return load_yaml(path)["settings"] if path.is_file() else {}
-    settings: dict[str, Any] = json.loads(artefact.job["options"].get("settings", "{}"))
-    return settings
+    return {}
 
 
 def files_read(artefact: Artefact) -> Iterator[str]:

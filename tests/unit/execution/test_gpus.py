@@ -3,15 +3,18 @@
 import os
 import signal
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
 
-from fedstage.execution import gpus, pool
-from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, places, visible_gpus
+from fedstage.execution import gpus
+from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, named_gpus, places
+from fedstage.execution.pool import Pool
 from fedstage.plan.graph import never
-from fedstage.plan.source import reachable
+from fedstage.plan.source import Source, reachable
 from fedstage.plan.stages import STAGES
+from fedstage.settings.config_file import Execution
 
 RULES = Path(__file__).parents[3] / "workflow/rules"
 ON_DEVICE = {name for name, stage in STAGES.items() if stage.on_device is not never}
@@ -36,12 +39,7 @@ ON_DEVICE = {name for name, stage in STAGES.items() if stage.on_device is not ne
     ],
 )
 def test_named_gpus_are_those_that_cuda_takes(named, names):
-    assert list(visible_gpus(named)) == names
-
-
-def test_gpus_that_nobody_named_are_counted(monkeypatch):
-    monkeypatch.setattr(gpus, "count_gpus", lambda: 3)
-    assert visible_gpus(None) == ("0", "1", "2")
+    assert list(named_gpus(named)) == names
 
 
 @pytest.mark.parametrize(("usable", "count"), [(False, 0), (True, 2)])
@@ -94,25 +92,17 @@ NAMED = "settings: {numerics: {threads: 1, device: cuda:1}}"
     ],
 )
 def test_the_device_stands_in_the_line(recipe, tmp_path, text, device):
-    assert (
-        device_of(tmp_path, ["local_training", "--round", "1", "--recipe", recipe(text)]) == device
-    )
-
-
-def test_a_line_may_be_given_with_an_equals_sign_or_a_full_path(recipe, tmp_path):
-    given = f"--recipe={tmp_path / recipe(NAMED)}"
-    assert device_of(Path("/"), ["distillation", given, "--round", "1"]) == "cuda:1"
+    assert device_of(tmp_path, ["run", "local_training", recipe(text), "round=1"]) == device
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         [],
-        ["local_training"],
-        ["local_training", "--recipe"],
-        ["local_training", "--recipe", "none.yaml"],
-        ["local_training", "--recipe", "."],
-        ["aggregation", "--recipe", "recipe.yaml"],
+        ["run", "local_training"],
+        ["run", "local_training", "none.yaml"],
+        ["run", "local_training", "."],
+        ["run", "aggregation", "recipe.yaml"],
         ["why", "results"],
     ],
 )
@@ -122,7 +112,7 @@ def test_what_needs_no_gpu_or_fails_anyway_takes_none(recipe, tmp_path, argument
 
 
 def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(recipe, tmp_path):
-    arguments = ["aggregation", "--recipe", str(recipe(NAMED)), "--round", "1"]
+    arguments = ["run", "aggregation", str(recipe(NAMED))]
     assert device_of(tmp_path, arguments) == "cpu"
     recipe(NAMED.replace("{numerics", "{aggregation: {batch_norm: re_estimate}, numerics"))
     assert device_of(tmp_path, arguments) == "cuda:1"
@@ -130,14 +120,13 @@ def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(recipe, tmp_pa
 
 def test_stages_on_a_device_are_those_that_prepare_one():
     prepared = {
-        name
-        for name, stage in STAGES.items()
-        if "fedstage.training.devices" in reachable(name, calls=stage.calls)[0]
+        name for name in STAGES if "fedstage.training.devices" in reachable(Source(name))[0]
     }
     # These reach trainers, or share a module with stages that do, but compute with no model.
     others = {"advertise", "share", "masked_input", "unmask", "client_state"}
     others |= {"head_sharing", "cached_labels"}
-    assert prepared - others == ON_DEVICE
+    segments = {"segment", "logits_segment"}  # which have no source of their own
+    assert prepared - others | segments == ON_DEVICE
 
 
 @pytest.mark.parametrize("device", ["cpu", "auto", "cuda", "cuda:0", "cuda:1"])
@@ -161,68 +150,113 @@ def test_a_job_that_names_a_number_counts_as_without_a_pool(device, gpu):
 # --- which worker gets it -------------------------------------------------------------------------
 
 
+class Worker:
+    """A worker that is not there: it only notes what happens to it."""
+
+    def __init__(self, place):
+        self.place, self.busy, self.ended, self.did = place, False, False, []
+
+    @property
+    def idle(self):
+        return not self.busy and not self.ended
+
+    def do(self, arguments, started, seconds):
+        self.did.append(tuple(arguments))
+        return 3
+
+    def end(self):
+        self.ended = True
+
+
 @pytest.fixture
-def workers(monkeypatch, tmp_path):
-    """A pool of two workers on the CPU and two on each GPU; forking and ending are only noted."""
-    made = pool.Pool(tmp_path / "socket", None, 0, size=2, per_gpu=2, timeout=1, source="")
-
-    def fork(pool_, place):
-        pool_.workers.append(pool.Worker(len(pool_.workers), None, place))
-        return pool_.workers[-1]
-
-    monkeypatch.setattr(pool, "fork_worker", fork)
-    monkeypatch.setattr(pool, "end", lambda pool_, worker: pool_.workers.remove(worker))
+def pool(monkeypatch):
+    """A pool of two workers on the CPU and two on each GPU, which are not there."""
+    made = Pool(Execution(workers=2, workers_per_gpu=2))
+    monkeypatch.setattr(made, "_new", Worker)
     return made
 
 
-def give(workers, device, gpus=("0", "1")):
-    """Give a job to a worker, and return the worker."""
-    worker = pool.find_worker(workers, places(device, gpus))
+def give(pool, device, gpus=("0", "1")):
+    """Give a job to a worker, and return the worker; None if there is no room."""
+    worker = pool._find(places(device, gpus))
     if worker is not None:
-        worker.client = object()
+        worker.busy = True
     return worker
 
 
-def test_the_gpu_with_the_fewest_busy_workers_is_taken(workers):
-    first, second = give(workers, "auto"), give(workers, "auto")
+def test_the_gpu_with_the_fewest_busy_workers_is_taken(pool):
+    first, second = give(pool, "auto"), give(pool, "auto")
     assert (first.place.gpu, second.place.gpu) == ("0", "1")
-    third = give(workers, "auto")
-    first.client = third.client = None
-    assert give(workers, "auto").place.gpu == "0"
-    second.client = None
-    assert give(workers, "auto").place.gpu == "1"
-    assert len(workers.workers) == 3
+    third = give(pool, "auto")
+    first.busy = third.busy = False
+    assert give(pool, "auto") in (first, third)
+    second.busy = False
+    assert give(pool, "auto") is second
 
 
-def test_so_many_share_a_gpu_and_the_next_waits(workers):
-    assert [give(workers, "auto").place.gpu for _ in range(4)] == ["0", "1", "0", "1"]
-    assert give(workers, "auto") is None
-    assert [give(workers, "cpu").place for _ in range(2)] == [CPU, CPU]
-    assert give(workers, "cpu") is None
+def test_so_many_share_a_gpu_and_the_next_waits(pool):
+    taken = [give(pool, "auto") for _ in range(4)]
+    assert [worker.place.gpu for worker in taken] == ["0", "1", "0", "1"]
+    assert give(pool, "auto") is None
+    assert [give(pool, "cpu").place for _ in range(2)] == [CPU, CPU]
+    assert give(pool, "cpu") is None
+    waiting = Thread(target=lambda: taken.append(pool._take(places("auto", ("0", "1")))))
+    waiting.start()
+    pool._give_back(taken[1], again=True)
+    waiting.join(60)
+    assert taken[4] is taken[1]
 
 
-def test_an_idle_worker_is_used_again(workers):
+def test_an_idle_worker_is_used_again(pool):
     for device in ("cpu", "auto", "cuda:1"):
-        worker = give(workers, device)
-        worker.client = None
-        assert give(workers, device) is worker
+        worker = give(pool, device)
+        worker.busy = False
+        assert give(pool, device) is worker
 
 
-def test_jobs_that_name_a_gpu_count_on_it(workers):
-    assert [give(workers, "cuda:1").place.gpu for _ in range(2)] == ["1", "1"]
-    assert give(workers, "cuda:1") is None
-    assert [give(workers, "auto").place for _ in range(2)] == [Place("0", "0")] * 2
-    assert give(workers, "auto") is None
+def test_a_worker_that_ended_while_it_had_no_job_is_not_used_again(pool):
+    for _ in range(3):
+        worker = give(pool, "cpu")
+        assert not worker.ended
+        worker.busy, worker.ended = False, True
 
 
-def test_an_idle_worker_with_the_wrong_view_is_ended_only_where_there_is_no_room(workers):
-    gpus = ("0", "1")
-    idle = give(workers, "cuda:0", gpus)
-    idle.client = None
-    pinned = give(workers, "auto", gpus)
-    assert pinned.place == Place("0", "0")
-    assert idle in workers.workers
-    give(workers, "auto", gpus)  # on GPU 1
-    assert give(workers, "auto", gpus).place == Place("0", "0")
-    assert idle not in workers.workers
-    assert len([one for one in workers.workers if one.place.gpu == "0"]) == 2
+def test_jobs_that_name_a_gpu_count_on_it(pool):
+    assert [give(pool, "cuda:1").place.gpu for _ in range(2)] == ["1", "1"]
+    assert give(pool, "cuda:1") is None
+    assert [give(pool, "auto").place for _ in range(2)] == [Place("0", "0")] * 2
+    assert give(pool, "auto") is None
+
+
+def test_an_idle_worker_with_the_wrong_view_is_ended_only_where_there_is_no_room(pool):
+    idle = give(pool, "cuda:0")
+    idle.busy = False
+    assert give(pool, "auto").place == Place("0", "0")
+    assert not idle.ended
+    give(pool, "auto")  # on GPU 1
+    assert give(pool, "auto").place == Place("0", "0")
+    assert idle.ended
+
+
+def test_a_worker_whose_job_failed_is_ended(pool, recipe, tmp_path, monkeypatch):
+    """It may have left memory taken on the GPU."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    made = []
+    monkeypatch.setattr(pool, "_new", lambda place: made.append(Worker(place)) or made[-1])
+    arguments = ["run", "local_training", str(tmp_path / recipe("settings: {seed: 1}"))]
+    assert [pool.run(arguments) for _ in range(2)] == [3, 3]
+    assert [worker.place for worker in made] == [Place("5", "5")] * 2
+    assert all(worker.ended for worker in made)
+
+
+def test_gpus_that_nobody_named_are_counted_in_a_worker_once(pool, recipe, tmp_path, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    made = []
+    monkeypatch.setattr(pool, "_new", lambda place: made.append(Worker(place)) or made[-1])
+    arguments = ["run", "local_training", str(tmp_path / recipe("settings: {seed: 1}"))]
+    for _ in range(2):
+        pool.run(arguments)
+    pool.run(["partition"])
+    counted, first, second, other = made
+    assert (counted.place, counted.did, counted.ended) == (Place(None, None), [()], True)
+    assert [first.place, second.place, other.place] == [Place("0", "0"), Place("0", "0"), CPU]

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.execution import client
-from fedstage.execution.client import process_age
-from fedstage.execution.timings import Timings
+from fedstage.execution.timings import Timings, process_age
 
 
 def age_of_process_that_sleeps(seconds):
     """Return the age that a process measures, and the time that it took as seen from here."""
     code = (
         f"import time; time.sleep({seconds}); "
-        "from fedstage.execution.client import process_age; print(process_age())"
+        "from fedstage.execution.timings import process_age; print(process_age())"
     )
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -100,8 +98,6 @@ pathlib.Path(sys.argv[1]).write_text(json.dumps(timings.figures()))
 
 def test_systems_without_proc_have_timings_too(tmp_path, monkeypatch):
     monkeypatch.setattr("fedstage.execution.timings.Path", lambda path: tmp_path / path.lstrip("/"))
-    elsewhere = lambda path: (tmp_path / path.lstrip("/")).open()  # noqa: E731
-    monkeypatch.setattr(client, "open", elsewhere, raising=False)
     assert process_age() == 0.0
     line = Timings(startup=0.0).finish()
     expected = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

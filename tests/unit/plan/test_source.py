@@ -1,4 +1,4 @@
-"""Fingerprints of sources: what each stage of each configuration reaches, and how code is read."""
+"""The source of each stage of each configuration, and how code is read."""
 
 import ast
 import json
@@ -17,15 +17,13 @@ from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.one_shot import generated_images
 from fedstage.plan.source import (
     DECLARING,
-    called,
+    Source,
     chosen_modules,
     classes_of,
     optional_modules,
     reachable,
-    source_of,
-    stage_fingerprint,
 )
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import GRAPH, RESULTS, STAGES
 from fedstage.plan.syntax import PACKAGE, imports, module_digest
 from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.data import DataOption
@@ -105,18 +103,17 @@ OF_SOME = {*OF_ONE_SHOT, *OF_STUDENTS, *OF_ODDS, "feature_moments", "closed_form
     *OF_GENERATORS.values()
 )
 DRAWN = ("gaussian_3", "dirichlet_3")
+#: The stages that have a source, which segments have not: they read that of the stages they run.
+HAVING = [stage.name for stage in (*GRAPH, *RESULTS)] + ["choice"]
 #: The stages that make of metrics what people read.
-RESULTS = {
-    "run_scores", "tables", "figures", "comparison", "sweep", "claims", "communication", "costs",
-    "retention_summary", "report",
-}  # fmt: skip
+OF_RUNS = {stage.name for stage in RESULTS} - {"properties", "simulation", "round_times", "clients"}
 
 
 def asked():
     """Yield jobs, as stages and names, their stages, settings, and what is chosen beside these."""
     of_rounds = {stage.name: stage for stage in OF_ROUNDS}
-    for stage in STAGES.keys() - OF_SOME:
-        alike = STAGES[stage].presents or stage in ("recipe", "dataset", "participation", "choice")
+    for stage in {*HAVING} - OF_SOME:
+        alike = STAGES[stage].presents or stage in ("dataset", "participation", "choice")
         shown = "distillation" if stage in TEACHING else stage
         for name in ["fedavg"] if alike else RECIPES:
             if stage not in of_rounds or of_rounds[stage].used(RECIPES[name]):
@@ -141,38 +138,37 @@ def asked():
         yield ("logits", f"{name} {members}"), "logits", RECIPES[name], *drawn
 
 
-def reach(stage, *settings):
-    """Return the arguments of `stage_fingerprint` for a stage, settings and what is beside them."""
+def source(stage, *settings):
+    """Return the source of a stage for settings and what is beside them."""
     chosen = frozenset().union(*map(chosen_modules, settings))
-    classes = frozenset().union(*map(classes_of, settings))
-    return stage, chosen, called(stage, settings[0]), classes
+    return Source(stage, chosen, frozenset().union(*map(classes_of, settings)))
 
 
 def counted(stage, *settings):
     """Return the modules and definitions that count for a stage, without the package's name."""
-    return {name.removeprefix("fedstage.") for names in reachable(*reach(stage, *settings))
+    return {name.removeprefix("fedstage.") for names in reachable(source(stage, *settings))
             for name in names}  # fmt: skip
 
 
-def fingerprints(package):
-    return {job: stage_fingerprint(*reach(*of), package) for job, *of in asked()}
+def sources(package):
+    return {job: source(*of).parts(package) for job, *of in asked()}
 
 
 def copied(folder):
-    """Return a copy of the package; each in a folder of its own, by which fingerprints are kept."""
+    """Return a copy of the package; each in a folder of its own, by which sources are kept."""
     ignored = shutil.ignore_patterns("__pycache__")
     return shutil.copytree(PACKAGE, folder / "fedstage", ignore=ignored)
 
 
 @pytest.fixture(scope="module")
 def before():
-    """Return the fingerprints of the package as it is."""
-    return fingerprints(PACKAGE)
+    """Return the sources of the package as it is."""
+    return sources(PACKAGE)
 
 
 @pytest.fixture
 def changed(tmp_path_factory, before):
-    """Return a function that edits a copy and returns the jobs with another fingerprint."""
+    """Return a function that edits a copy and returns the jobs with another source."""
 
     def edit(*edits):
         package = copied(tmp_path_factory.mktemp("edited"))
@@ -180,13 +176,13 @@ def changed(tmp_path_factory, before):
             text = (package / file).read_text()
             assert old in text, (file, old)
             (package / file).write_text(text.replace(old, new))
-        after = fingerprints(package)
+        after = sources(package)
         return {job for job in before if before[job] != after[job]}
 
     return edit
 
 
-# --- which edits change fingerprints --------------------------------------------------------------
+# --- which edits change the source ----------------------------------------------------------------
 
 
 def test_no_comment_docstring_or_formatting_of_any_module_counts(tmp_path, before):
@@ -199,10 +195,10 @@ def test_no_comment_docstring_or_formatting_of_any_module_counts(tmp_path, befor
                 if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                     first.value.value = "Other words."
         path.write_text("# A comment.\n" + ast.unparse(tree))
-    assert fingerprints(package) == before
+    assert sources(package) == before
 
 
-def test_an_edit_changes_the_fingerprints_of_jobs_for_which_its_module_or_definition_counts(
+def test_an_edit_changes_the_source_of_jobs_for_which_its_module_or_definition_counts(
     changed, before
 ):
     """What counts for which job is in the tables below."""
@@ -229,13 +225,13 @@ def each(stages, *recipes):
     return set(product(stages, recipes))
 
 
-TRAINED = ("local_training", "aggregation", "segment")
-TAUGHT = ("distillation", "segment")
+TRAINED = ("local_training", "aggregation")
+TAUGHT = ("distillation",)
 MLP = ("mlp", "mlp by yogi")
 FITTED = each(("aggregator",), *MLP)
-#: What is drawn; the logits of `bayesian` have the fingerprint of its segments, which draw.
+#: What is drawn; the recipe of `bayesian` names what draws.
 OF_DRAWN = {("logits", f"{name} {kind}") for name in ("fedavg", "distilled") for kind in DRAWN}
-OF_DRAWN |= each(("logits", "logits_segment", "segment"), "bayesian")
+OF_DRAWN |= each(("logits",), "bayesian")
 #: Modules, by their rooms, and the jobs for which they count.
 COUNTED = {
     "algorithm.local_trainers": {
@@ -251,8 +247,8 @@ COUNTED = {
     "algorithm.ensemble_trainers": {
         "odds": each(TAUGHT[:1], "odds"),
         # What is scored and asked of taught recipes was made from students in any case.
-        "clients": each((*TAUGHT, "logits", "logits_segment", "evaluation"),
-                        "taught_by_clients", "judged") | {("evaluation", "clients")},
+        "clients": each((*TAUGHT, "logits", "evaluation"), "taught_by_clients", "judged")
+        | {("evaluation", "clients")},
         "sampling": OF_DRAWN | each(("distillation", "evaluation"), "bayesian"),
     },
     "algorithm.global_trainers": {
@@ -268,7 +264,7 @@ COUNTED = {
         "generators.cvae": each(OF_GENERATORS["clients"], "cvae"),
         "generators.coboosting": each(OF_GENERATORS["server"], "coboosting"),
     },
-    "training.losses": {"focal": each(("local_training", "segment", "local_model"), "focal")},
+    "training.losses": {"focal": each(("local_training", "local_model"), "focal")},
     "data": {
         "partitions.iid": each(("partition", "core"), "iid"),
         "datasets.torchvision_data": each(("dataset",), "cifar10"),
@@ -296,24 +292,23 @@ COUNTED_OF_STAGES = {
          "feature_training", "client_generator", "generated"}, None
     ),
     "models.architectures.resnet": (
-        {*OF_STUDENTS, "initial_model", "local_training", "aggregation", "segment", "logits",
-         "logits_segment", "evaluation", "retention", "client_accuracy", "local_model",
+        {*OF_STUDENTS, "initial_model", "local_training", "aggregation", "logits", "evaluation",
+         "retention", "client_accuracy", "local_model",
          "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
          "feature_moments"},
         {"resnet20", "features", "fedkd", "dense", "closed"},
     ),
-    "results.tables.measured": (RESULTS - {"retention_summary"}, None),
+    "results.tables.measured": (OF_RUNS - {"retention_summary"}, None),
     "results.tables.runs": (
-        RESULTS - {"retention_summary", "run_scores", "communication", "costs"}, None
+        OF_RUNS - {"retention_summary", "run_scores", "communication", "costs"}, None
     ),
     "results.scores": (
         {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None
     ),
 }  # fmt: skip
 #: Stages that count how clients train and what they exchange, and that do not.
-OF_PLAN = {"communication", "costs", "properties", "simulation", "round_times", "segment",
-           "logits_segment", "report"}  # fmt: skip
-NOT_OF_PLAN = {"dataset", "partition", "tables", "figures"}
+OF_PLAN = {"communication", "costs", "properties", "simulation", "round_times", "report"}
+NOT_OF_PLAN = {"dataset", "tables", "figures"}
 
 
 def test_code_counts_for_the_stages_and_settings_that_can_run_it_only():
@@ -335,7 +330,7 @@ def test_code_counts_for_the_stages_and_settings_that_can_run_it_only():
     assert jobs_of("storage.files") == names.keys()
     layers = jobs_of("models.layers")
     assert {of for _, of in layers} >= RECIPES.keys()
-    assert not {stage for stage, _ in layers} & {"dataset", "partition", "participation", *RESULTS}
+    assert not {stage for stage, _ in layers} & {"dataset", "partition", "participation", *OF_RUNS}
     for of_plan in (
         jobs_of("plan.data_files") | jobs_of("plan.data_files:partition"),
         jobs_of("settings.exchange:students"),
@@ -370,32 +365,32 @@ UNTRAINED, PRETRAINED = (
 )
 FLIPPED = {"held_out_augmentation": "flip"}
 IN_INT8 = ("quantised_model", "client_logits", "local_evaluation")
-TRAINING = ("local_training", "segment")
 FEDAVG = RECIPES["fedavg"]
+OF_FREE = "data_free_distillation"
 #: Modules and definitions, and stages of settings for which they count, and do not.
 COUNTED_OF_SETTINGS = [
     ("models.int8", product(IN_INT8, [INT8]),
      [*product(IN_INT8, [LOCAL]), ("local_model", INT8)]),
-    ("algorithm.aggregation.rules.krum", product(["aggregation", "segment"], [KRUM]),
+    ("algorithm.aggregation.rules.krum", [("aggregation", KRUM)],
      [("aggregation", FEDAVG), ("local_training", KRUM)]),
-    ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("segment", FEDAVG)]),
+    ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("aggregation", FEDAVG)]),
     ("algorithm.aggregation.rules.elementwise", [], [("aggregation", KRUM)]),
     ("algorithm.aggregation.asynchronous", [("aggregation", LATE)], [("aggregation", FEDAVG)]),
     ("training.public_images", [("dataset", with_data(held_out=9, **FLIPPED))],
      [("dataset", with_data(held_out=9)),
-      *product([*TRAINING, "partition"], [a_recipe(data={"digits": FLIPPED})])]),
+      *product(["local_training", "partition"], [a_recipe(data={"digits": FLIPPED})])]),
     ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
-    ("stages.public_labels", [("segment", KEPT)], [("segment", ANEW)]),
     ("algorithm.local_trainers.votes", [("local_training", VOTES)],
      product(["local_training"], [MEAN, KEPT])),
-    *((f"algorithm.global_trainers.{name}", product(["segment"], [FREE, FREE_AS_RELEASED]),
-       [("segment", RECIPES["taught_by_clients"])])
+    *((f"algorithm.global_trainers.{name}", product([OF_FREE], [FREE, FREE_AS_RELEASED]),
+       [("distillation", RECIPES["taught_by_clients"])])
       for name in ("data_free", "generators", "generators.fedftg")),
-    ("algorithm.global_trainers.generators.fedftg_as_released", [("segment", FREE_AS_RELEASED)],
-     [("segment", FREE)]),
+    ("algorithm.global_trainers.generators.fedftg_as_released", [(OF_FREE, FREE_AS_RELEASED)],
+     [(OF_FREE, FREE)]),
     ("models.pretrained", [("initial_model", PRETRAINED)], [("initial_model", UNTRAINED)]),
     ("models.architectures.efficientnet", [("initial_model", UNTRAINED)], []),
-    ("settings.local_training:FedGkd.history", [("segment", MEAN)], [("segment", FEDAVG)]),
+    ("settings.local_training:FedGkd.history", [("local_training", MEAN)],
+     [("local_training", FEDAVG)]),
 ]  # fmt: skip
 
 
@@ -408,7 +403,7 @@ def test_code_counts_for_stages_of_settings_that_need_it_only():
 
 # --- reachable modules ----------------------------------------------------------------------------
 
-#: What fingerprints import, and then what each stage imports.
+#: What sources import, and then what each stage imports.
 IMPORTS = """
 import importlib, json, sys
 from fedstage.plan.source import optional_modules
@@ -427,7 +422,7 @@ print(json.dumps(found))
 
 
 def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen():
-    """Fingerprints need no torch, and all choices are there whatever else is imported."""
+    """Sources need no torch, and all choices are there whatever else is imported."""
     command = [sys.executable, "-c", IMPORTS, *STAGES]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -437,50 +432,10 @@ def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen():
         behind_optional |= waiting
         waiting = set().union(*map(imports, waiting)) - behind_optional
     for stage, loaded in found["loaded"].items():
-        names, (reached, _) = set(loaded), reachable(stage)
+        names, (reached, _) = set(loaded), reachable(Source(stage))
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= behind_optional, stage
         assert reached <= names, stage
-
-
-def stages_in(modules_found):
-    """Return the stages among modules; how they read what they begin with is none of them."""
-    found = {name.split(".")[2] for name in modules_found if name.startswith("fedstage.stages.")}
-    return found - {"inputs"}
-
-
-def test_segments_reach_the_stages_that_they_call_for_a_recipe():
-    rounds = {"segment", "local_training", "aggregation"}
-    taught = rounds | {"logits", "distillation"}
-    for name, stage, expected in (
-        ("fedavg", "segment", rounds),
-        ("distilled", "segment", taught),
-        ("heads", "segment", taught | {"server_model"}),
-        ("features", "segment", rounds | {"server_model"}),
-        ("fedavg", "logits_segment", {"segment", "logits"}),
-    ):
-        assert stages_in(reachable(*reach(stage, RECIPES[name]))[0]) == expected, (name, stage)
-
-
-# --- what rules carry -----------------------------------------------------------------------------
-
-
-def test_a_file_has_one_source_however_its_round_is_made():
-    for name, recipe in RECIPES.items():
-        of_rounds = {source_of(recipe, stage) for stage in TRAINED}
-        assert len(of_rounds) == 1, name
-        of_logits = {source_of(recipe, stage) for stage in ("logits", "logits_segment")}
-        assert len(of_logits) == 1, name
-        assert (of_logits == of_rounds) == (recipe.global_trainer is not None), name
-        if recipe.global_trainer:
-            assert {source_of(recipe, "distillation")} == of_rounds, name
-    drawn = {}
-    for name in ("fedavg", "distilled", "bayesian"):
-        drawn[name] = source_of(RECIPES[name], "logits", members="gaussian_10")
-        assert source_of(RECIPES[name], "logits_segment", members="gaussian_10") == drawn[name]
-    assert drawn["fedavg"] != source_of(RECIPES["fedavg"], "logits", members="clients")
-    # The segment of this recipe draws them itself.
-    assert drawn["bayesian"] == source_of(RECIPES["bayesian"], "segment")
 
 
 # --- a module -------------------------------------------------------------------------------------

@@ -101,6 +101,8 @@ def test_choice_that_is_none_says_how_to_write_one(value):
     assert message.startswith(f"here: partition = {shown}: ")
     assert "name" in message.partition(": ")[2]
     assert not [word for word in JARGON if word in message]
+    merged = "; --config and --configfile add to a mapping that is there"
+    assert message.endswith(merged) == (isinstance(value, dict) and len(value) > 1)
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", [1]])

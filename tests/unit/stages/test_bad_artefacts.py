@@ -1,7 +1,7 @@
 """Stages that meet a damaged file, or settings that their data cannot meet, end with one line."""
 
 import json
-import shlex
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,94 +9,49 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tests.shared.settings import federated
+from tests.shared.stages import make_by_command, recipe
 
 from fedstage.execution.cli import main
+from fedstage.plan.data_files import clients_table, data_file, participation_table
+from fedstage.plan.digests import canonical
+from fedstage.plan.graph import listed, recipe_file
+from fedstage.plan.training import aggregation, global_model, local_training
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tensors import save_tensors
 
 #: Words of the libraries underneath, which tell a person nothing.
 JARGON = ("using discriminator", "instance of", "extract", "after validation", "<class")
-SETTINGS = {
-    "data": {"name": "digits"},
-    "clients": 4,
-    "partition": {"name": "iid"},
-    "participants": 2,
-    "model": {"name": "logistic_regression"},
-    "client": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1},
-    "numerics": {"device": "cpu"},
-    "seed": 0,
+SAMPLES = 60  # for training, of the 1797 of digits
+RECIPE = Recipe.model_validate(
+    federated(
+        data={"digits": {"test": 1797 - SAMPLES - 20, "held_out": 20}},
+        model="logistic_regression",
+        numerics={"device": "cpu"},
+    )
+)
+JOBS = {
+    job.stage.name: job
+    for job in (
+        data_file(RECIPE.data, "train").job,
+        clients_table(RECIPE).job,
+        participation_table(RECIPE, 1).job,
+        global_model(RECIPE, 0, 0).job,
+        local_training.job(RECIPE, 1, 0, 0),
+        aggregation.job(RECIPE, 1, 0),
+    )
 }
-PARTITION = {"clients": 4, "partition": {"name": "iid"}, "validation": 0.0, "seed": 0}
-INITIAL = {"model": SETTINGS["model"], "seed": 0}
-PLAN = {"clients": 4, "participants": 2, "participation": "uniform", "seed": 0}
-INFO = {"classes": 10, "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
-SAMPLES = 60
-
-COMMANDS = {
-    "partition": "--settings {partition} --train train.safetensors --output new"
-    " --histogram new_histogram",
-    "participation": "--settings {plan} --first 1 --last 100 --output new",
-    "initial_model": "--settings {initial} --group 0 --info info.json --output new",
-    "local_training": "--recipe recipe.yaml --round 1 --group 0 --participant 0"
-    " --data train.safetensors --info info.json --clients clients.parquet"
-    " --participation participation.parquet"
-    " --start start.safetensors --state --output new",
-    "aggregation": "--recipe recipe.yaml --info info.json --start start.safetensors"
-    " --updates participant_0.safetensors participant_1.safetensors --state --output new"
-    " --participants new_participants",
-    "dataset": "--settings {digits} --train new --test new_test --held-out new_held_out"
-    " --info new_info",
-}
-
-
-def arguments_of(stage, changes):
-    """Return a stage's arguments; `changes` gives options another value."""
-    texts = {"partition": PARTITION, "initial": INITIAL, "digits": SETTINGS["data"]}
-    texts["plan"] = PLAN
-    quoted = {name: shlex.quote(json.dumps(text)) for name, text in texts.items()}
-    arguments = shlex.split(COMMANDS[stage].format(**quoted))
-    for option, value in changes.items():
-        arguments[arguments.index(option) + 1] = value
-    return [stage, *arguments]
-
-
-def run(stage, **changes):
-    assert main(arguments_of(stage, {f"--{name}": value for name, value in changes.items()})) == 0
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    """A folder with all files that the commands above read."""
+    """A folder with all files of a round."""
     folder = tmp_path_factory.mktemp("good")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        generator = torch.Generator().manual_seed(0)
-        images = torch.randint(256, (SAMPLES, 1, 4, 4), generator=generator).to(torch.uint8)
-        labels = torch.arange(SAMPLES) % 10
-        save_tensors("train.safetensors", {"images": images, "labels": labels})
-        save_json("info.json", INFO)
-        assert main(["recipe", "--settings", json.dumps(SETTINGS), "--output", "recipe.yaml"]) == 0
-        run("partition", output="clients.parquet")
-        run("participation", output="participation.parquet")
-        run("initial_model", output="start.safetensors")
-        for participant in "01":
-            run(
-                "local_training",
-                participant=participant,
-                output=f"participant_{participant}.safetensors",
-            )
-        Path("new_histogram").unlink()
+        make_by_command(aggregation(RECIPE, 1, 0))
     return folder
-
-
-@pytest.fixture
-def folder(good, tmp_path, monkeypatch):
-    """A copy of the good files to damage, as the working directory."""
-    for path in good.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FEDSTAGE_DATA", raising=False)
-    return tmp_path
 
 
 def truncate(path):
@@ -136,19 +91,8 @@ def write_schema_99(path):
     save_json(path, {"schema": 99, "settings": {}})  # JSON is YAML, too
 
 
-def write_wrong_recipe(path):
-    settings = json.dumps(SETTINGS | {"clients": 0})
-    assert main(["recipe", "--settings", settings, "--output", str(path)]) == 0
-
-
-def weigh_two_classes(path):
-    client = SETTINGS["client"] | {"loss": {"focal": {"class_weights": [1.0, 2.0]}}}
-    settings = json.dumps(SETTINGS | {"client": client})
-    assert main(["recipe", "--settings", settings, "--output", str(path)]) == 0
-
-
 def relabel(path):
-    save_tensors(path, {"images": torch.zeros(SAMPLES, 1, 4, 4, dtype=torch.uint8)})
+    save_tensors(path, {"images": torch.zeros(SAMPLES, 1, 8, 8, dtype=torch.uint8)})
 
 
 def refill(path):
@@ -161,22 +105,25 @@ class Damage:
 
     stage: str
     told: tuple[str, ...]
-    file: str | None = None
+    file: str
     how: Any = None
-    options: dict[str, str] = field(default_factory=dict)
+    place: dict[str, int] = field(default_factory=dict)
 
 
-def damaged(stage, file, how, *told):
+def damaged(stage, option, how, *told):
+    file = listed(JOBS[stage].inputs[option])[0]
     return Damage(stage, (file, *told), file, how)
 
 
-def asked(stage, option, value, *told):
-    text = value if isinstance(value, str) else json.dumps(value)
-    return Damage(stage, told, options={option: text})
+def asked(stage, changes, *told):
+    """Another recipe, of which the message tells more than its file."""
+    settings = json.dumps(canonical(JOBS[stage].config) | changes)
+    file = recipe_file(JOBS[stage].folder)
+    return Damage(stage, told, file, lambda path: recipe(settings=settings, output=path))
 
 
 def divided(*told, **changes):
-    return asked("partition", "--settings", PARTITION | changes, *told)
+    return asked("partition", changes, *told)
 
 
 def dirichlet(**settings):
@@ -184,26 +131,27 @@ def dirichlet(**settings):
 
 
 DAMAGED = "truncated or altered"
+WEIGHTS = {"loss": {"focal": {"class_weights": [1.0, 2.0]}}}
 BAD_ARTEFACTS = [
-    damaged("partition", "train.safetensors", truncate, DAMAGED),
-    damaged("local_training", "train.safetensors", alter_tensors, DAMAGED),
-    damaged("partition", "train.safetensors", relabel, "labels"),
-    damaged("local_training", "clients.parquet", truncate, DAMAGED),
-    damaged("local_training", "participation.parquet", alter_table, DAMAGED),
-    damaged("local_training", "clients.parquet", delete, "o such file"),
-    damaged("local_training", "start.safetensors", delete, "o such file"),
-    damaged("local_training", "start.safetensors", refill, "does not fit"),
-    damaged("aggregation", "participant_0.safetensors", alter_tensors, DAMAGED),
-    damaged("initial_model", "info.json", truncate, DAMAGED, "not JSON"),
-    damaged("initial_model", "info.json", write("[1]"), "must be a JSON object"),
-    damaged("initial_model", "info.json", delete, "o such file"),
-    damaged("local_training", "recipe.yaml", delete, "o such file"),
-    damaged("local_training", "recipe.yaml", write("{"), "not valid YAML"),
-    damaged("aggregation", "recipe.yaml", alter_recipe, "digest", "altered"),
-    damaged("aggregation", "recipe.yaml", write_schema_99, "schema = 99", "reads"),
-    damaged("aggregation", "recipe.yaml", write("{schema: 1, settings: {}}"), "schema = 1"),
-    damaged("aggregation", "recipe.yaml", write_wrong_recipe, "clients = 0"),
-    asked("local_training", "--participant", "2", "participation", "participant 2"),
+    damaged("partition", "train", truncate, DAMAGED),
+    damaged("local_training", "data", alter_tensors, DAMAGED),
+    damaged("partition", "train", relabel, "labels"),
+    damaged("local_training", "clients", truncate, DAMAGED),
+    damaged("local_training", "participation", alter_table, DAMAGED),
+    damaged("local_training", "clients", delete, "o such file"),
+    damaged("local_training", "start", delete, "o such file"),
+    damaged("local_training", "start", refill, "does not fit"),
+    damaged("aggregation", "updates", alter_tensors, DAMAGED),
+    damaged("initial_model", "info", truncate, DAMAGED, "not JSON"),
+    damaged("initial_model", "info", write("[1]"), "must be a JSON object"),
+    damaged("initial_model", "info", delete, "o such file"),
+    damaged("local_training", "recipe", delete, "o such file"),
+    damaged("local_training", "recipe", write("{"), "not valid YAML"),
+    damaged("aggregation", "recipe", alter_recipe, "digest", "altered"),
+    damaged("aggregation", "recipe", write_schema_99, "schema = 99", "reads"),
+    damaged("aggregation", "recipe", write("{schema: 1, settings: {}}"), "schema = 1"),
+    asked("aggregation", {"clients": 0}, "recipe.yaml: clients = 0"),
+    Damage("participation", ("last = 0", "first = 1"), "config.yaml", place={"last": 0}),
     divided("clients = 61", "60 training samples", clients=61),
     divided("partition.min_samples = 16", "at most 15", **dirichlet(min_samples=16)),
     divided(
@@ -215,63 +163,64 @@ BAD_ARTEFACTS = [
         partition={"shards": {"classes_per_client": 3}}, clients=30,
     ),
     divided("partition.classes_per_client = 16", partition={"shards": {"classes_per_client": 16}}),
-    divided("--settings", "clients = 0", clients=0),
-    asked("partition", "--settings", "{", "--settings", "JSON"),
+    asked("participation", {"participants": 5}, "participants = 5", "clients = 4"),
     asked(
-        "participation", "--settings", PLAN | {"participants": 5}, "participants = 5", "clients = 4"
-    ),
-    asked("participation", "--last", "0", "last = 0", "first = 1"),
-    asked(
-        "initial_model", "--settings",
-        {"model": {"logistic_regression": {"outputs": 1}}, "seed": 0},
+        "initial_model", {"model": {"logistic_regression": {"outputs": 1}}},
         "logistic_regression: outputs = 1: only for 2 classes", "has 10",
     ),
-    Damage(
-        "local_training",
-        ("client.loss = focal: 2 class_weights", "each class", "has 10"),
-        "recipe.yaml",
-        weigh_two_classes,
+    asked(
+        "local_training", {"client": canonical(RECIPE.client) | WEIGHTS},
+        "client.loss = focal: 2 class_weights", "each class", "has 10",
     ),
-    asked("dataset", "--settings", {"name": "svhn"}, "svhn", "FEDSTAGE_DATA"),
-    asked("dataset", "--settings", {"name": "digits", "test": 1797}, "test = 1797", "1796"),
+    asked("dataset", {"data": {"name": "svhn"}}, "svhn", "FEDSTAGE_DATA"),
+    asked("dataset", {"data": {"name": "digits", "test": 1797}}, "test = 1797", "1796"),
 ]  # fmt: skip
 
 
-def test_bad_artefact_ends_a_stage_with_1_and_one_line(good, folder, capsys):
-    for case in BAD_ARTEFACTS:
-        if case.file is not None:
-            case.how(folder / case.file)
-        assert main([*arguments_of(case.stage, case.options), "--log", "logs/a.log"]) == 1, case
+def there():
+    return {path for path in Path("results").rglob("*.*") if "logs" not in path.parts}
+
+
+def test_bad_artefact_ends_a_stage_with_1_and_one_line(good, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("FEDSTAGE_DATA", raising=False)
+    for number, case in enumerate(BAD_ARTEFACTS):
+        shutil.copytree(good, tmp_path / str(number))
+        monkeypatch.chdir(tmp_path / str(number))
+        job = JOBS[case.stage]
+        for file in job.files.values():
+            Path(file).unlink()
+        if case.how is not None:
+            case.how(Path(case.file))
+        before = there()
+        words = [f"{name}={value}" for name, value in {**job.at, **case.place}.items()]
+        assert main(["run", case.stage, recipe_file(job.folder), *words]) == 1, case
         shown = capsys.readouterr()
         assert shown.out == ""
         (line,) = shown.err.splitlines()
         assert line.startswith(f"fedstage {case.stage}: ")
         assert [part for part in case.told if part not in line] == [], line
         assert [word for word in JARGON if word in line] == [], line
-        assert Path("logs/a.log").read_text() == shown.err
-        assert not list(folder.glob("*new*"))
-        if case.file is not None:
-            (folder / case.file).write_bytes((good / case.file).read_bytes())
+        logs = [path.read_text() for path in Path("results/logs").rglob("*.log")]
+        assert (shown.err in logs) == ("recipe.yaml: " not in line), line
+        assert there() == before
 
 
 @pytest.mark.parametrize("missing", ["missing", "info.json"], ids=["folder", "file"])
-def test_missing_data_folder_is_named(folder, capsys, monkeypatch, missing):
-    monkeypatch.setenv("FEDSTAGE_DATA", str(folder / missing))
-    assert main(arguments_of("dataset", {"--settings": '{"name": "svhn"}'})) == 1
+def test_missing_data_folder_is_named(tmp_path, capsys, monkeypatch, missing):
+    monkeypatch.chdir(tmp_path)
+    Path("info.json").touch()
+    monkeypatch.setenv("FEDSTAGE_DATA", str(tmp_path / missing))
+    recipe(settings='{"data": {"name": "svhn"}}', output="recipe.yaml")
+    assert main(["run", "dataset", "recipe.yaml"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert str(folder / missing) in line
+    assert str(tmp_path / missing) in line
     assert "data_folder" in line
 
 
-def test_missing_folder_of_images_is_named(folder, capsys, monkeypatch):
-    monkeypatch.setenv("FEDSTAGE_DATA", str(folder))
-    settings = {"name": "parquet", "folder": "flowers"}
-    assert main(arguments_of("dataset", {"--settings": json.dumps(settings)})) == 1
+def test_missing_folder_of_images_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDSTAGE_DATA", str(tmp_path))
+    recipe(settings='{"data": {"parquet": {"folder": "flowers"}}}', output="recipe.yaml")
+    assert main(["run", "dataset", "recipe.yaml"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert str(folder / "flowers") in line
-
-
-def test_commands_of_these_cases_work_without_the_damage(folder):
-    for stage in COMMANDS:
-        assert main(arguments_of(stage, {})) == 0
-        (folder / "new").unlink()
+    assert str(tmp_path / "flowers") in line

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.shared.settings import federated
-from tests.shared.stages import aggregation, local_training
+from tests.shared.stages import aggregation, local_training, recipe
 
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.data.participation import SCHEMA as PLAN_SCHEMA
@@ -16,7 +16,6 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import CnnSmall
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -1,5 +1,3 @@
-import json
-
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.choice import choice
 from fedstage.storage.files import load_json
@@ -28,7 +26,7 @@ def metrics(path, role, *accuracies):
 def chosen(folder, validation, test=((1.0,), (2.0,), (3.0,)), role="validation"):
     output, told = folder / "metrics.parquet", folder / "chosen.json"
     choice(
-        values=json.dumps(VALUES),
+        values=VALUES,
         validation=[metrics(folder / f"v{n}", role, *own) for n, own in enumerate(validation)],
         metrics=[metrics(folder / f"t{n}", "test", *own) for n, own in enumerate(test)],
         output=output,

@@ -3,12 +3,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from measured import CANDIDATES, write_metrics
+from tests.shared.stages import call
 
 from fedstage.errors import FedstageError
-from fedstage.execution.cli import main
 from fedstage.plan.results import FORMATS
 from fedstage.results.claims.report import SCHEMA
-from fedstage.stages import call
 from fedstage.stages.figures import comparison
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tables import save_table
@@ -158,18 +157,8 @@ def test_definitions_are_checked(runs):
         make(runs, ABOVE | {"greter": {}})
 
 
-def test_the_commands_make_claims_and_comparison(runs, tmp_path):
-    make(runs, ABOVE)
-    arguments = [
-        "claims",
-        *("--runs", str(runs), "--definitions", str(tmp_path / "definitions.json")),
-        *("--csv", str(tmp_path / "c.csv"), "--parquet", str(tmp_path / "c.parquet")),
-        *("--markdown", str(tmp_path / "c.md"), "--html", str(tmp_path / "c.html")),
-    ]
-    assert main(arguments) == 0
-    assert (tmp_path / "c.md").read_bytes() == (tmp_path / "claims.md").read_bytes()
-    paths = [str(tmp_path / f"f.{kind}") for kind in FORMATS]
-    assert main(["comparison", "--runs", str(runs), "--figure", *paths]) == 0
+def test_a_comparison_is_drawn_in_all_formats(runs, tmp_path):
+    comparison(runs=runs, figure=[tmp_path / f"f.{kind}" for kind in FORMATS])
     assert "Filled: measured." in (tmp_path / "f.txt").read_text()
     assert (tmp_path / "f.png").stat().st_size > 10_000
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 from tests.shared.settings import federated
 from tests.shared.stages import call_with as call
-from tests.shared.stages import make_all, make_data, segment
+from tests.shared.stages import make_all, make_data
+from tests.shared.stages import recipe as write_recipe
 
 from fedstage.algorithm.exchange.updates import part, read_updates
 from fedstage.data.participation import draw_groups
@@ -21,6 +22,7 @@ from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id
 from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.scores import evaluation
+from fedstage.plan.segments import Segment
 from fedstage.plan.training import (
     aggregated_model,
     aggregation,
@@ -33,6 +35,7 @@ from fedstage.plan.training import (
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.recipes import Recipe
+from fedstage.stages.segment import segment
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -256,20 +259,10 @@ def test_a_segment_makes_the_same_bytes(at_fedet, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     make_data(recipe)
     base = aggregation.job(recipe, 1, 1).config
-    for one in (recipe, base):
-        call(
-            "recipe",
-            {"output": f"{training_folder(one)}/recipe.yaml"},
-            settings=as_json(canonical(one)),
-        )
     for group in (1, 2):
-        segment(
-            recipe=Path(f"{training_folder(base)}/recipe.yaml"), first=1, last=1, groups=[group]
-        )
+        segment(Segment(base, (group,), 1, 1))
         make_all(logits_of(recipe, 1, group, "held_out"))
-    segment(
-        recipe=Path(f"{training_folder(recipe)}/recipe.yaml"), first=1, last=2, groups=[0, 1, 2]
-    )
+    segment(Segment(recipe, (0, 1, 2), 1, 2))
     assert [Path(path).read_bytes() for path in paths] == expected
 
 
@@ -328,7 +321,7 @@ def test_models_are_scored_on_their_clients_own_test_samples(at_dsfl, tmp_path):
     data, settings = tmp_path / "test.safetensors", tmp_path / "natural.yaml"
     save_tensors(data, arrays | {"clients": owners})
     natural = canonical(at_dsfl) | {"partition": "natural"}
-    call("recipe", {"settings": as_json(natural), "output": settings})
+    write_recipe(settings=as_json(natural), output=settings)
     rows = evaluated(at_dsfl, "each_client", tmp_path, data=str(data), recipe=str(settings))
     right = arrays["labels"].numpy()
     for row in rows:

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 import torch
 from tests.shared.settings import one_shot
+from tests.shared.stages import call
 
 from fedstage.plan.digests import canonical
 from fedstage.results.communication.files import client_models, held_files, traffic_files
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
-from fedstage.stages import call
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table

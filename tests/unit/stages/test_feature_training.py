@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.shared.settings import federated
-from tests.shared.stages import feature_training
+from tests.shared.stages import feature_training, recipe
 
 from fedstage.algorithm.global_trainers.features import train_server, upload
 from fedstage.data.partitions import CLIENTS_SCHEMA
@@ -14,7 +14,6 @@ from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

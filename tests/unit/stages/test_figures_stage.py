@@ -3,7 +3,6 @@ from measured import CANDIDATES, write_metrics
 from PIL import Image
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
-from fedstage.execution.cli import main
 from fedstage.plan.results import FORMATS
 from fedstage.results.figures.style import COLUMN
 from fedstage.stages.figures import figures
@@ -57,13 +56,12 @@ def test_figures_are_png_of_a_readable_size(runs):
             assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 50
 
 
-def test_the_command_makes_both_figures_in_all_formats_with_captions(runs, tmp_path):
+def test_both_figures_are_made_in_all_formats_with_captions(runs, tmp_path):
     paths = {
         name: [tmp_path / f"{name}.{kind}" for kind in FORMATS]
         for name in ("accuracy", "partition")
     }
-    arguments = [part for name, files in paths.items() for part in (f"--{name}", *files)]
-    assert main(["figures", "--runs", str(runs), *map(str, arguments)]) == 0
+    figures(runs=runs, **paths)
     assert all(path.stat().st_size for files in paths.values() for path in files)
     accuracy, partition = (files[-1].read_text() for files in paths.values())
     assert accuracy.startswith("t. Over rounds on test samples.")

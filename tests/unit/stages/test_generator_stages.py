@@ -8,6 +8,7 @@ from tests.shared.stages import (
     distilled_model,
     generated,
     initial_model,
+    recipe,
     synthesised,
 )
 
@@ -15,7 +16,6 @@ from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.plan.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -5,6 +5,7 @@ import torch
 from tests.shared.settings import federated
 from tests.shared.stages import call_with as call
 from tests.shared.stages import head_sharing, make_all
+from tests.shared.stages import recipe as write_recipe
 
 from fedstage.data.participation import draw_groups
 from fedstage.models.heads import BODY, HEAD
@@ -14,7 +15,6 @@ from fedstage.plan.training import aggregated_model, global_model, updates
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.recipe import recipe as write_recipe
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -116,7 +116,7 @@ def trained(tmp_path, monkeypatch):
         make_all(data_files.data_file(recipe.data, "info"))
         for job in starts if same_start else ():
             files = job.inputs | job.files
-            call("initial_model", files, settings=as_json(job.settings), group=1)
+            call("initial_model", files, settings=as_json(canonical(job.config)), group=1)
         make_all(*(global_model(recipe, ROUNDS, group) for group in groups))
         return recipe
 

@@ -9,15 +9,15 @@ from tests.shared import stages
 from tests.shared.settings import federated
 from torch.nn.functional import cross_entropy
 
-from fedstage.execution.cli import main
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.graph import recipe_file
 from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_folder
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import local_training
+from fedstage.storage.planned import write_recipe
 from fedstage.storage.tensors import load_tensors
 from fedstage.training import batches
 
@@ -36,14 +36,6 @@ BASE = federated(
 AUGMENTED = {"momentum": 0.9, "augmentation": "crop_flip", "clip_norm": 1.0}
 
 
-def call(stage, **options):
-    words = [stage]
-    for name, value in options.items():
-        values = value if isinstance(value, list) else [value]
-        words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    assert main(words) == 0
-
-
 @pytest.fixture
 def prepare(tmp_path, monkeypatch):
     """A function that makes what the first round of a recipe reads."""
@@ -52,11 +44,7 @@ def prepare(tmp_path, monkeypatch):
     def make(**changes):
         recipe = simplest(Recipe.model_validate(BASE | changes))
         stages.make_data(recipe)
-        call(
-            "recipe",
-            settings=as_json(canonical(recipe)),
-            output=f"{training_folder(recipe)}/recipe.yaml",
-        )
+        write_recipe(recipe_file(training_folder(recipe)), recipe)
         return recipe
 
     return make

@@ -3,12 +3,11 @@
 import pytest
 import torch
 from tests.shared.settings import one_shot
-from tests.shared.stages import closed_form_model, feature_moments, initial_model
+from tests.shared.stages import closed_form_model, feature_moments, initial_model, recipe
 
 from fedstage.data.partitions import CLIENTS_SCHEMA
 from fedstage.plan.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -20,6 +20,7 @@ from tests.shared.stages import (
     one_shot_evaluation,
     partition,
     quantised_model,
+    recipe,
 )
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
@@ -29,7 +30,6 @@ from fedstage.plan.one_shot_sharing import local_recipe, members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.one_shot_clients import Int8
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors
@@ -117,10 +117,13 @@ def world(tmp_path_factory):
     save_tensors(made.data("train"), {name: value[:400] for name, value in tensors.items()})
     local = local_recipe(settings_of())
     partition(
-        settings=as_json(data_files.clients_table(local).job.settings), train=made.data("train"),
+        settings=as_json(canonical(data_files.clients_table(local).job.config)),
+        train=made.data("train"),
         output=made.clients, histogram=made.histogram,
     )  # fmt: skip
     written(made.folder / "local.yaml", local)
+    int8 = local.model_copy(update={"quantisation": Int8(name="int8")})
+    written(made.folder / "int8.yaml", int8)
     for client in range(4):
         model = CNN if client % 2 else LINEAR
         start = made.folder / f"start_{client}.safetensors"
@@ -474,15 +477,10 @@ needs_torchao = pytest.mark.skipif(
 )
 
 
-def json_of(**changes):
-    return as_json(canonical(Int8.model_validate({"name": "int8", **changes})))
-
-
-def quantised(world, output, client, train=None, **changes):
+def quantised(world, output, client, train=None):
     quantised_model(
-        recipe=world.folder / "local.yaml", quantisation=json_of(**changes),
-        model=world.model(client), data=train or world.data("train"), info=world.info,
-        clients=world.clients, output=output,
+        recipe=world.folder / "int8.yaml", model=world.model(client),
+        data=train or world.data("train"), info=world.info, clients=world.clients, output=output,
     )  # fmt: skip
     return output
 
@@ -494,10 +492,10 @@ def rough(world, tmp_path_factory):
     return [quantised(world, folder / f"client_{c}.safetensors", c) for c in range(4)]
 
 
-def rough_logits(world, model, output, images="test", quantisation=None):
+def rough_logits(world, model, output, images="test"):
     client_logits(
-        recipe=world.folder / "local.yaml", model=model, quantisation=quantisation or json_of(),
-        images=images, data=world.data(images), info=world.info, output=output,
+        recipe=world.folder / "int8.yaml", model=model, images=images, data=world.data(images),
+        info=world.info, output=output,
     )  # fmt: skip
     return load_tensors(output)
 
@@ -575,8 +573,8 @@ def test_single_quantised_models_are_scored_as_they_are(world, rough, tmp_path):
 def rough_scores(world, folder, who, models):
     output = folder / "metrics.parquet"
     local_evaluation(
-        recipe=world.folder / "local.yaml", rounds=1, role="test", who=who, models=models,
-        quantisation=json_of(), data=world.data("test"), info=world.info, clients=world.clients,
+        recipe=world.folder / "int8.yaml", rounds=1, role="test", who=who, models=models,
+        data=world.data("test"), info=world.info, clients=world.clients,
         histogram=world.histogram, output=output,
     )  # fmt: skip
     (row,) = load_table(output).to_pylist()

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.shared.settings import config, experiment, federated
+from tests.shared.stages import call
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs, files_of_rounds
@@ -17,7 +18,6 @@ from fedstage.plan.training import global_model, participants_table
 from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.table import RunRetention, mean_overlaps
 from fedstage.settings.scores import RETAINED
-from fedstage.stages import call
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors

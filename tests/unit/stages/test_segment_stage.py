@@ -3,11 +3,10 @@
 import pytest
 import torch
 from tests.shared.settings import federated
-from tests.shared.stages import make_data
+from tests.shared.stages import make_data, run_command
 
-from fedstage.execution.cli import main
 from fedstage.plan import segment_rules, segments
-from fedstage.plan.digests import as_json, canonical
+from fedstage.plan.graph import recipe_file
 from fedstage.plan.runs import Run
 from fedstage.plan.training import (
     aggregation,
@@ -18,6 +17,7 @@ from fedstage.plan.training_folder import owners, training_folder
 from fedstage.settings.equivalences import simplest
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
+from fedstage.storage.planned import write_recipe
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -67,14 +67,6 @@ ASKING = {
 }  # fmt: skip
 
 
-def call(stage, **options):
-    words = [stage]
-    for name, value in options.items():
-        values = value if isinstance(value, list) else [value]
-        words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    assert main(words) == 0
-
-
 @pytest.fixture
 def prepare(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -98,17 +90,15 @@ def run_all(recipe, rounds, length, keep="all", read=None, skip=lambda part: Fal
     some = trained if keep == "needed" else []
     kept = {part: segment_rules.needed(part, part.jobs(), read) for part in some}
     for part in trained:
-        settings = as_json(canonical(simplest(part.recipe)))
-        call("recipe", settings=settings, output=f"{training_folder(part.recipe)}/recipe.yaml")
+        write_recipe(recipe_file(training_folder(part.recipe)), simplest(part.recipe))
     waiting = [part for part in (*trained, *logits) if not skip(part)]
     while waiting:
         part = next(part for part in waiting if ready(part))
         waiting.remove(part)
-        words = part.options.split() + (["--kept", *kept[part]] if part in kept else [])
-        assert (
-            main([part.stage, "--recipe", f"{training_folder(part.recipe)}/recipe.yaml", *words])
-            == 0
-        )
+        words = dict(word.split("=") for word in part.words.split())
+        if part in kept:
+            words["kept"] = ",".join(kept[part])
+        run_command(part.stage, training_folder(part.recipe), **words)
     parts = (*trained, *logits)
     return [
         path for part in parts for path in segment_rules.outputs_of(part.jobs(), kept.get(part))

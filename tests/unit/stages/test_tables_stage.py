@@ -6,8 +6,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from measured import CANDIDATES, write_metrics
+from tests.shared.stages import call
 
-from fedstage.stages import call
 from fedstage.storage.files import load_json, save_json
 
 ACCURACIES = {

@@ -19,9 +19,9 @@ from tests.shared.stages import (
     logits,
     participation,
     partition,
+    recipe,
 )
 
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors

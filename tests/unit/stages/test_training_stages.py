@@ -27,13 +27,13 @@ from tests.shared.stages import (
     logits,
     participation,
     partition,
+    recipe,
 )
 
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
-from fedstage.stages.recipe import recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors

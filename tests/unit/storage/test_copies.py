@@ -1,4 +1,4 @@
-"""Copies over other files, files of other source, and flipped bits, in tensors and tables.
+"""Copies over other files, and flipped bits, in tensors and tables.
 
 FEDSTAGE_FLIPS is the number of flips, by default 200.
 """
@@ -9,16 +9,14 @@ import re
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-import torch
 
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.errors import FedstageError
 from fedstage.plan.training import updates
-from fedstage.storage.files import identity_of, making, save_json
-from fedstage.storage.tables import load_table, save_rows
-from fedstage.storage.tensors import check_statement, load_tensors, map_tensors, save_tensors
+from fedstage.storage.files import identity_of, save_json, writing
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import check_statement, load_tensors, map_tensors
 
 READERS = {".safetensors": [load_tensors, map_tensors], ".parquet": [load_table]}
 
@@ -105,41 +103,11 @@ def test_results_may_be_anywhere(small, tmp_path, how):
             read(root / path.relative_to("results"))
 
 
-# --- which source made it -------------------------------------------------------------------------
-
-SCHEMA = pa.schema([("a", pa.int64())])
-SAVED = {
-    "a.safetensors": (lambda path: save_tensors(path, {"a": torch.ones(2)}), load_tensors),
-    "a.parquet": (lambda path: save_rows(path, [{"a": 1}], SCHEMA), load_table),
-}
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_file_of_another_source_is_refused_where_the_plan_names_sources(tmp_path, name):
-    save, load = SAVED[name]
-    path = tmp_path / "results/training/x" / name
-    for source in ("old", None):
-        with making(source):
-            save(path)
-        for read in (["new"], ["new", "newer"]):
-            with (
-                making("own", read),
-                pytest.raises(FedstageError, match=f"made by source {source}, not by that of the"),
-            ):
-                load(path)
-        load(path)
-    with making("old"):
-        save(path)
-    for source, read in (("own", ["old"]), ("old", ["new"]), ("own", []), (None, [])):
-        with making(source, read):
-            load(path)
-
-
 def test_what_a_job_wrote_is_noted(tmp_path):
-    with making("own") as job:
+    with writing() as written:
         save_json(tmp_path / "a.json", {})
     save_json(tmp_path / "b.json", {})
-    assert list(job.written) == [str(tmp_path / "a.json")]
+    assert written == [str(tmp_path / "a.json")]
 
 
 # --- flipped bits ---------------------------------------------------------------------------------

@@ -9,22 +9,23 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.shared.stages import run_command
 
-from fedstage.plan.stages import RECIPES, STAGES
-from fedstage.stages import options_of
-from fedstage.storage.provenance import content_digest, machine, versions, write_record
-from fedstage.storage.records import records_of
+from fedstage.execution.jobs import Work, log_of, write_record
+from fedstage.plan.source import source_of_job
+from fedstage.plan.training import aggregation
+from fedstage.storage.files import load_json
+from fedstage.storage.provenance import content_digest, machine, versions
 from fedstage.storage.tensors import save_tensors
 
-RULES = Path(__file__).parents[3] / "workflow/rules"
-OUTPUTS = {name: stage.outputs for name, stage in STAGES.items() if stage.outputs}
 FIGURES = {"startup_s": 0.5, "compute_s": 1.25, "peak_memory_mb": 300}
 
 
-def recorded(folder, stage, options, source="0123456789ab"):
-    log = folder / "logs" / "job.1.log"
-    write_record(log, stage, options, source, FIGURES)
-    return json.loads((folder / "logs" / "job.1.record.json").read_text())
+def recorded(folder, inputs=None, outputs=None, **place):
+    log = folder / "logs/job.1.log"
+    work = Work("aggregation", str(log), inputs or {}, outputs or {}, [], lambda: None, place)
+    write_record(work, None, FIGURES, None, [])
+    return load_json(folder / "logs/job.1.record.json")
 
 
 @pytest.fixture
@@ -36,53 +37,45 @@ def files(tmp_path):
     return {path: sha256(path.read_bytes()).hexdigest()[:16] for path in paths}
 
 
-def test_files_are_inputs_and_outputs_with_digests_by_option(tmp_path, files):
-    a, b, c, d = files
-    options = {"recipe": a, "start": a, "updates": [b, c], "state": None, "output": d}
-    record = recorded(tmp_path, "aggregation", options)
+def test_files_are_inputs_and_outputs_with_digests_by_name(tmp_path, files):
+    a, b, c, d = map(str, files)
+    read = {"recipe": a, "start": a, "updates": [b, c], "state": None}
+    record = recorded(tmp_path, read, {"output": d}, round=2, group=0)
+    digests = {str(path): digest for path, digest in files.items()}
     assert record["inputs"] == {
-        "recipe": {str(a): files[a]},
-        "start": {str(a): files[a]},
-        "updates": {str(b): files[b], str(c): files[c]},
+        "recipe": {a: digests[a]},
+        "start": {a: digests[a]},
+        "updates": {b: digests[b], c: digests[c]},
     }
-    assert record["outputs"] == {"output": {str(d): files[d]}}
-    assert record["options"] == {}
+    assert record["outputs"] == {"output": {d: digests[d]}}
+    assert record["options"] == {"round": 2, "group": 0}
 
 
-def test_the_same_option_is_an_input_of_one_stage_and_an_output_of_another(tmp_path, files):
-    a, b, *_ = files
-    options = {"train": a, "output": b}
-    assert recorded(tmp_path, "partition", options)["inputs"].keys() == {"train"}
-    assert recorded(tmp_path, "dataset", {"train": a})["outputs"].keys() == {"train"}
-
-
-def test_what_is_no_file_is_an_option(tmp_path):
-    options = {"round": 2, "groups": [0, 1], "role": "test", "client": None, "state": None}
-    record = recorded(tmp_path, "segment", options)
-    assert record["options"] == {"round": 2, "groups": [0, 1], "role": "test"}
-    assert (record["inputs"], record["outputs"]) == ({}, {})
-
-
-def test_a_record_says_stage_time_source_versions_and_figures(tmp_path):
-    record = recorded(tmp_path, "tables", {})
-    assert record["stage"] == "tables"
-    assert record["source"] == "0123456789ab"
+def test_a_record_says_stage_time_versions_and_figures(tmp_path):
+    record = recorded(tmp_path)
+    assert record["stage"] == "aggregation"
     assert record["versions"] == versions()
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", record["made"])
     assert FIGURES.items() <= record.items()
 
 
-def test_a_stage_that_is_run_by_hand_has_no_source(tmp_path):
-    assert recorded(tmp_path, "tables", {}, source=None)["source"] is None
+def test_a_record_has_the_planned_modules_and_none_of_a_job_by_hand(small, small_recipe):
+    job = aggregation.job(small_recipe, 1, 1)
+    record, source = Path(log_of(job)).with_suffix(".record.json"), source_of_job(job)
+    assert load_json(record)["source"] == source.parts()
+    assert "fedstage.algorithm.aggregation.averages" in source.parts()
+    Path(source.file).unlink()
+    run_command("aggregation", job.folder, **job.at)
+    assert load_json(record)["source"] is None
 
 
 def test_a_file_that_is_not_there_has_no_digest(tmp_path):
-    record = recorded(tmp_path, "logits", {"models": [tmp_path / "gone", tmp_path]})
+    record = recorded(tmp_path, {"models": [str(tmp_path / "gone"), str(tmp_path)]})
     assert record["inputs"]["models"] == {str(tmp_path / "gone"): None, str(tmp_path): None}
 
 
 def test_a_record_says_on_what_it_was_computed(tmp_path):
-    found = recorded(tmp_path, "tables", {})["machine"]
+    found = recorded(tmp_path)["machine"]
     assert found.keys() == {"processor", "cores", "gpu"}
     assert found["processor"]
     assert 1 <= found["cores"] <= (os.cpu_count() or 1)
@@ -159,33 +152,3 @@ def test_no_tensors_have_a_digest_too(tmp_path):
 def test_what_states_nothing_is_digested_as_a_whole(tensors, damage):
     tensors.write_bytes(damage(tensors.read_bytes()))
     assert content_digest(tensors) == whole_digest(tensors)
-
-
-# --- which options are outputs --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stage", OUTPUTS)
-def test_outputs_are_options_of_the_stage(stage):
-    assert set(OUTPUTS[stage]) <= {option.name for option in options_of(stage)}
-
-
-# --- where records are ----------------------------------------------------------------------------
-
-
-def logs_of_rules():
-    """Return the logs of rules, with the name of a recipe, data set, ... as `{identity}`."""
-    names = r"\{+(recipe|data|partition|plan|initial|choice|experiment|AT|PART\.name)\}+"
-    for path in sorted(RULES.glob("*.smk")):
-        for log in re.findall(r'\blog:\s+f?"(results/logs/[^"]+)"', path.read_text()):
-            yield re.sub(names, "{identity}", log)
-
-
-@pytest.mark.parametrize("log", dict.fromkeys(logs_of_rules()))
-@pytest.mark.parametrize("folder", RECIPES)
-def test_records_beside_the_logs_of_rules_are_found(tmp_path, log, folder):
-    assert "{identity}" in log
-    place = log.replace("{identity}", "some-name-0123456789").replace("{folder}", folder)
-    place = re.sub(r"\{+[^}]*\}+", "x", place)
-    write_record(tmp_path / place, "tables", {}, None, FIGURES)
-    ((found, _),) = records_of(tmp_path, "some-name-0123456789")
-    assert found == (tmp_path / place).with_suffix(".record.json")

@@ -1,16 +1,18 @@
 """What `fedstage why` says of raw files, and the data sets behind recipes and runs files."""
 
-import json
 from pathlib import Path
 
 import pytest
 import yaml
 
+from fedstage.plan.digests import canonical
+from fedstage.settings.data import DataOption
 from fedstage.storage.files import save_json
+from fedstage.storage.planned import write_recipe
 from fedstage.storage.raw_changes import data_behind, raw_changes
 from fedstage.storage.raw_files import raw_of_job
 
-OPTION = json.dumps({"name": "parquet", "folder": "mine"})
+MINE = DataOption.model_validate({"data": {"name": "parquet", "folder": "mine"}})
 FILES = ["results/data/mine-0/train.safetensors", "results/data/mine-0/info.json", "results/x/y"]
 
 
@@ -26,14 +28,10 @@ def root(tmp_path):
         path = tmp_path / "data" / "mine" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    write_record(tmp_path, **raw_of_job(OPTION, tmp_path / "data"))
+    record = {"stage": "dataset", **raw_of_job(MINE.data, tmp_path / "data")}
+    save_json(tmp_path / "results/logs/dataset/mine-0.record.json", record)
+    write_recipe(tmp_path / "results/data/mine-0/recipe.yaml", MINE)
     return tmp_path
-
-
-def write_record(root, **raw):
-    path = root / "results/logs/dataset/mine-0.record.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_json(path, {"stage": "dataset", "options": {"settings": OPTION}, **raw})
 
 
 def said(root, folder=None):
@@ -78,17 +76,18 @@ def test_without_records_there_is_nothing_to_say(root):
 
 # --- data sets behind files -----------------------------------------------------------------------
 
-COWS, SHEEP, GOATS = ({"name": "table", "folder": name} for name in ("cows", "sheep", "goats"))
+OPTIONS = [
+    DataOption.model_validate({"data": {"name": "table", "folder": name}})
+    for name in ("cows", "sheep", "goats")
+]
+COWS, SHEEP, GOATS = (canonical(option.data) for option in OPTIONS)
 
 
 @pytest.fixture
 def named(tmp_path):
     """A working folder with three data sets, a recipe that names two, and runs of the others."""
-    for name, settings in {"a": COWS, "b": SHEEP, "c": GOATS}.items():
-        record = {"options": {"settings": json.dumps(settings)}}
-        path = tmp_path / f"results/logs/dataset/{name}.record.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_json(path, record)
+    for name, option in zip("abc", OPTIONS, strict=True):
+        write_recipe(tmp_path / f"results/data/{name}/recipe.yaml", option)
     recipe = {"settings": {"data": COWS, "public": SHEEP, "rounds": [1, None]}}
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     save_json(tmp_path / "x.runs.json", {"runs": [{"parts": [{"local": {"data": GOATS}}]}]})
@@ -113,9 +112,4 @@ def test_other_files_and_files_that_are_gone_name_none(named):
 def test_public_samples_of_the_data_set_itself_are_no_other_data_set(named):
     recipe = {"settings": {"data": SHEEP, "public": {"name": "held_out"}}}
     (named / "recipe.yaml").write_text(yaml.safe_dump(recipe))
-    assert data_behind(named, ["recipe.yaml"]) == made("b")
-
-
-def test_a_damaged_record_is_passed_over(named):
-    (named / "results/logs/dataset/a.record.json").write_text("{")
     assert data_behind(named, ["recipe.yaml"]) == made("b")

@@ -1,6 +1,5 @@
 """Digests of raw files, and when a file is read again."""
 
-import json
 import os
 from pathlib import Path
 
@@ -20,16 +19,15 @@ from fedstage.settings.data import (
 )
 from fedstage.settings.validation import validate
 from fedstage.storage import raw_files as module
-from fedstage.storage.files import save_json
+from fedstage.storage.files import load_json, save_json
+from fedstage.storage.planned import write_raw
 from fedstage.storage.raw_files import (
     digests,
     find_part,
     place_of,
     raw_contents,
-    raw_digest,
     raw_files,
     raw_of_job,
-    recorded,
     unchanged,
 )
 
@@ -70,22 +68,10 @@ def settled(monkeypatch):
     monkeypatch.setattr(module, "_SETTLED", -1.0)
 
 
-def of(folder, settings=MINE):
-    return raw_digest(settings, folder, folder / "no.record.json")
-
-
 def test_files_have_names_and_digests(folder):
     contents = raw_contents(MINE, folder)
-    assert list(contents) == ["mine/train-0.parquet", "mine/train-1.parquet", "mine/test.parquet"]
+    assert list(contents) == ["mine/test.parquet", "mine/train-0.parquet", "mine/train-1.parquet"]
     assert contents["mine/train-1.parquet"] == ALICE
-
-
-def test_content_and_names_decide(folder):
-    before = of(folder)
-    (folder / "mine/train-1.parquet").write_text("alicf")
-    changed = of(folder)
-    (folder / "mine/train-2.parquet").write_text("dave")
-    assert len({before, changed, of(folder)}) == 3
 
 
 def test_of_a_folder_of_tables_only_tables_are_read(folder, read):
@@ -93,29 +79,30 @@ def test_of_a_folder_of_tables_only_tables_are_read(folder, read):
         (folder / "mine" / name).parent.mkdir(exist_ok=True)
         (folder / "mine" / name).write_text("x")
     raw_contents(TableData(name="table", folder="mine"), folder)
-    assert sorted(read) == ["test.parquet", "train-0.parquet", "train-1.parquet", "train.csv"]
+    tables = ["a.csv", "test.parquet", "train-0.parquet", "train-1.parquet", "train.csv"]
+    assert sorted(read) == tables
 
 
 @pytest.mark.parametrize("name", ["table", "parquet", "ag_news", "isic2019", "camelyon16"])
 def test_of_a_folder_that_holds_no_data_set_nothing_is_read(read, name):
     settings = validate(DataOption, {"data": {name: {"folder": "/etc"}}}, "x").data
-    assert of(Path("/"), settings) is None
+    assert raw_contents(settings, Path("/")) is None
     assert read == []
 
 
 def test_place_and_times_do_not(folder, tmp_path):
-    before = of(folder)
+    before = raw_contents(MINE, folder)
     for path in (folder / "mine").iterdir():
         os.utime(path, (1, 1))
-    assert of(folder) == before
-    assert of(folder.rename(tmp_path / "elsewhere")) == before
+    assert raw_contents(MINE, folder) == before
+    assert raw_contents(MINE, folder.rename(tmp_path / "elsewhere")) == before
 
 
 def test_files_that_the_loader_does_not_read_do_not_count(folder):
-    before = of(folder)
-    for name in ("README.md", "valid.parquet", "other.parquet"):
+    before = raw_contents(MINE, folder)
+    for name in ("README.md", ".hidden.parquet", "other.json"):
         (folder / "mine" / name).write_text("new")
-    assert of(folder) == before
+    assert raw_contents(MINE, folder) == before
 
 
 def test_validation_files_count_where_there_is_no_test(folder):
@@ -161,22 +148,23 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, settled):
     assert digests({"a.txt": tmp_path / "a.txt"}, cache) == {"a.txt": ALICE}
 
 
-def test_data_that_is_not_there_is_what_the_job_has_read(folder, tmp_path):
-    before = of(folder)
-    record = tmp_path / "a.record.json"
-    said = raw_of_job(json.dumps(MINE.model_dump(mode="json")), folder)
-    save_json(record, {"stage": "dataset", **said})
-    assert recorded(record) == raw_contents(MINE, folder)
-    (folder / "mine/test.parquet").unlink()
+def test_the_list_of_data_that_is_not_there_is_what_the_job_has_read(folder, tmp_path):
+    listed, record = tmp_path / "results/raw/mine.json", tmp_path / "a.record.json"
+    write_raw(listed, MINE, folder, record)
+    assert load_json(listed) == (before := raw_contents(MINE, folder))
+    save_json(record, {"stage": "dataset", **raw_of_job(MINE, folder)})
+    for path in (folder / "mine").iterdir():
+        path.unlink()
     for place in (folder, folder / "nowhere", None):
-        assert raw_digest(MINE, place, record) == before
-        assert raw_digest(MINE, place, tmp_path / "none.json") is None
+        write_raw(listed, MINE, place, record)
+        assert load_json(listed) == before
+    write_raw(listed, MINE, None, tmp_path / "none.json")
+    assert load_json(listed) == {}
 
 
 def test_a_record_says_where_the_files_were(folder):
-    option = json.dumps({"name": "parquet", "folder": "mine"})
-    assert raw_of_job(option, folder)["raw"]["folder"] == str(folder)
-    assert raw_of_job('"digits"', folder) == {}
+    assert raw_of_job(MINE, folder)["raw"]["folder"] == str(folder)
+    assert raw_of_job(Digits(name="digits"), folder) == {}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +177,7 @@ def test_a_record_says_where_the_files_were(folder):
 )
 def test_verified_data_has_no_raw_files(folder, settings):
     assert raw_files(settings, folder) == {}
-    assert of(folder, settings) is None
+    assert raw_contents(settings, folder) is None
 
 
 def test_a_file_of_a_setting_counts_where_it_is_set(folder):
@@ -209,7 +197,7 @@ def test_a_folder_is_taken_literally_and_may_lie_elsewhere(folder):
     odd = (folder / "mine").rename(folder / "my [data]*")
     for name in ("my [data]*", str(odd)):
         settings = ParquetData(name="parquet", folder=name)
-        assert [path.name for path in find_part(settings, folder, "test")] == ["test.parquet"]
+        assert [path.name for path in find_part(settings, folder, "files")][:1] == ["test.parquet"]
         assert len(raw_contents(settings, folder)) == 3
 
 
@@ -229,7 +217,7 @@ def test_a_data_set_without_a_folder_must_name_its_files(folder):
 
     fault = r"data = elsewhere: raw: '\{folder\}/\*\*/\*': there is no setting 'folder'"
     with pytest.raises(FedstageError, match=fault):
-        of(folder, Elsewhere())
+        raw_contents(Elsewhere(), folder)
 
 
 def test_every_data_set_in_the_folder_says_what_it_reads():
@@ -250,18 +238,24 @@ def test_much_to_read_is_said(folder, capsys, monkeypatch):
     assert "of raw data" in capsys.readouterr().err
 
 
-def test_files_other_than_the_planned_ones_are_refused(folder):
-    planned = of(folder)
+@pytest.fixture
+def planned(folder, tmp_path):
+    """The list of the plan."""
+    write_raw(tmp_path / "raw.json", MINE, folder, tmp_path / "none.json")
+    return tmp_path / "raw.json"
+
+
+def test_a_file_other_than_the_planned_one_is_refused(folder, planned):
     with unchanged(MINE, folder, planned), unchanged(MINE, folder, None):
         pass
     (folder / "mine/train-1.parquet").write_text("alicf")
-    told = f"raw files of data = 'parquet' have digest {of(folder)}, planned was {planned}"
+    told = f"{folder}: mine/train-1.parquet: not as it was when the run was planned; start it again"
     with pytest.raises(FedstageError, match=told), unchanged(MINE, folder, planned):
         pytest.fail("files that the plan does not have are read")
 
 
-def change_while_reading(folder, name, *texts):
-    with unchanged(MINE, folder, of(folder)):
+def change_while_reading(folder, planned, name, *texts):
+    with unchanged(MINE, folder, planned):
         for text in texts:
             (folder / "mine" / name).write_text(text)
 
@@ -274,6 +268,6 @@ def change_while_reading(folder, name, *texts):
         ("train-2.parquet", ["dave"]),
     ],
 )
-def test_files_that_change_while_they_are_read_are_refused(folder, name, texts):
+def test_files_that_change_while_they_are_read_are_refused(folder, planned, name, texts):
     with pytest.raises(FedstageError, match=f"{name}: changed while it was read"):
-        change_while_reading(folder, name, *texts)
+        change_while_reading(folder, planned, name, *texts)

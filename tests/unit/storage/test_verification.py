@@ -7,17 +7,26 @@ import pytest
 import torch
 
 from fedstage.execution.cli import main
-from fedstage.plan.training import aggregated_model, global_model, participants_table, updates
+from fedstage.execution.jobs import log_of
+from fedstage.plan.training import (
+    aggregated_model,
+    aggregation,
+    global_model,
+    participants_table,
+    updates,
+)
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import content_digest
 from fedstage.storage.tensors import load_tensors, save_tensors
 
-AVERAGE = Path("results/logs/aggregation/1.record.json")
+AVERAGES = "fedstage.algorithm.aggregation.averages"
+pytestmark = pytest.mark.usefixtures("small")
 
 
-@pytest.fixture(autouse=True)
-def config(small):
-    Path("config.yaml").write_text("targets: [quickstart]\n")
+@pytest.fixture
+def average(small_recipe):
+    """The record of an aggregation."""
+    return Path(log_of(aggregation.job(small_recipe, 1, 1))).with_suffix(".record.json")
 
 
 @pytest.fixture
@@ -50,14 +59,15 @@ def test_nothing_is_wrong_with_what_stages_wrote(verified):
 
 
 def test_a_flipped_bit_of_every_kind_of_file(verified):
-    every = [path for path in Path("results").rglob("*") if path.is_file()]
-    some = {path.suffix: path for path in every if "logs" not in path.parts}
+    every = [path for path in sorted(Path("results").rglob("*")) if path.is_file()]
+    some = {path.suffix: path for path in every if not {"logs", "source"} & {*path.parts}}
     assert set(some) == {".safetensors", ".parquet", ".json", ".yaml"}
     for path in some.values():
         raw = bytearray(path.read_bytes())
         raw[len(raw) // 2] ^= 1
         path.write_bytes(raw)
     wrong, _ = verified()
+    assert f"was made from another {some.pop('.yaml')}: " in " ".join(wrong.values())
     assert {str(path) for path in some.values()} <= set(wrong)
 
 
@@ -82,10 +92,10 @@ def test_another_content_under_the_same_name(small_recipe, verified):
     assert wrong[path].startswith("is not what its job wrote: ")
 
 
-def test_the_latest_record_counts_also_that_of_a_segment(small_recipe, verified):
+def test_the_latest_record_counts_also_that_of_a_segment(small_recipe, average, verified):
     path = aggregated_model(small_recipe, 1, 1)
     change(path)
-    segment = load_json(AVERAGE) | {"stage": "segment", "outputs": {}, "made": "2999-01-01"}
+    segment = load_json(average) | {"stage": "segment", "outputs": {}, "made": "2999-01-01"}
     segment["written"] = {path: content_digest(Path(path))}
     save_json(Path("results/logs/segment/s.record.json"), segment)
     assert path not in verified()[0]
@@ -96,21 +106,20 @@ def test_files_that_are_gone_are_no_other_files(small_recipe, verified):
     assert verified()[0] == {}
 
 
-def test_a_damaged_record_is_told_and_the_others_count(small_recipe, verified):
-    AVERAGE.write_text(AVERAGE.read_text()[:-9])
+def test_a_damaged_record_is_told_and_the_others_count(small_recipe, average, verified):
+    average.write_text(average.read_text()[:-9])
     wrong, said = verified()
-    assert set(wrong) == {str(AVERAGE)}
-    assert "altered" in wrong[str(AVERAGE)]
+    assert set(wrong) == {str(average)}
+    assert "altered" in wrong[str(average)]
     assert said.endswith(" files and 1 records are wrong\n")
     (model := Path(global_model(small_recipe, 1, 0))).write_bytes(b"")
-    assert verified()[0].keys() == {str(AVERAGE), str(model)}
+    assert verified()[0].keys() == {str(average), str(model)}
 
 
-@pytest.mark.parametrize("other", ["refuse", "accept"])
-def test_a_file_of_another_source_is_named_unless_it_is_accepted(small_recipe, verified, other):
-    Path("config.yaml").write_text(f"targets: [quickstart]\nexecution: {{other_source: {other}}}\n")
-    save_json(AVERAGE, load_json(AVERAGE) | {"source": "0" * 12})
-    wrong, _ = verified()
-    fault = wrong.get(aggregated_model(small_recipe, 1, 1), "was made by source 000000000000")
-    assert bool(wrong) == (other == "refuse")
-    assert fault.startswith("was made by source 000000000000")
+def test_the_file_of_the_source_that_has_changed_is_named(small_recipe, average, verified):
+    record = load_json(average)
+    assert record["source"][AVERAGES]
+    save_json(average, record | {"source": record["source"] | {AVERAGES: "0" * 12}})
+    fault = verified()[0][aggregated_model(small_recipe, 1, 1)]
+    file = AVERAGES.replace(".", "/")
+    assert fault == f"was made by another source: {file}.py has changed since"

@@ -13,23 +13,17 @@ from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.one_shot_sharing import client_model
 from fedstage.settings.aggregators import Aggregator
-from fedstage.settings.one_shot_clients import Int8
 from fedstage.settings.recipes import LocalRecipe
-from fedstage.settings.validation import validate_json
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import PLAIN, compute_logits
 
 
 def compute_client_logits(
-    settings: LocalRecipe,
-    path: Path,
-    quantisation: str | None,
-    samples: Samples,
-    info: dict[str, Any],
+    settings: LocalRecipe, path: Path, samples: Samples, info: dict[str, Any]
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return the logits [n, classes] of a client's model on samples, and its file's metadata.
 
-    `quantisation` is the scheme of the model in the file, as JSON. A quantised network computes in
+    The model in the file has the quantisation of the settings. A quantised network computes in
     float32 with the values of its 8-bit numbers, regardless of the precision in the numerics: bf16
     would round them again.
 
@@ -39,11 +33,11 @@ def compute_client_logits(
         If the file does not fit the model, or a library is missing.
     """
     tensors, metadata = load_tensors(path)
-    client, numerics = metadata["client"], PLAIN if quantisation else settings.numerics
+    client, quantised = metadata["client"], settings.quantisation.name != "none"
+    numerics = PLAIN if quantised else settings.numerics
     architecture = settings.model if isinstance(client, str) else client_model(settings, client)
     network = new_model(architecture, info, samples.device, numerics)
-    if quantisation:
-        validate_json(Int8, quantisation, "--quantisation")
+    if quantised:
         try:
             network = library().restore(network, example(samples), tensors)
         except KeyError as error:

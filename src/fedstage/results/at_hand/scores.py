@@ -15,7 +15,6 @@ from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import one_shot, unfederated
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.members import evaluated_name
 from fedstage.plan.training import member_logits
 from fedstage.results.at_hand.models import (
@@ -162,13 +161,12 @@ def _local(
     run: ExperimentRun, part: Part, recipe: LocalRecipe, images: Samples, folder: Path
 ) -> Logits:
     """Yield the logits of models that were trained without federation, in their precision."""
-    scheme = None if recipe.quantisation.name == "none" else as_json(canonical(recipe.quantisation))
     paths = unfederated.models_in_precision(recipe)
     names = list(final_models(part))
     wanted = part.length.evaluate_client
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
         if wanted in (None, number):
-            logits, _ = compute_client_logits(recipe, folder / path, scheme, images, info_of(run))
+            logits, _ = compute_client_logits(recipe, folder / path, images, info_of(run))
             yield name, of_classes(logits, info_of(run))
 
 

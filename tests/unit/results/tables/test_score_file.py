@@ -3,11 +3,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from measured import described, runs_file, write_metrics
+from tests.shared.stages import call
 
 from fedstage.errors import FedstageError
 from fedstage.results.tables.runs import last_rounds, read_runs
 from fedstage.results.tables.score_file import read_score_file
-from fedstage.stages import call
 from fedstage.stages.run_scores import run_scores
 from fedstage.storage.files import load_json, save_json
 

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.plan.graph import Job, Stage, listed
+from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.source import Source, source_of_job
@@ -45,6 +45,8 @@ from fedstage.storage.raw_files import raw_of_job
 from fedstage.storage.yaml_files import read_recipe
 
 Files = Mapping[str, str | Sequence[str]]
+#: How a value of a place is read.
+Kind = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
@@ -69,26 +71,46 @@ def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
     FedstageError
         If there is no such stage or place, or the file is missing or damaged.
     """
-    values = {key: value for key, _, value in (word.partition("=") for word in words)}
     if name not in STAGES:
         raise FedstageError(f"stage = {name!r}: no such stage; `fedstage list stages` shows all")
     stage = STAGES[name]
     if isinstance(stage, Stage):
-        config = read_recipe(file, stage.folder.kind)
+        config = interned(read_recipe(file, stage.folder.kind))  # of a folder, so in simplest form
         # In some folders another stage has the name.
         stage = next((one for one in GRAPH if one.name == name and one.used(config)), stage)
-        return of_graph(stage.job(config, *_place(stage, values)))
-    if stage in (SEGMENT, LOGITS_SEGMENT):
-        return _of_segment(name, file, values)
+        hints = get_type_hints(stage.inputs)
+        kinds = {key: hints[key if key in hints else f"{key}_"] for key in stage.place}
+        return of_graph(stage.job(config, *_place(name, words, kinds).values()))
+    if stage is SEGMENT:
+        kinds = {"first": int, "last": int, "groups": _numbers, "kept": _names}
+        return _of_segment(file, Segment, _place(name, words, kinds, optional="kept"))
+    if stage is LOGITS_SEGMENT:
+        kinds = {"rounds": _numbers, "group": int, "members": str, "images": str}
+        return _of_segment(file, LogitsSegment, _place(name, words, kinds))
+    _place(name, words, {})
     return _of_choice(file) if stage is CHOICE else _of_results(name, file)
 
 
-def _place(stage: Stage, values: Mapping[str, str]) -> tuple[Any, ...]:
-    if values.keys() != set(stage.place):
-        needed = " ".join(f"{name}=..." for name in stage.place) or "no more"
-        raise FedstageError(f"{stage.name} {' '.join(values)}: must be given {needed}")
-    kinds = get_type_hints(stage.inputs)
-    return tuple(kinds[name if name in kinds else f"{name}_"](values[name]) for name in stage.place)
+def _place(
+    stage: str, words: Sequence[str], kinds: Mapping[str, Kind], optional: str = ""
+) -> dict[str, Any]:
+    """Return the values of a place, in the order of `kinds`."""
+    values = {key: value for key, _, value in (word.partition("=") for word in words)}
+    if not kinds.keys() - {optional} <= values.keys() <= kinds.keys():
+        needed = " ".join(f"{key}=..." for key in kinds if key != optional) or "nothing more"
+        raise FedstageError(f"{' '.join(words) or 'no place'}: {stage} must be given {needed}")
+    try:
+        return {key: kinds[key](values[key]) for key in kinds if key in values}
+    except ValueError as error:
+        raise FedstageError(f"{' '.join(words)}: {error}") from error
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def of_graph(job: Job) -> Work:
@@ -110,23 +132,15 @@ def _run_alone(job: Job) -> None:
     run_job(job)  # the record has its seconds
 
 
-def _of_segment(name: str, file: Path, values: Mapping[str, str]) -> Work:
-    recipe, place = read_recipe(file, Recipe), dict[str, Any](values)
-    for key in values.keys() & {"first", "last", "group"}:
-        place[key] = int(values[key])
-    for key in values.keys() & {"groups", "rounds"}:
-        place[key] = tuple(map(int, values[key].split(",")))
-    part: Segment | LogitsSegment
-    if name == SEGMENT.name:
-        kept = values["kept"].split(",") if "kept" in values else None
-        part = Segment(recipe, place["groups"], place["first"], place["last"])
-        run = partial(find_stage(name), part, kept)
-    else:
-        what = (place["group"], place["members"], place["images"], place["rounds"])
-        part = LogitsSegment(recipe, *what)
-        run = partial(find_stage(name), part)
-    log = f"{RESULTS}/logs/{name}/{file.parent.name}/{part.name}.log"
-    return Work(name, log, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
+def _of_segment(
+    file: Path, kind: type[Segment | LogitsSegment], place: Mapping[str, Any]
+) -> Work:
+    recipe, where = read_recipe(file, Recipe), dict(place)
+    kept = {"kept": where.pop("kept")} if "kept" in place else {}
+    part = kind(recipe, **where)
+    run = partial(find_stage(kind.stage), part, **kept)
+    log = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}.log"
+    return Work(kind.stage, log, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
 
 
 def _of_results(name: str, file: Path) -> Work:

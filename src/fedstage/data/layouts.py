@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from fedstage.data.excerpts import listed, normal
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import ImageFolder
-from fedstage.settings.data_sets import OwnSamples
+from fedstage.settings.data_sets import DataSet, OwnSamples
 from fedstage.storage.raw_files import folder_of, raw_files, visible
 
 _LOGGER = logging.getLogger(__name__)
@@ -55,6 +55,11 @@ class Found(NamedTuple):
         if empty:
             have = "1 folder has" if len(empty) == 1 else f"{len(empty)} folders have"
             _LOGGER.warning("%s: %s no files that are read: %s", place, have, listed(empty))
+
+
+def in_layout(settings: DataSet) -> TypeGuard[OwnSamples]:
+    """Whether a data set is of files that a user arranges; tensors have one arrangement."""
+    return isinstance(settings, OwnSamples) and "files" in settings.raw
 
 
 def find_files(settings: OwnSamples, folder: Path) -> Found:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.data.excerpts import listed
-from fedstage.data.layouts import find_files, untested
+from fedstage.data.layouts import find_files, in_layout, untested
 from fedstage.errors import FedstageError, fault_of
 from fedstage.execution.gpus import number_of
 from fedstage.execution.pool import PYTHON
@@ -20,7 +20,7 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
 from fedstage.settings.base import Settings, is_plugin
-from fedstage.settings.data_sets import DataSet, OwnSamples
+from fedstage.settings.data_sets import DataSet
 from fedstage.settings.models import InitialModel, Model, Pretrained, check_size, has_batch_norm
 from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
@@ -168,7 +168,7 @@ def check_data(data: DataSet, folder: Path | None) -> None:
             folder_of(data, folder)
         for part in raw_files(data, folder):
             find_part(data, folder, part)
-        if isinstance(data, OwnSamples):
+        if in_layout(data):
             find_files(data, folder)
 
 
@@ -180,7 +180,7 @@ def check_tested(data: DataSet, folder: Path | None) -> None:
     FedstageError
         With these classes.
     """
-    if isinstance(data, OwnSamples) and folder and (lacking := untested(data, folder)):
+    if in_layout(data) and folder and (lacking := untested(data, folder)):
         raise FedstageError(
             f"table.metric = 'auc': no test sample of data = {data.name} is of class "
             f"{listed(lacking)}; add some, or choose balanced_accuracy"

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from fedstage.data.folder import default_folder
-from fedstage.data.layouts import count_clients
+from fedstage.data.layouts import count_clients, in_layout
 from fedstage.errors import FedstageError, UncountedClients
 from fedstage.plan.data_files import data_file
 from fedstage.settings.data import Data, DataOption
-from fedstage.settings.data_sets import OwnSamples, Sized
+from fedstage.settings.data_sets import Sized
 from fedstage.settings.merging import Raw
 from fedstage.settings.partitions import Natural
 from fedstage.settings.samples import check_clients
@@ -59,7 +59,7 @@ def _made(data: Data) -> int | None:
 def _count(where: str, data: Data, folder: Path | None) -> int:
     if data.centres is not None:
         return data.centres
-    if not isinstance(data, OwnSamples):
+    if not in_layout(data):
         raise FedstageError(
             f"{where}: clients: not given; how many data = {data.name} has depends on its "
             "settings, give a number and the stage partition names the right one"

@@ -25,7 +25,7 @@ def test_second_call_does_nothing(copy):
 def test_who_does_the_work_changes_nothing(copy):
     execution = {"workers": 1, "workers_per_gpu": 2, "clients_per_gpu": 3, "gpu": 1, "timeout": 60}
     run = copy.configure(execution=execution).plan()
-    assert run.jobs == {}
+    assert run.jobs == {}, run.output
 
 
 def test_deleted_metrics_rerun_one_evaluation_and_the_tables(copy):

@@ -155,9 +155,9 @@ def write_plan():
     for source in sources.union(map(Source, ["choice", *(stage.name for stage in RESULTS)])):
         explained(write_source, source)
     for at in ASKED:
-        explained(write_json, described_in(*at, "runs"), description(*at, "runs"))
-        if description(*at, "runs")["judged"]:
-            explained(write_json, described_in(*at, "claims"), description(*at, "claims"))
+        whats = ["runs", "results"] + ["claims"] * description(*at, "results")["judged"]
+        for what in whats:
+            explained(write_json, described_in(*at, what), description(*at, what))
         for run in CATALOGUE.runs[at]:
             if run.candidates:
                 explained(write_json, choice_file(choice_id(run)), describe_choice(run))
@@ -220,7 +220,8 @@ def reads_of(stage):
     def files(wildcards):
         at = (wildcards.experiment, wildcards.scale)
         planned = {"runs": described_in(*at, "runs"), "source": Source(stage).file}
-        given = given_files(stage, description(*at, "runs"))
+        given = given_files(stage, description(*at, "runs") | description(*at, "results"))
+        planned |= {name: given.pop(name) for name in ("definitions", "wanted") if name in given}
         return {name: local(path) for name, path in planned.items()} | given
 
     return files

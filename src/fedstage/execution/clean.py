@@ -94,13 +94,25 @@ def _needed(catalogue: Catalogue, targets: Collection[Place]) -> set[str]:
 
 
 def _results(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
-    """Yield the folders of settings, and the results of experiments, that are not needed."""
+    """Yield the folders of settings, and the results of experiments, that are not needed.
+
+    With the lists of raw files and of candidates of those folders. Digests of source stay: they
+    are few, and of no experiment.
+    """
+    named = {"raw": "data", "descriptions": FOLDERS["choice"]}
     for kind in _inside(Path(RESULTS)):
         if kind.name in OF_SETTINGS:
             yield from (path for path in _inside(kind) if f"{kind.name}/{path.name}" not in needed)
-        elif kind.name not in ("logs", "raw", "source"):  # logs are deleted with their results
-            for experiment in _inside(kind):
-                yield from _of_others(experiment, targets)
+        elif kind.name not in ("logs", "source"):  # logs are deleted with their results
+            for one in _inside(kind):
+                if one.is_dir():
+                    yield from _of_others(one, targets)
+                elif f"{named[kind.name]}/{_stem(one)}" not in needed:
+                    yield one
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".json").removesuffix(".choice")
 
 
 def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:

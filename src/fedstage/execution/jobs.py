@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, Stage, interned, listed
-from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file
+from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file, description_file
 from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.stages import (
@@ -146,6 +146,7 @@ def _of_segment(
 def _of_results(name: str, file: Path) -> Work:
     described = load_json(file)
     at = (described["experiment"], described["scale"])
+    described |= load_json(description_file("results").format(experiment=at[0], scale=at[1]))
     given = {"runs": str(file), **given_files(name, described)}
     outputs, function = made_files(name, *at), find_stage(name)
     paths: dict[str, Any] = {key: paths_of(files) for key, files in (given | outputs).items()}

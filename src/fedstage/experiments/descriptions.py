@@ -40,7 +40,6 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition, resolved)}
-    head |= {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
     shown = {str(run.axes["method"]): canonical(run.style) for run in resolved}
     head["labels"] = {name: style.pop("label") for name, style in shown.items() if "label" in style}
     head["styles"] = {name: style for name, style in shown.items() if style}
@@ -61,6 +60,15 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         values = [number and factor * number["value"] for number in found.numbers]
         runs = [{**run, key: value} for run, value in zip(runs, values, strict=True)]
     return {**head, "runs": runs}
+
+
+def describe_results(catalogue: Catalogue, experiment: str) -> Raw:
+    """Return which results an experiment has, and whether claims are judged: what few results show.
+
+    In a file of its own, for one more result makes no other one again.
+    """
+    definition = find(catalogue.experiments, experiment, "experiment")
+    return {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
 
 
 def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:

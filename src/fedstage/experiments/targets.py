@@ -6,7 +6,8 @@ from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, metrics_of
-from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
+from fedstage.experiments.descriptions import claims_on, claims_to_judge
+from fedstage.experiments.descriptions import describe_results, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.runs import Run, settings_of_folders, split_target
@@ -193,7 +194,7 @@ def describe_choice(run: Run) -> Raw:
 
 
 def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Raw:
-    """Return the `runs` or `claims` of an experiment at a scale, for JSON.
+    """Return the `runs`, `results` or `claims` of an experiment at a scale, for JSON.
 
     Raises
     ------
@@ -213,6 +214,8 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         )
     if what == "runs":
         return describe_runs(catalogue, experiment, scale)
+    if what == "results":
+        return describe_results(catalogue, experiment)
     if not claims_on(catalogue, experiment):
         raise FedstageError(f"{experiment}: no claim is about it")
     return claims_to_judge(catalogue, experiment)

@@ -125,9 +125,14 @@ _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
 
 
 def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """Return what a stage of results reads beside the description of the runs, by its names."""
+    """Return what a stage of results reads beside the description of the runs, by its names.
+
+    `described` has the runs and the results of an experiment at a scale.
+    """
     at = {key: described[key] for key in ("experiment", "scale")}
     wanted, found = described["results"], dict[str, str | list[str]]()
+    if stage in ("properties", "claims", "report"):  # what these show depends on what else there is
+        found["wanted"] = description_file("results").format(**at)
     if stage in _OF_SCORES:
         found["scores"] = result_file("run_scores", "scores").format(**at)
     if stage == "costs" or (stage == "properties" and "communication" in wanted):

@@ -11,6 +11,8 @@ from fedstage.plan.stages import RESULTS
 from fedstage.settings.experiments import Result
 from fedstage.storage.tables import load_table
 
+from .test_clean import shipped
+
 pytestmark = pytest.mark.workflow
 
 EPOCHS = {"client.epochs": [1, 2, 3]}
@@ -62,8 +64,9 @@ def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(
     assert scored[1] == [row]
     assert "| FedAvg-OS " in (project.path / "results/tables/tiny/default.md").read_text()
     assert project.plan().jobs == {}
+    shipped(project)
     monkeypatch.chdir(project.path)
-    assert main(["clean", "--keep", "tiny/*"]) == 0
+    assert main(["clean"]) == 0
     assert capsys.readouterr().out.startswith("0 folders and files")
 
 

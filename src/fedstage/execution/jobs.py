@@ -132,9 +132,7 @@ def _run_alone(job: Job) -> None:
     run_job(job)  # the record has its seconds
 
 
-def _of_segment(
-    file: Path, kind: type[Segment | LogitsSegment], place: Mapping[str, Any]
-) -> Work:
+def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[str, Any]) -> Work:
     recipe, where = read_recipe(file, Recipe), dict(place)
     kept = {"kept": where.pop("kept")} if "kept" in place else {}
     part = kind(recipe, **where)

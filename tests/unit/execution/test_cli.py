@@ -112,11 +112,25 @@ def test_every_stage_has_a_documented_function(name):
 def test_words_that_are_no_job_are_named(here):
     for name, words, told in (
         ("participatoin", PLACE, "stage = 'participatoin': no such stage"),
-        ("participation", [], "participation : must be given first=... last=..."),
-        ("participation", [*PLACE, "round=1"], "first last round: must be given first=... last="),
+        ("participation", [], "no place: participation must be given first=... last=..."),
+        ("participation", [*PLACE, "round=1"], "round=1: participation must be given first="),
+        ("participation", ["first=x", "last=2"], "first=x last=2: invalid literal for int()"),
     ):
         with pytest.raises(FedstageError, match=re.escape(told)):
             job_of(name, RECIPE, words)
+
+
+def test_words_that_are_no_segment_are_named(here):
+    write_recipe("training.yaml", Recipe.model_validate(federated(clients=10, participants=4)))
+    for name, words, told in (
+        ("segment", ["first=1"], "first=1: segment must be given first=... last=... groups=..."),
+        ("segment", ["first=1", "last=2", "groups=0,x"], "groups=0,x: invalid literal for int()"),
+        ("logits_segment", ["rounds=1,2"], "must be given rounds=... group=... members=... images"),
+    ):
+        with pytest.raises(FedstageError, match=re.escape(told)):
+            job_of(name, Path("training.yaml"), words)
+    made = job_of("segment", Path("training.yaml"), ["groups=0", "first=1", "last=2", "kept=a_1,b"])
+    assert made.log.endswith("segment_0001_0002_groups_0.log")
 
 
 # --- what happens then ----------------------------------------------------------------------------

@@ -6,8 +6,12 @@ from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, metrics_of
-from fedstage.experiments.descriptions import claims_on, claims_to_judge
-from fedstage.experiments.descriptions import describe_results, describe_runs
+from fedstage.experiments.descriptions import (
+    claims_on,
+    claims_to_judge,
+    describe_results,
+    describe_runs,
+)
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.runs import Run, settings_of_folders, split_target

@@ -152,7 +152,7 @@ def test_log_has_the_command_and_the_record_stands_beside_it(fake, monkeypatch, 
 @pytest.mark.parametrize("fault", ["user", "users"])
 def test_faults_of_the_user_are_1_and_a_line_each_shown_and_logged(fake, capsys, fault):
     assert main(["run", "fake", fault]) == 1
-    message = f"fedstage fake: {FAULTS[fault]}\n"
+    message = "".join(f"fedstage fake: {line}\n" for line in str(FAULTS[fault]).splitlines())
     assert capsys.readouterr() == ("", message)
     assert fake.read_text() == message
     assert [path.name for path in fake.parent.iterdir()] == ["a.log"]

@@ -21,6 +21,7 @@ from fedstage.plan.stages import (
     CHOICE,
     GRAPH,
     LOGITS_SEGMENT,
+    OF_RESULTS,
     SEGMENT,
     STAGES,
     given_files,
@@ -144,7 +145,8 @@ def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[
 def _of_results(name: str, file: Path) -> Work:
     described = load_json(file)
     at = (described["experiment"], described["scale"])
-    described |= load_json(description_file("results").format(experiment=at[0], scale=at[1]))
+    if name in OF_RESULTS:
+        described |= load_json(description_file("results").format(experiment=at[0], scale=at[1]))
     given = {"runs": str(file), **given_files(name, described)}
     outputs, function = made_files(name, *at), find_stage(name)
     paths: dict[str, Any] = {key: paths_of(files) for key, files in (given | outputs).items()}

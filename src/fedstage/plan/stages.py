@@ -120,6 +120,8 @@ def module_of(stage: str) -> str:
 
 #: The results with figures that reports show, and their stages.
 _REPORTED = {"communication": "communication", "costs": "costs", "retention": "retention_summary"}
+#: The stages that show something of other results, if an experiment has these.
+OF_RESULTS = ("properties", "claims", "report")
 #: The stages that read the file of scores.
 _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
 
@@ -127,11 +129,11 @@ _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
 def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
     """Return what a stage of results reads beside the description of the runs, by its names.
 
-    `described` has the runs and the results of an experiment at a scale.
+    `described` has the runs of an experiment at a scale, for `OF_RESULTS` also its results.
     """
     at = {key: described[key] for key in ("experiment", "scale")}
-    wanted, found = described["results"], dict[str, str | list[str]]()
-    if stage in ("properties", "claims", "report"):  # what these show depends on what else there is
+    wanted, found = described.get("results", ()), dict[str, str | list[str]]()
+    if stage in OF_RESULTS:
         found["wanted"] = description_file("results").format(**at)
     if stage in _OF_SCORES:
         found["scores"] = result_file("run_scores", "scores").format(**at)

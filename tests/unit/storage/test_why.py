@@ -217,8 +217,6 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
         "scale": "default",
         "title": "X",
         "rows": ["method"],
-        "results": [],
-        "judged": False,
     }
     runs.parent.mkdir(parents=True)
     content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +18,8 @@ from fedstage.settings.data_sets import OwnSamples, Sized
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Named:
-    """The class or client of each row, int64 [n], as a position among sorted names."""
+class Named(NamedTuple):
+    """The class, client or category of each row, int64 [n], as a position among sorted names."""
 
     numbers: Rows
     names: tuple[str, ...]

@@ -15,7 +15,7 @@ from fedstage.data.excerpts import excerpt, listed, normal, quoted
 from fedstage.data.table_files import Files, require
 from fedstage.data.text_files import is_text, row_at
 from fedstage.errors import FedstageError, each
-from fedstage.settings.data import OwnTables, ParquetData
+from fedstage.settings.data import OfHub, OwnTables, ParquetData
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ def named_column(key: str, name: str, files: Files) -> Named:
 
     def whole(file: tuple[Path, pa.Table]) -> bool:
         path, table = file
-        require(path, f"data.{key}", name, table.column_names)
-        column, what = table.column(name), "labels" if key == "label" else f"{key[:6]}s"
+        require(path, key, name, table.column_names)
+        column, what = table.column(name), f"{key.partition('.')[2].removesuffix('_column')}s"
         kind = kind_of(column.type)
         _refuse_missing(path, name, column)
         refuse_line_breaks(path, name, column)
@@ -87,14 +87,14 @@ def named_column(key: str, name: str, files: Files) -> Named:
         double = not plain and all(map(is_number, texts))
         if kind not in ("integer", "text", "boolean") or double:
             raise FedstageError(
-                f"{path}: data.{key} = {name!r}: column is {'double' if double else column.type}; "
+                f"{path}: {key} = {name!r}: column is {'double' if double else column.type}; "
                 f"{what} must be texts or integers"
             )
         return integers
 
     numeric = all(each(whole, files))
     columns = [table.column(name) for _, table in files]
-    return coded(f"data.{key} = {name!r}", columns, numeric=numeric)
+    return coded(f"{key} = {name!r}", columns, numeric=numeric)
 
 
 def text_column(key: str, name: str, files: Files) -> list[str]:
@@ -144,7 +144,7 @@ def refuse_line_breaks(path: Path, name: str, column: pa.ChunkedArray, else_: st
         )
 
 
-def labelled_rows(settings: OwnTables | ParquetData, train: int, files: Files) -> Labelled:
+def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: Files) -> Labelled:
     """Return the names of each row, with the rows that are drawn for testing last.
 
     The first `train` of the files are for training. If no test file has a column of clients or
@@ -156,7 +156,7 @@ def labelled_rows(settings: OwnTables | ParquetData, train: int, files: Files) -
         column = getattr(settings, key)
         # A division takes clients from all rows.
         owned = files if column in tested or settings.division is not None else files[:train]
-        return named_column(key, column, owned) if column is not None else None
+        return named_column(f"data.{key}", column, owned) if column is not None else None
 
     labels, clients, groups = each(of, ["label", "client_column", "group_column"])
     assert labels is not None, "there is a column of labels"

@@ -105,7 +105,7 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
     places = [(path, table.num_rows) for path, table in files]
     columns = [table.column(name) for _, table in files]
     if name not in categorical and not kinds.keys() & {"text", "boolean"}:
-        return Column(name, np.concatenate([_numbers(values) for values in columns]), places)
+        return Column(name, np.concatenate([numbers_of(values) for values in columns]), places)
     values = coded(f"column {quoted(name)}", columns)
     column = Column(name, values, places)
     if name not in categorical:
@@ -178,7 +178,8 @@ def tell_integers(columns: Iterable[Column], train: int) -> None:
             )  # fmt: skip
 
 
-def _numbers(column: pa.ChunkedArray) -> Values:
+def numbers_of(column: pa.ChunkedArray) -> Values:
+    """Return numbers, NaN where missing."""
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # which rounds correctly to a number
     values = pc.fill_null(column.cast(pa.float64(), safe=False), math.nan).combine_chunks()

@@ -13,7 +13,7 @@ from fedstage.data.datasets.splits import Rows, Split, choose_rows, permutation
 from fedstage.data.excerpts import listed, quoted
 from fedstage.data.layouts import are_splits
 from fedstage.errors import FedstageError
-from fedstage.settings.data_sets import OwnSamples, Sized
+from fedstage.settings.data_sets import Drawn, Sized
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Labelled:
             told = listed([quoted(self.groups.names[number]) for number in both])
             _LOGGER.warning("%d groups have training and test samples: %s", len(both), told)
 
-    def drawn(self, settings: OwnSamples, fraction: float | None = None) -> "Labelled":
+    def drawn(self, settings: Drawn, fraction: float | None = None) -> "Labelled":
         """Return the rows, with a share of each client's samples of each class last, for testing.
 
         The share is `test_fraction`, or else `fraction`, if any. With groups, it is a share of the

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.columns import NUMBER, coded, is_number, kind_of, refuse_line_breaks
 from fedstage.data.datasets.labelled import Named
 from fedstage.data.excerpts import alike, excerpt, listed, quoted
+from fedstage.data.layouts import are_splits
 from fedstage.data.table_files import Files
 from fedstage.data.text_files import row_at
 from fedstage.errors import FedstageError, each
@@ -63,7 +64,7 @@ _POSSIBLE = {
     "numbers with leading zeros": re.compile(r"[-+]?0\d+(\.\d*)?"),
     "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}"),
     "numbers with a unit or sign":
-        re.compile(rf"[^\w\s.-]{{0,2}}\s*{NUMBER}\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
+        re.compile(rf"[^\w\s.-]{{0,2}}\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
 }  # fmt: skip
 
 
@@ -113,6 +114,10 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
     if len(kinds) > 1:
         told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
         raise FedstageError(f"column {quoted(name)}: {told}; must be of one type")
+    if are_splits(values.names):
+        told = listed([*values.names])
+        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
+                        "or leave it out with data.drop", quoted(name), told)  # fmt: skip
     for line in alike(f"categories of {quoted(name)}", values.names):
         _LOGGER.warning("%s", line)
     return column

@@ -12,7 +12,7 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, Split, choose_rows, permutation
 from fedstage.data.excerpts import listed, quoted
 from fedstage.data.layouts import are_splits
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, each
 from fedstage.settings.data_sets import Drawn, Sized
 
 _LOGGER = logging.getLogger(__name__)
@@ -73,11 +73,12 @@ class Labelled:
             owners = self.clients.among(own, clients.names)
             return Images(samples(own), labels, torch.from_numpy(owners))
 
+        train, test, own = each(part, [split.train, split.test, split.server_validation])
         return Dataset(
-            train=part(split.train),
-            test=part(split.test),
+            train=train,
+            test=test,
             held_out=samples(split.held_out),
-            server_validation=part(split.server_validation),
+            server_validation=own,
             class_names=self.labels.names,
             client_names=None if clients is None else clients.names,
         )

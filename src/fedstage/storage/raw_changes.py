@@ -111,4 +111,5 @@ def _below(value: Any) -> Iterator[Any]:
 def _made(root: Path) -> Iterator[tuple[str, Any]]:
     """Yield a file of each data set that has been made, and its settings."""
     for path in sorted((root / RESULTS / "data").glob(f"*/{_RECIPE}")):
-        yield f"{RESULTS}/data/{path.parent.name}/info.json", load_yaml(path)["settings"]["data"]
+        for settings in _below(load_yaml(path)):
+            yield f"{RESULTS}/data/{path.parent.name}/info.json", settings

@@ -37,11 +37,10 @@ class Named(NamedTuple):
         return found[self.numbers[rows]]
 
 
-def named(values: Sequence[str], *, numeric: bool = False) -> Named:
-    """Return texts as positions among their sorted names; integers are sorted as numbers."""
-    names = sorted(set(values), key=int if numeric else None)
-    numbers = {value: number for number, value in enumerate(names)}
-    return Named(np.array([numbers[value] for value in values], np.int64), tuple(names))
+def named(values: Sequence[str]) -> Named:
+    """Return texts as positions among their sorted names."""
+    names, numbers = np.unique(values, return_inverse=True)
+    return Named(numbers.astype(np.int64), tuple(names.tolist()))
 
 
 @dataclass(frozen=True)

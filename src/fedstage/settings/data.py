@@ -251,8 +251,8 @@ class TextData(OwnTables, Texts):
 class OfHub(Drawn, OwnerColumns):
     """A data set of the Hugging Face hub, by the package `datasets`: from its cache, or downloaded.
 
-    Splits for training and testing are those of these names; without one for testing, a validation
-    split is, or a `test_fraction` is drawn. If there is no column `label`, the classes are in the
+    The names of splits tell which are for training and testing; without one for testing, a
+    validation split is, or a `test_fraction` is drawn. If there is no column `label`, the classes are in the
     only column of class labels.
     """
 

@@ -53,7 +53,7 @@ def check_public(
             )
 
 
-#: Settings by which training samples are others than those of the official split.
+#: Settings by which training samples are others than in the official split.
 _CHOOSING = (
     "train_size", "train_fraction", "held_out", "server_validation", "division", "test_fraction"
 )  # fmt: skip

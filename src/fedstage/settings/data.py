@@ -252,8 +252,8 @@ class OfHub(Drawn, OwnerColumns):
     """A data set of the Hugging Face hub, by the package `datasets`: from its cache, or downloaded.
 
     The names of splits tell which are for training and testing; without one for testing, a
-    validation split is, or a `test_fraction` is drawn. If there is no column `label`, the classes are in the
-    only column of class labels.
+    validation split is, or a `test_fraction` is drawn. If there is no column `label`, the classes
+    are in the only column of class labels.
     """
 
     module: ClassVar[str] = "hub"

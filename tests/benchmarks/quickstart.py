@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(REPOSITORY / "config.yaml", folder)
         wall, printed = snakemake(Path(folder), "--scheduler", "greedy")
-        records = [json.loads(path.read_text()) for path in Path(folder).rglob("*.record.json")]
+        records = [json.loads(path.read_text()) for path in Path(folder).rglob("*.json")]
     inside = sum(record["compute_s"] for record in records if record["stage"] in TRAINING)
     figures = {
         "seconds": wall,

@@ -36,7 +36,6 @@ from fedstage.settings.recipes import re_estimates
 from fedstage.settings.scores import Role
 from fedstage.storage.planned import write_json, write_raw, write_recipe, write_source
 from fedstage.storage.project_plugins import load_for_jobs
-from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -203,7 +202,7 @@ def write_plan():
             check_new(folder, config)
         explained(write_recipe, recipe_file(folder), config)
         if isinstance(config, DataOption) and (path := raw_file(config)):
-            record = Path(f"results/logs/dataset/{Path(folder).name}{RECORD}")
+            record = Path(f"results/logs/dataset/{Path(folder).name}.json")
             explained(write_raw, path, config.data, default_folder(), record)
     sources = {source for run in RUNS for source in explained(sources_of, run)}
     for source in sources.union(map(Source, ["choice", *(stage.name for stage in RESULTS)])):

@@ -16,7 +16,7 @@ rule dataset:
         test_own="results/data/{recipe}/test_own.safetensors",
         info="results/data/{recipe}/info.json",
     log:
-        "results/logs/dataset/{recipe}.log",
+        "results/logs/dataset/{recipe}.json",
     priority: 1
     message:
         "dataset ({wildcards.recipe})"
@@ -32,7 +32,7 @@ rule partition:
         output="results/partitions/{recipe}/clients.parquet",
         histogram="results/partitions/{recipe}/label_histogram.parquet",
     log:
-        "results/logs/partition/{recipe}.log",
+        "results/logs/partition/{recipe}.json",
     priority: 1
     message:
         "partition ({wildcards.recipe})"
@@ -47,7 +47,7 @@ rule core:
     output:
         output="results/partitions/{recipe}/core.safetensors",
     log:
-        "results/logs/core/{recipe}.log",
+        "results/logs/core/{recipe}.json",
     priority: 1
     message:
         "core ({wildcards.recipe})"
@@ -62,7 +62,7 @@ rule participation:
     output:
         output="results/participation/{recipe}/rounds_{first}-{last}.parquet",
     log:
-        "results/logs/participation/{recipe}/rounds_{first}-{last}.log",
+        "results/logs/participation/{recipe}/rounds_{first}-{last}.json",
     priority: 1
     message:
         "participation: first {wildcards.first}, last {wildcards.last} ({wildcards.recipe})"
@@ -77,7 +77,7 @@ rule initial_model:
     output:
         output="results/initial_models/{recipe}/group_{group}.safetensors",
     log:
-        "results/logs/initial_model/{recipe}/group_{group}.log",
+        "results/logs/initial_model/{recipe}/group_{group}.json",
     priority: 1
     message:
         "initial_model: group {wildcards.group} ({wildcards.recipe})"
@@ -93,7 +93,7 @@ rule public_generator:
         output="results/discriminators/{recipe}/generator.safetensors",
         picture="results/discriminators/{recipe}/images.png",
     log:
-        "results/logs/public_generator/{recipe}.log",
+        "results/logs/public_generator/{recipe}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -110,7 +110,7 @@ rule client_discriminator:
     output:
         output="results/discriminators/{recipe}/client_{client}.safetensors",
     log:
-        "results/logs/client_discriminator/{recipe}/client_{client}.log",
+        "results/logs/client_discriminator/{recipe}/client_{client}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -127,7 +127,7 @@ rule client_odds:
     output:
         output="results/discriminators/{recipe}/odds.safetensors",
     log:
-        "results/logs/client_odds/{recipe}.log",
+        "results/logs/client_odds/{recipe}.json",
     threads: threads
     resources:
         gpu=gpus,

@@ -11,7 +11,7 @@ rule logits:
     output:
         output=GROUP + "logits/{members}-{images}.safetensors",
     log:
-        "results/logs/logits/" + AT + "logits/{members}-{images}.log",
+        "results/logs/logits/" + AT + "logits/{members}-{images}.json",
     wildcard_constraints:
         images=IMAGES,
     threads: threads
@@ -33,7 +33,7 @@ rule evaluation:
         output="results/training/{recipe}/metrics/{evaluated}-{role}/rounds_{rounds}_every_{every}.parquet",
     log:
         "results/logs/evaluation/{recipe}/metrics/{evaluated}-{role}/"
-        "rounds_{rounds}_every_{every}.log",
+        "rounds_{rounds}_every_{every}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -53,7 +53,7 @@ rule retention:
         output="results/training/{recipe}/metrics/retention/rounds_{rounds}.parquet",
         right="results/training/{recipe}/metrics/retention/rounds_{rounds}.safetensors",
     log:
-        "results/logs/retention/{recipe}/metrics/retention/rounds_{rounds}.log",
+        "results/logs/retention/{recipe}/metrics/retention/rounds_{rounds}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -70,7 +70,7 @@ rule client_accuracy:
     output:
         output="results/training/{recipe}/metrics/clients/rounds_{rounds}.parquet",
     log:
-        "results/logs/client_accuracy/{recipe}/metrics/clients/rounds_{rounds}.log",
+        "results/logs/client_accuracy/{recipe}/metrics/clients/rounds_{rounds}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -88,7 +88,7 @@ rule local_evaluation:
         output="results/local_models/{recipe}/metrics/{precision}/{who}-{role}-rounds_{rounds}.parquet",
     log:
         "results/logs/local_evaluation/{recipe}/metrics/{precision}/"
-        "{who}-{role}-rounds_{rounds}.log",
+        "{who}-{role}-rounds_{rounds}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -108,7 +108,7 @@ rule one_shot_evaluation:
         output="results/aggregators/{recipe}/metrics/{role}.parquet",
         over_rounds="results/aggregators/{recipe}/metrics/{role}_over_rounds.parquet",
     log:
-        "results/logs/one_shot_evaluation/{recipe}/metrics/{role}.log",
+        "results/logs/one_shot_evaluation/{recipe}/metrics/{role}.json",
     threads: threads
     resources:
         gpu=gpus,

@@ -8,7 +8,7 @@ rule local_model:
     output:
         output="results/local_models/{recipe}/{who}.safetensors",
     log:
-        "results/logs/local_model/{recipe}/{who}.log",
+        "results/logs/local_model/{recipe}/{who}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -25,7 +25,7 @@ rule quantised_model:
     output:
         output="results/local_models/{recipe}/quantised/{precision}/{who}.safetensors",
     log:
-        "results/logs/quantised_model/{recipe}/quantised/{precision}/{who}.log",
+        "results/logs/quantised_model/{recipe}/quantised/{precision}/{who}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -42,7 +42,7 @@ rule client_logits:
     output:
         output="results/local_models/{recipe}/logits/{precision}/{who}-{images}.safetensors",
     log:
-        "results/logs/client_logits/{recipe}/logits/{precision}/{who}-{images}.log",
+        "results/logs/client_logits/{recipe}/logits/{precision}/{who}-{images}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -59,7 +59,7 @@ rule client_generator:
     output:
         output="results/generators/{recipe}/client_{client}.safetensors",
     log:
-        "results/logs/client_generator/{recipe}/client_{client}.log",
+        "results/logs/client_generator/{recipe}/client_{client}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -79,7 +79,7 @@ rule generated:
         picture="results/generated/{recipe}/images.png",
         rounds="results/generated/{recipe}/rounds.parquet",
     log:
-        "results/logs/generated/{recipe}.log",
+        "results/logs/generated/{recipe}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -100,7 +100,7 @@ rule synthesised:
         student="results/synthesised/{recipe}/student.safetensors",
         weights="results/synthesised/{recipe}/weights.safetensors",
     log:
-        "results/logs/synthesised/{recipe}.log",
+        "results/logs/synthesised/{recipe}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -119,7 +119,7 @@ rule aggregator:
         snapshots="results/aggregators/{recipe}/snapshots.safetensors",
         rounds="results/aggregators/{recipe}/rounds.parquet",
     log:
-        "results/logs/aggregator/{recipe}.log",
+        "results/logs/aggregator/{recipe}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -136,7 +136,7 @@ rule feature_moments:
     output:
         output="results/moments/{recipe}/client_{client}.safetensors",
     log:
-        "results/logs/feature_moments/{recipe}/client_{client}.log",
+        "results/logs/feature_moments/{recipe}/client_{client}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -154,7 +154,7 @@ rule closed_form_model:
         output="results/distilled_models/{recipe}/model.safetensors",
         rounds="results/distilled_models/{recipe}/rounds.parquet",
     log:
-        "results/logs/closed_form_model/{recipe}.log",
+        "results/logs/closed_form_model/{recipe}.json",
     wildcard_constraints:
         recipe=recipes("closed_form_model"),
     message:
@@ -170,7 +170,7 @@ rule distilled_model:
     output:
         output="results/distilled_models/{recipe}/model.safetensors",
     log:
-        "results/logs/distilled_model/{recipe}.log",
+        "results/logs/distilled_model/{recipe}.json",
     wildcard_constraints:
         recipe=recipes("distilled_model"),
     threads: threads

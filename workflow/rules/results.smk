@@ -36,7 +36,7 @@ rule choice:
         output="results/choices/{choice}/metrics.parquet",
         chosen="results/choices/{choice}/chosen.json",
     log:
-        "results/logs/choice/{choice}.log",
+        "results/logs/choice/{choice}.json",
     message:
         "choice {wildcards.choice}"
     shell:
@@ -52,7 +52,7 @@ rule run_scores:
     output:
         scores="results/tables/{experiment}/{scale}.scores.csv",
     log:
-        "results/logs/run_scores/{experiment}/{scale}.log",
+        "results/logs/run_scores/{experiment}/{scale}.json",
     message:
         "run_scores of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -70,7 +70,7 @@ rule tables:
         html=shown("results/tables/{experiment}/{scale}.html", "table", "table"),
         latex="results/tables/{experiment}/{scale}.tex",
     log:
-        "results/logs/tables/{experiment}/{scale}.log",
+        "results/logs/tables/{experiment}/{scale}.json",
     message:
         "tables of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -88,7 +88,7 @@ rule figures:
         accuracy=figure("accuracy", "accuracy", "accuracy over rounds"),
         partition=figure("partition", "partition", "partition"),
     log:
-        "results/logs/figures/{experiment}/{scale}.log",
+        "results/logs/figures/{experiment}/{scale}.json",
     message:
         "figures of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -102,7 +102,7 @@ rule comparison:
     output:
         figure=figure("published", "published", "measured beside published"),
     log:
-        "results/logs/comparison/{experiment}/{scale}.log",
+        "results/logs/comparison/{experiment}/{scale}.json",
     message:
         "comparison of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -116,7 +116,7 @@ rule sweep:
     output:
         figure=figure("over", "sweep", "accuracy over an axis"),
     log:
-        "results/logs/sweep/{experiment}/{scale}.log",
+        "results/logs/sweep/{experiment}/{scale}.json",
     message:
         "sweep of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -133,7 +133,7 @@ rule claims:
         markdown="results/claims/{experiment}/{scale}.md",
         html=shown("results/claims/{experiment}/{scale}.html", "claims", "claims"),
     log:
-        "results/logs/claims/{experiment}/{scale}.log",
+        "results/logs/claims/{experiment}/{scale}.json",
     message:
         "claims of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -157,7 +157,7 @@ rule communication:
         by_run="results/communication/{experiment}/{scale}.runs.parquet",
         figure=figure("communication", "accuracy_of_bytes", "accuracy against communication"),
     log:
-        "results/logs/communication/{experiment}/{scale}.log",
+        "results/logs/communication/{experiment}/{scale}.json",
     message:
         "communication of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -179,7 +179,7 @@ rule costs:
         ),
         figure=figure("costs", "costs", "accuracy against bytes at the end"),
     log:
-        "results/logs/costs/{experiment}/{scale}.log",
+        "results/logs/costs/{experiment}/{scale}.json",
     message:
         "costs of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -194,7 +194,7 @@ rule properties:
         markdown="results/properties/{experiment}/{scale}.md",
         csv=shown("results/properties/{experiment}/{scale}.csv", "properties", "properties"),
     log:
-        "results/logs/properties/{experiment}/{scale}.log",
+        "results/logs/properties/{experiment}/{scale}.json",
     message:
         "properties of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -209,7 +209,7 @@ rule simulation:
         csv="results/simulation/{experiment}/{scale}.csv",
         figure=figure("schedule", "schedule", "schedule"),
     log:
-        "results/logs/simulation/{experiment}/{scale}.log",
+        "results/logs/simulation/{experiment}/{scale}.json",
     message:
         "simulation of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -231,7 +231,7 @@ rule round_times:
         parquet="results/round_times/{experiment}/{scale}.parquet",
         by_run="results/round_times/{experiment}/{scale}.runs.parquet",
     log:
-        "results/logs/round_times/{experiment}/{scale}.log",
+        "results/logs/round_times/{experiment}/{scale}.json",
     message:
         "round_times of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -252,7 +252,7 @@ rule retention_summary:
         overlap="results/retention/{experiment}/{scale}.overlap.csv",
         curves=figure("retention", "forgetting_curves", "what is forgotten, over rounds"),
     log:
-        "results/logs/retention_summary/{experiment}/{scale}.log",
+        "results/logs/retention_summary/{experiment}/{scale}.json",
     message:
         "retention_summary of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -269,7 +269,7 @@ rule clients:
         csv="results/clients/{experiment}/{scale}.csv",
         markdown="results/clients/{experiment}/{scale}.md",
     log:
-        "results/logs/clients/{experiment}/{scale}.log",
+        "results/logs/clients/{experiment}/{scale}.json",
     message:
         "clients of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
@@ -283,7 +283,7 @@ rule report:
     output:
         output="results/report/{experiment}/{scale}.html",
     log:
-        "results/logs/report/{experiment}/{scale}.log",
+        "results/logs/report/{experiment}/{scale}.json",
     message:
         "report of {wildcards.experiment}, scale {wildcards.scale}"
     shell:

@@ -19,7 +19,7 @@ rule local_training:
     output:
         outputs=GROUP + "participant_{participant}.safetensors",
     log:
-        "results/logs/local_training/" + AT + "participant_{participant}.log",
+        "results/logs/local_training/" + AT + "participant_{participant}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -39,7 +39,7 @@ rule advertise:
         public=GROUP + "secure/participant_{participant}_public_keys.safetensors",
         private=temp(GROUP + "secure/participant_{participant}_private.safetensors"),
     log:
-        "results/logs/advertise/" + AT + "secure/participant_{participant}_public_keys.log",
+        "results/logs/advertise/" + AT + "secure/participant_{participant}_public_keys.json",
     message:
         "advertise: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -55,7 +55,7 @@ rule share:
     output:
         shares=GROUP + "secure/participant_{participant}_shares.safetensors",
     log:
-        "results/logs/share/" + AT + "secure/participant_{participant}_shares.log",
+        "results/logs/share/" + AT + "secure/participant_{participant}_shares.json",
     message:
         "share: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -72,7 +72,7 @@ rule masked_input:
         vector=GROUP + "secure/participant_{participant}_vector.safetensors",
         receipt=GROUP + "secure/participant_{participant}_receipt.safetensors",
     log:
-        "results/logs/masked_input/" + AT + "secure/participant_{participant}_vector.log",
+        "results/logs/masked_input/" + AT + "secure/participant_{participant}_vector.json",
     message:
         "masked_input: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -88,7 +88,7 @@ rule unmask:
     output:
         revealed=GROUP + "secure/participant_{participant}_revealed.safetensors",
     log:
-        "results/logs/unmask/" + AT + "secure/participant_{participant}_revealed.log",
+        "results/logs/unmask/" + AT + "secure/participant_{participant}_revealed.json",
     message:
         "unmask: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -104,7 +104,7 @@ rule client_state:
     output:
         output=temp(GROUP + "secure/client_states.safetensors"),
     log:
-        "results/logs/client_state/" + AT + "secure/client_states.log",
+        "results/logs/client_state/" + AT + "secure/client_states.json",
     message:
         "client_state: round {wildcards.round}, group {wildcards.group} ({wildcards.recipe})"
     shell:
@@ -119,7 +119,7 @@ rule aggregation:
         output=GROUP + "aggregated.safetensors",
         participants=GROUP + "participants.parquet",
     log:
-        "results/logs/aggregation/" + AT + "aggregated.log",
+        "results/logs/aggregation/" + AT + "aggregated.json",
     wildcard_constraints:
         recipe=recipes("aggregation", without="new_state"),
     threads: threads_of_aggregation
@@ -147,7 +147,7 @@ rule cached_labels:
     output:
         output=GROUP + "cached_labels.safetensors",
     log:
-        "results/logs/cached_labels/" + AT + "cached_labels.log",
+        "results/logs/cached_labels/" + AT + "cached_labels.json",
     message:
         "cached_labels: round {wildcards.round}, group {wildcards.group} ({wildcards.recipe})"
     shell:
@@ -161,7 +161,7 @@ rule selected_labels:
     output:
         output=GROUP + "selected_labels.safetensors",
     log:
-        "results/logs/selected_labels/" + AT + "selected_labels.log",
+        "results/logs/selected_labels/" + AT + "selected_labels.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -179,7 +179,7 @@ rule distillation:
     output:
         output=GROUP + "distilled.safetensors",
     log:
-        "results/logs/distillation/" + AT + "distilled.log",
+        "results/logs/distillation/" + AT + "distilled.json",
     wildcard_constraints:
         recipe=recipes("distillation"),
     threads: threads
@@ -198,7 +198,7 @@ rule label_distillation:
     output:
         output=GROUP + "distilled.safetensors",
     log:
-        "results/logs/label_distillation/" + AT + "distilled.log",
+        "results/logs/label_distillation/" + AT + "distilled.json",
     wildcard_constraints:
         recipe=recipes("label_distillation"),
     threads: threads
@@ -218,7 +218,7 @@ rule judged_distillation:
     output:
         output=GROUP + "distilled.safetensors",
     log:
-        "results/logs/judged_distillation/" + AT + "distilled.log",
+        "results/logs/judged_distillation/" + AT + "distilled.json",
     wildcard_constraints:
         recipe=recipes("judged_distillation"),
     threads: threads
@@ -240,7 +240,7 @@ rule data_free_distillation:
         output=GROUP + "distilled.safetensors",
         new_generator=temp(GROUP + "generator.safetensors"),
     log:
-        "results/logs/data_free_distillation/" + AT + "distilled.log",
+        "results/logs/data_free_distillation/" + AT + "distilled.json",
     wildcard_constraints:
         recipe=recipes("data_free_distillation"),
     threads: threads
@@ -261,7 +261,7 @@ rule feature_training:
     output:
         output=GROUP + "trained.safetensors",
     log:
-        "results/logs/feature_training/" + AT + "trained.log",
+        "results/logs/feature_training/" + AT + "trained.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -279,7 +279,7 @@ rule head_sharing:
     output:
         output=GROUP + "with_head.safetensors",
     log:
-        "results/logs/head_sharing/" + AT + "with_head.log",
+        "results/logs/head_sharing/" + AT + "with_head.json",
     message:
         "head_sharing: round {wildcards.round}, group {wildcards.group} ({wildcards.recipe})"
     shell:

@@ -25,7 +25,7 @@ def make_segment_rule(segment):
         output:
             segment.outputs,
         log:
-            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.first.name}.log",
+            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.first.name}.json",
         wildcard_constraints:
             recipe=segment.recipes,
         threads: threads

@@ -5,6 +5,7 @@ The graph knows what the job reads and makes. For a stage of results FILE descri
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +32,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import (
+    ERROR,
     PARTS,
     SUFFIX,
     WRITTEN,
@@ -52,7 +54,7 @@ class Work:
     """A job: its files, its place, the source of what it computes, and the call that does it."""
 
     stage: str
-    log: str
+    record: str
     inputs: Files
     outputs: Files
     sources: Sequence[Source]
@@ -94,16 +96,16 @@ def _place(stage: Stage, values: Mapping[str, str]) -> tuple[Any, ...]:
 def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
-        job.stage.name, log_of(job), job.inputs, job.files, [source_of_job(job)],
+        job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
         partial(_run_alone, job), job.at, job.config,
     )  # fmt: skip
 
 
-def log_of(job: Job) -> str:
-    """Return the log of a job: named after its folder, and its main file if it has a place."""
+def record_of(job: Job) -> str:
+    """Return the record of a job: named after its folder, and its main file if it has a place."""
     path = PurePosixPath(next(iter(job.files.values())))
     below = path.with_suffix("").parts[2:] if job.place else path.parts[2:-1]
-    return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}.log"
+    return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}{SUFFIX}"
 
 
 def _run_alone(job: Job) -> None:
@@ -125,8 +127,8 @@ def _of_segment(name: str, file: Path, values: Mapping[str, str]) -> Work:
         what = (place["group"], place["members"], place["images"], place["rounds"])
         part = LogitsSegment(recipe, *what)
         run = partial(find_stage(name), part)
-    log = f"{RESULTS}/logs/{name}/{file.parent.name}/{part.name}.log"
-    return Work(name, log, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
+    record = f"{RESULTS}/logs/{name}/{file.parent.name}/{part.name}{SUFFIX}"
+    return Work(name, record, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
 
 
 def _of_results(name: str, file: Path) -> Work:
@@ -142,8 +144,8 @@ def _of_results(name: str, file: Path) -> Work:
             arguments[parameter] = make(**{one.name: paths[one.name] for one in fields(hint)})
         elif parameter in paths:
             arguments[parameter] = paths[parameter]
-    log = f"{RESULTS}/logs/{name}/{'/'.join(at)}.log"
-    return Work(name, log, given, outputs, [Source(name)], partial(function, **arguments))
+    record = f"{RESULTS}/logs/{name}/{'/'.join(at)}{SUFFIX}"
+    return Work(name, record, given, outputs, [Source(name)], partial(function, **arguments))
 
 
 def _of_choice(file: Path) -> Work:
@@ -152,8 +154,8 @@ def _of_choice(file: Path) -> Work:
     read = {key: described[key] for key in ("validation", "metrics")}
     paths = {key: paths_of(files) for key, files in (read | outputs).items()}
     run = partial(find_stage("choice"), values=described["values"], **paths)
-    log = f"{RESULTS}/logs/choice/{choice}.log"
-    return Work("choice", log, {"description": str(file), **read}, outputs, [Source("choice")], run)
+    record, inputs = f"{RESULTS}/logs/choice/{choice}{SUFFIX}", {"description": str(file), **read}
+    return Work("choice", record, inputs, outputs, [Source("choice")], run)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -161,16 +163,18 @@ def _of_choice(file: Path) -> Work:
 
 def write_record(
     job: Work,
+    command: str,
     source: Mapping[str, str] | None,
     figures: Mapping[str, float],
     parts: Seconds | None,
     written: Iterable[str],
+    notices: str,
 ) -> None:
-    """Write the record of a job that has succeeded, next to its log.
+    """Write the record of a job that has succeeded.
 
     `source` has the digests of its modules, `figures` the seconds and memory from
-    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one, and
-    `written` all files that it has written.
+    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one,
+    `written` all files that it has written, and `notices` the lines that it has printed.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}
     if "runs" in inputs:
@@ -178,6 +182,7 @@ def write_record(
     named = {path for files in job.outputs.values() for path in listed(files)}
     record: dict[str, Any] = {
         "stage": job.stage,
+        "command": command,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source,
         "versions": versions(),
@@ -194,4 +199,13 @@ def write_record(
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files
         record[WRITTEN] = digests_of(others)
-    save_json(Path(job.log).with_suffix(SUFFIX), record)
+    if notices:
+        record["notices"] = notices.splitlines()
+    save_json(job.record, record)
+
+
+def write_failure(record: Path, command: str, error: str, traceback: str = "") -> None:
+    """Write the record of a job that has failed: its error, and of a bug the traceback."""
+    found = {"command": command, ERROR: error.splitlines(), "traceback": traceback.splitlines()}
+    with suppress(FedstageError):  # the disk may be full
+        save_json(record, {key: value for key, value in found.items() if value})

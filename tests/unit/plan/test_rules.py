@@ -65,7 +65,7 @@ def agree(rule, wildcards, work, planned):
     read = lists(rule.expand_input(wildcards)[0])
     assert lists(work.inputs) | lists(planned) == read
     assert lists(rule.expand_output(wildcards)[0]) == lists(work.outputs)
-    assert rule.expand_log(wildcards) == [work.log]
+    assert rule.expand_log(wildcards) == [work.record]
 
 
 def test_the_rules_are_the_graph(workflow, monkeypatch, tmp_path):

@@ -19,10 +19,10 @@ from tests.shared.stages import recipe as write_recipe
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.loading import build
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.rounds import is_distilled
 from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import public_file, training_folder
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.rounds import is_distilled
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json

@@ -23,13 +23,13 @@ from tests.shared.stages import (
 from tests.shared.stages import recipe as write_recipe
 
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.rounds import is_distilled
 from fedstage.plan.training import aggregated_model, aggregation, global_model
 from fedstage.plan.training_folder import training_folder
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.groups import group_participants
+from fedstage.protocol.rounds import is_distilled
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table

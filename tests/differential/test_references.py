@@ -51,9 +51,9 @@ from fedstage.plan import one_shot as shot
 from fedstage.plan.data_files import public_id
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import aggregation, global_model, logits
+from fedstage.protocol.groups import client_groups
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
-from fedstage.settings.groups import client_groups
 from fedstage.training.batches import client_batches, public_batches
 from fedstage.training.images import view
 

@@ -13,8 +13,8 @@ from fedstage.errors import FedstageError, each
 from fedstage.execution.notices import noticing
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.library import experiment_names
-from fedstage.plan.digests import canonical
 from fedstage.plan.runs import split_target
+from fedstage.protocol.digests import canonical
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.merging import plain

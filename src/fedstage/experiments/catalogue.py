@@ -19,11 +19,11 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.grid import with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.resolution import resolve
-from fedstage.plan.digests import digest
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, settings_of_folders, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
+from fedstage.protocol.digests import digest
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.files import check_goal
 from fedstage.results.published.library import PublishedTable, find_published

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 from fedstage.errors import FedstageError
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.exposure import exposed, predicting
-from fedstage.plan.rounds import evaluated_rounds, is_idle
 from fedstage.plan.runs import Run
+from fedstage.protocol.exchange import exchanges_features, weights_travel
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.privacy import client_privacy
+from fedstage.protocol.rounds import evaluated_rounds, is_idle
+from fedstage.protocol.teaching import students
 from fedstage.settings.ensembles import GlobalModel, SplitModel
-from fedstage.settings.exchange import exchanges_features, students, weights_travel
 from fedstage.settings.experiments import OF_ANY_RUN, Result
-from fedstage.settings.groups import client_groups
 from fedstage.settings.merging import Raw
-from fedstage.settings.privacy import client_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis

@@ -13,7 +13,7 @@ from fedstage.plan.runs import Run, settings_of_folders, split_target
 from fedstage.plan.stages import RECIPES, files_of_result
 from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
-from fedstage.settings.groups import client_groups
+from fedstage.protocol.groups import client_groups
 from fedstage.settings.merging import Raw
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.suggestions import suggest

@@ -11,7 +11,6 @@ from fedstage.plan.data_files import partition
 from fedstage.plan.discriminators import client_discriminator
 from fedstage.plan.graph import File, Stage, behind, files_in, listed
 from fedstage.plan.one_shot import client_generator, feature_moments
-from fedstage.plan.rounds import first_distillation
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.training import (
     SECURE,
@@ -21,6 +20,7 @@ from fedstage.plan.training import (
     member_logits,
 )
 from fedstage.plan.unfederated import client_logits, local_model, quantised_model
+from fedstage.protocol.rounds import first_distillation
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe

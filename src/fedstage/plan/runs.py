@@ -6,11 +6,11 @@ from typing import Any
 
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import behind
-from fedstage.plan.rounds import first_distillation
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.source import Source, source_of, source_of_job, taken
 from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import global_model
+from fedstage.protocol.rounds import first_distillation
 from fedstage.settings.experiments import Style
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength

@@ -25,12 +25,12 @@ from typing import Any
 
 from fedstage.plan import definitions, syntax
 from fedstage.plan.definitions import Reached
-from fedstage.plan.digests import digest
 from fedstage.plan.graph import Job, Stage
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import STAGES, module_of
 from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
+from fedstage.protocol.digests import digest
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401

@@ -145,7 +145,7 @@ def _found_out(module: str, path: Path, content: bytes) -> Source:
     """Return what there is to know about a module."""
     tree = ast.parse(content, str(path))
     home = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    found = [pair for node in _import_statements(tree) for pair in _imported(node, home)]
+    found = [pair for node in import_statements(tree) for pair in _imported(node, home)]
     named = frozenset(name for _, name in found)
     imported = {key: name for key, name in found if key and name.startswith("fedstage.")}
     own = {name: f"{module}.{name}" for name, _ in _definitions(tree) if "." not in name}
@@ -239,7 +239,7 @@ def _field(node: ast.AST, name: str) -> Any:
     return value
 
 
-def _import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+def import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """Yield the imports below a node that are executed at run time."""
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, ast.If) and ast.unparse(node.test) in _ONLY_FOR_TYPES:
@@ -248,7 +248,7 @@ def _import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child
         elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield from _import_statements(child)
+            yield from import_statements(child)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, home: str) -> Iterator[tuple[str, str]]:

@@ -7,14 +7,15 @@ from typing import Any
 from fedstage.plan import data_files
 from fedstage.plan.data_files import common_name, public_id
 from fedstage.plan.graph import Folder, folder_of, restricted
-from fedstage.settings.equivalences import OF_TEACHERS, simplest
-from fedstage.settings.exchange import (
+from fedstage.protocol.exchange import (
     exchanges_features,
     exchanges_logits,
     keeps_statistics,
     optimises,
 )
-from fedstage.settings.recipes import Recipe, re_estimates
+from fedstage.protocol.teaching import re_estimates
+from fedstage.settings.equivalences import OF_TEACHERS, simplest
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import SCHEMA_VERSION, digest
+from fedstage.protocol.digests import SCHEMA_VERSION, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.validation import validate_restricted
 

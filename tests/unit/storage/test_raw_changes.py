@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage.plan.digests import canonical
+from fedstage.protocol.digests import canonical
 from fedstage.settings.data import DataOption
 from fedstage.storage.files import save_json
 from fedstage.storage.planned import write_recipe

@@ -7,7 +7,7 @@ from typing import Any
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import behind
 from fedstage.plan.scores import metrics_file
-from fedstage.plan.source import Source, source_of, source_of_job, taken
+from fedstage.plan.source import Source, source_of, source_of_job
 from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import global_model
 from fedstage.protocol.rounds import first_distillation
@@ -105,7 +105,7 @@ def sources_of(run: Run) -> set[Source]:
     jobs = behind(files)
     folders = {(job.stage.folder, job.config) for job in jobs}
     others = (
-        source_of(taken(config), stage.name)
+        source_of(config, stage.name)
         for folder, config in folders
         for stage in GRAPH
         if stage.folder == folder and stage.used(config)

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.plan.graph import Job, Stage, listed
+from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.source import Source, source_of_job
@@ -74,7 +74,7 @@ def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
         raise FedstageError(f"stage = {name!r}: no such stage; `fedstage list stages` shows all")
     stage = STAGES[name]
     if isinstance(stage, Stage):
-        config = read_recipe(file, stage.folder.kind)
+        config = interned(read_recipe(file, stage.folder.kind))  # it is in its simplest form
         # In some folders another stage has the name.
         stage = next((one for one in GRAPH if one.name == name and one.used(config)), stage)
         return of_graph(stage.job(config, *_place(stage, values)))

@@ -100,7 +100,7 @@ if not find_spec("torchao"):  # of the extra `int8`
 RUNNING = {"choice", *(stage.name for stage in GRAPH)}
 #: A file of each module of the package.
 FILES = {str(path): name for name, path in modules().items()}
-#: While these run, a recipe is read, which the plan has read and checked before, or files are named.
+#: While these run, files are named, or a recipe is read, which the plan has read and checked.
 READING = {
     "settings.validation": {"validate", "validate_restricted", "validate_json"},
     "settings.base": {"Choice.implemented_in", "implementation", "called", "is_plugin"},

@@ -33,7 +33,7 @@ from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.syntax import modules
 from fedstage.settings.data import DataOption
 from fedstage.storage.planned import write_json, write_raw, write_recipe, write_source
-from fedstage.storage.project_plugins import load_for_jobs
+from fedstage.storage.yaml_files import load_for_jobs
 from fedstage.storage.provenance import SUFFIX as RECORD
 from fedstage.storage.yaml_files import load_yaml
 

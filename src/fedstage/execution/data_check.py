@@ -18,8 +18,7 @@ from fedstage.protocol.digests import canonical
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.merging import plain
-from fedstage.settings.suggestions import suggest
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
 _TESTED = 0.2  # the share for testing that is filled in

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from fedstage.plan.data_files import common_name, initial_weights, partition_name, short
-from fedstage.plan.discriminators import PLAIN
 from fedstage.plan.graph import Folder, interned
+from fedstage.plan.training_folder import PLAIN
 from fedstage.settings.equivalences import IN_ONE_TRAINING, left_out, simplest
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShot, OneShotRecipe

@@ -19,7 +19,7 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from fedstage.plan import data_files, discriminators
+from fedstage.plan import data_files, training_folder
 from fedstage.plan.data_files import data_file, info, public_id
 from fedstage.plan.graph import File, Stage, listed, never, reach
 from fedstage.plan.inputs import (
@@ -472,7 +472,7 @@ def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[
     """Teach a group's model with an ensemble."""
     return DistillationInputs(
         **_taught(recipe, round_, group),
-        odds=_only(discriminators.odds_files(recipe)),
+        odds=_only(training_folder.odds_files(recipe)),
     )
 
 

@@ -5,7 +5,7 @@ These are FedEED's Table 3 and FedSDD's Table 1: formulas, with the bytes that w
 
 from pathlib import Path
 
-from fedstage.plan.exposure import exposed, predicting
+from fedstage.plan.runs import exposed, predicting
 from fedstage.plan.training import aggregation
 from fedstage.protocol.groups import client_groups
 from fedstage.results.runs_file import ExperimentRun, read_runs_file

@@ -218,9 +218,9 @@ def test_defaults_and_schema_version_are_pinned_together():
     assert (SCHEMA_VERSION, all_defaults()) == (PINNED_VERSION, pinned), (
         "A default is left out of digests: with another default, files that are there already "
         "would be taken for what they are not. Where a default changed, raise "
-        "SCHEMA_VERSION in protocol/digests.py, then pin the new version here and the new defaults in "
-        "defaults.yaml. Only a new field, whose default is what was done before it, may be pinned "
-        "under the old version, or one that is never left out, as `dropout` (test_dropout)."
+        "SCHEMA_VERSION in protocol/digests.py, then pin the new version here and the new defaults "
+        "in defaults.yaml. Only a new field, whose default is what was done before it, may be "
+        "pinned under the old version, or one that is never left out, as `dropout` (test_dropout)."
     )
 
 

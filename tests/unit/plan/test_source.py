@@ -10,8 +10,8 @@ from itertools import product
 import pytest
 from tests.shared.settings import CLIENT, SERVER, one_shot
 
-from fedstage.plan import discriminators
 from fedstage.plan import one_shot as shot
+from fedstage.plan import training_folder
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.one_shot import generated_images
@@ -119,7 +119,7 @@ def asked():
                 yield (shown, name), stage, RECIPES[name]
     for stages, recipes in (
         (OF_ONE_SHOT, ONE_SHOT), (OF_STUDENTS, STUDENTS), (["distillation"], {"odds": ODDS}),
-        (OF_ODDS, {"odds": discriminators.client_odds(ODDS).job.config}),
+        (OF_ODDS, {"odds": training_folder.client_odds(ODDS).job.config}),
         (["feature_moments"], {"closed": shot.feature_moments(CLOSED, 0).job.config}),
         (["closed_form_model"], {"closed": CLOSED}),
     ):  # fmt: skip

@@ -12,8 +12,7 @@ from fedstage.settings.local_training import Scaffold
 from fedstage.settings.merging import merge
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.suggestions import kinds_at
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import kinds_at, validate
 
 STEPS = {"steps": 2, "batch_size": 8, "learning_rate": 0.1}
 BASE = {

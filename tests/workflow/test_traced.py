@@ -108,11 +108,15 @@ READING = {
     "plan.graph": {"Job.read", "Job.files", "Job.at", "Job.inputs", "files_in"},
     "plan.members": {"parse_evaluated", "parse_sampled"},
     "plan.stages": {"module_of"},
+    "plan.syntax": {"cache_folder"},
 }
 #: While these run, modules are imported and schemas of settings are built.
 DEFINING = ("<module>", "find_spec", "__get_pydantic_core_schema__")
-#: How settings are compared.
-COMPARED = {"Settings.__eq__", "Settings.__hash__", "Settings._field_hash", "Settings.__copy__"}
+#: How settings are compared, checked and written, and what messages say.
+ALIKE = {
+    *("Settings.__eq__", "Settings.__hash__", "Settings._field_hash", "Settings.__copy__"),
+    *("DataSet.are_images", "Dropping._with_dropout", "fault_of", "each"),
+}
 
 
 class Calls:
@@ -125,11 +129,12 @@ class Calls:
         module = FILES.get(frame.f_code.co_filename)
         if module is None:
             return
-        name, room = frame.f_code.co_qualname, module.removeprefix("fedstage.")
+        name = frame.f_code.co_qualname.partition(".<locals>")[0]
+        room = module.removeprefix("fedstage.")
         reads = name in READING.get(room, ()) or frame.f_code.co_name in DEFINING
         if event == "call":
             self.reading += reads
-            if not self.reading and name not in COMPARED:
+            if not self.reading and name not in ALIKE:
                 self.called.add((module, name))
         elif event == "return":
             self.reading -= reads

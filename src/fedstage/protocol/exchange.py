@@ -38,7 +38,7 @@ def secure_of(recipe: Recipe) -> SecureAggregation:
 
 def caches_labels(recipe: Recipe) -> bool:
     """Whether labels made from clients' logits are kept from round to round (SCARLET)."""
-    return getattr(recipe.local, "cache", None) is not None
+    return exchanges_logits(recipe) and getattr(recipe.local, "cache", None) is not None
 
 
 def receives_server_logits(recipe: Recipe) -> bool:
@@ -53,7 +53,7 @@ def learns_from_server(local: Any) -> bool:
 
 def history(local: Any) -> int:
     """Return how many of the last global models, including its start, a client learns from."""
-    return local.models if local.learns_from_past and local.gamma else 0
+    return int(local.models) if local.learns_from_past and local.gamma else 0
 
 
 def is_judged(local: Any) -> bool:

@@ -1,4 +1,4 @@
-"""How students learn on the server, by its settings and those of the round."""
+"""How students learn on the server, by its settings and the round."""
 
 from __future__ import annotations
 

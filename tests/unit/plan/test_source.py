@@ -5,7 +5,10 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from itertools import product
+from types import FunctionType
+from typing import TypeVar, get_origin
 
 import pytest
 from tests.shared.settings import CLIENT, SERVER, one_shot
@@ -23,8 +26,9 @@ from fedstage.plan.source import (
     reachable,
 )
 from fedstage.plan.stages import GRAPH, RESULTS, STAGES
-from fedstage.plan.syntax import PACKAGE, imports, module_digest
+from fedstage.plan.syntax import PACKAGE, facts, imports, module_digest, modules
 from fedstage.plan.training import DISTILLATIONS
+from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
@@ -429,6 +433,39 @@ def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen():
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= behind_optional, stage
         assert reached <= names, stage
+
+
+#: What jobs take of `settings` and `plan` besides classes: it reads recipes and names files.
+READING = {
+    "settings.base.implementation", "settings.base.called", "settings.base.is_plugin",
+    "settings.models.check_size",
+    "settings.plugins.describe_error", "settings.plugins.line_of_plugin",
+    "plan.members.parse_evaluated", "plan.members.parse_sampled",
+    "plan.graph.files_in", "plan.stages.module_of",
+    "plan.segment_rules.outputs_of", "plan.training.local_training",
+    "plan.results.RESULTS", "plan.syntax.cache_folder",
+}  # fmt: skip
+#: What classes of settings do besides checking and completing themselves.
+DOING = {"names", "modules", "implemented_in", "are_images", "holds_out", "has_clients", "bounds"}
+
+
+def test_what_runs_in_jobs_takes_nothing_of_settings_and_plan_that_computes():
+    """It would determine results, and count in the source of none; `protocol` is the place."""
+    taken = set()
+    for stage in (name for name, command in STAGES.items() if not command.presents):
+        for module in reachable(Source(stage, optional_modules())):
+            taken.update(facts(module)[1:])
+    rooms = ("fedstage.settings.", "fedstage.plan.")
+    for name in (one for one in taken - modules().keys() if one.startswith(rooms)):
+        module, _, own = name.rpartition(".")
+        value = getattr(import_module(module), own)
+        kind = isinstance(value, type) or get_origin(value) or isinstance(value, TypeVar)
+        assert kind or name.removeprefix("fedstage.") in READING, name
+    for settings in subclasses(Settings):
+        if settings.__module__.startswith(rooms):
+            public = {name for name, value in vars(settings).items() if not name.startswith("_")
+                      and isinstance(value, FunctionType | classmethod | property)}  # fmt: skip
+            assert public <= DOING, settings
 
 
 # --- a module -------------------------------------------------------------------------------------

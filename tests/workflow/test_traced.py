@@ -103,7 +103,13 @@ FILES = {str(path): name for name, path in modules().items()}
 #: While these run, files are named, or a recipe is read, which the plan has read and checked.
 READING = {
     "settings.validation": {"validate", "validate_restricted", "validate_json"},
-    "settings.base": {"Choice.implemented_in", "implementation", "called", "is_plugin"},
+    "settings.base": {
+        "Choice.implemented_in",
+        "implementation",
+        "called",
+        "is_plugin",
+        "Settings._check",
+    },
     "settings.models": {"check_size"},
     "plan.graph": {"Job.read", "Job.files", "Job.at", "Job.inputs", "files_in"},
     "plan.members": {"parse_evaluated", "parse_sampled"},
@@ -220,5 +226,5 @@ def test_what_runs_in_a_job_is_in_its_source(project, alone, monkeypatch):
             traced.call(Source(stage), job.run)
         else:
             job.run()
-    assert traced.missing == {}
+    assert traced.missing == {}, traced.missing
     assert traced.stages == RUNNING

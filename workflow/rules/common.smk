@@ -137,7 +137,9 @@ def check_new(folder, config):
     if isinstance(config, DataOption) and has_area(config.data):
         explained(check_tested, config.data, default_folder())
     if isinstance(config, Initial):  # a file of weights that it takes must be there
-        explained(check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors"))
+        explained(
+            check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors")
+        )
     if isinstance(config, AnyRecipe) and workflow.resource_settings.nodes is None:
         explained(check_device, config.numerics.device)
 

@@ -84,7 +84,7 @@ def _ready(stream: TextIO | None) -> TextIO:
 def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
     """Run a job, and write its record. Return its exit code.
 
-    The words are those of ``fedstage run``: see `fedstage.execution.jobs`.
+    For the words of ``fedstage run`` see `fedstage.execution.jobs`.
     """
     if started is None:
         started = time.perf_counter() - process_age()

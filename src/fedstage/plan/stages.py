@@ -125,7 +125,7 @@ _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
 
 
 def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """Return what a stage of results reads beside the description of the runs, by its names."""
+    """Return what a stage of results reads with the description of the runs, by its names."""
     at = {key: described[key] for key in ("experiment", "scale")}
     wanted, found = described["results"], dict[str, str | list[str]]()
     if stage in _OF_SCORES:

@@ -260,5 +260,5 @@ def test_why_knows_the_stages_of_a_one_shot_run(made, capsys):
     ):
         assert main(["why", str(made.path / name)]) == 0
         shown = capsys.readouterr().out
-        assert ", the same now" in shown
+        assert "  source    the same now" in shown
         assert "unchanged" in shown

@@ -20,9 +20,12 @@ from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
 from fedstage.protocol.digests import as_json, canonical
 from fedstage.protocol.groups import has_batch_norm
+from fedstage.protocol.teaching import teaching
 from fedstage.settings.base import Settings, is_plugin
 from fedstage.settings.data_sets import DataSet, OfFiles
 from fedstage.settings.models import InitialModel, Model, Pretrained, check_size
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
@@ -118,10 +121,11 @@ def _known(data: Any) -> tuple[tuple[int, ...] | None, int | None, int | None]:
 
 def _single(recipe: AnyRecipe, train: int | None) -> str:
     """Return the setting that gives a batch of one sample, as far as that is known."""
-    client, teaching = getattr(recipe, "client", None), getattr(recipe, "teaching", None)
+    client = getattr(recipe, "client", None)
+    taught = teaching(recipe) if isinstance(recipe, Recipe | OneShotRecipe) else None
     if client is not None and client.batch_size == 1:
         return "client.batch_size = 1"
-    if teaching is not None and teaching.server.batch_size == 1:
+    if taught is not None and taught.server.batch_size == 1:
         return "server.batch_size = 1"
     together = getattr(recipe, "pooled", False) or getattr(recipe, "on_core", False)
     if client is None or train is None or together or getattr(recipe, "core", None):

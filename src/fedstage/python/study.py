@@ -14,6 +14,7 @@ from torch import nn
 from fedstage.data.datasets.tensors import is_image
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
+from fedstage.protocol.teaching import teaching
 from fedstage.python.samples import Samples, parts, save
 from fedstage.python.source import plugin
 from fedstage.results.at_hand.differences import compare
@@ -21,6 +22,7 @@ from fedstage.results.at_hand.models import model as trained_model
 from fedstage.results.at_hand.runs import load
 from fedstage.settings.merging import Raw
 from fedstage.settings.plugins import load_plugins
+from fedstage.settings.recipes import LocalRecipe
 from fedstage.settings.registry import PLUGINS
 from fedstage.storage.files import save_text
 
@@ -158,7 +160,7 @@ def run(
     PLUGINS.named = None  # the file may have changed
     load_plugins([str(folder / path) for path in named])
     runs = load_catalogue(config, _CHECKOUT / "workflow", _NAME).runs[_NAME, "default"]
-    taught = [getattr(run.recipe, "teaching", None) for run in runs]
+    taught = [teaching(run.recipe) for run in runs if not isinstance(run.recipe, LocalRecipe)]
     if not any(one.public.name == "held_out" for one in taught if one):
         del data["held_out"]
     elif public is None:

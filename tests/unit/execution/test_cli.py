@@ -130,7 +130,7 @@ def test_words_that_are_no_segment_are_named(here):
         with pytest.raises(FedstageError, match=re.escape(told)):
             job_of(name, Path("training.yaml"), words)
     made = job_of("segment", Path("training.yaml"), ["groups=0", "first=1", "last=2", "kept=a_1,b"])
-    assert made.log.endswith("segment_0001_0002_groups_0.log")
+    assert made.record.endswith("segment_0001_0002_groups_0.json")
 
 
 # --- what happens then ----------------------------------------------------------------------------

@@ -79,14 +79,13 @@ IS_PLAN = workflow.is_main_process and not workflow.deployment_settings.deployme
 os.environ.setdefault("FEDSTAGE_CLIENTS_PER_GPU", str(EXECUTION.clients_per_gpu))
 # In a container or a conda environment, `fedstage` is the command that is installed there.
 if not workflow.deployment_settings.deployment_method:
-    os.environ["PATH"] = sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
+    os.environ.update(
+        PATH=os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    )
     if IS_PLAN and workflow.resource_settings.cores and not workflow.output_settings.dryrun:
         prepare(EXECUTION)
 
 
-# What the files of a round and group begin with, below `results/training` and in the logs.
-AT = "{recipe}/round_{round}/group_{group}/"
-GROUP = "results/training/" + AT
 ROLES = "|".join(get_args(Role))
 
 
@@ -217,6 +216,14 @@ def write_plan():
                 explained(write_json, choice_file(choice_id(run)), describe_choice(run))
 
 
+def threads_of_aggregation(wildcards, input):
+    return threads(wildcards, input) if re_estimates(config_of(input)) else 1
+
+
+def gpus_of_aggregation(wildcards, input):
+    return gpus(wildcards, input) if re_estimates(config_of(input)) else 0
+
+
 # --- inputs of results ----------------------------------------------------------------------------
 
 
@@ -287,6 +294,27 @@ def files_of_target(target):
     # Snakemake's `exists` looks for its workflow where it is called from.
     states = (last_states(run, lambda file: exists(file)) for run in runs)
     return [*map(metrics_of, runs), *chain.from_iterable(states), *results_of(CATALOGUE, target)]
+
+
+def shown(path, caption, result):
+    """Return a file that Snakemake's report shows."""
+    return report(
+        path,
+        caption=f"../report/{caption}.rst",
+        category="{experiment}",
+        labels={"result": result, "scale": "{scale}"},
+    )
+
+
+def figure(name, caption, result):
+    """Return the files of a figure, of which the report shows the first."""
+    first, *others = files_at(figure_files(name))
+    return [shown(first, caption, result), *others]
+
+
+def choice_of(wildcards):
+    """Return the choice of a description: which candidates are compared, and by what."""
+    return explained(find, CATALOGUE.choices, wildcards.choice, "choices")
 
 
 def link_storage(provider):

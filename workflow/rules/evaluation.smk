@@ -9,9 +9,9 @@ rule logits:
     input:
         unpack(reads("logits")),
     output:
-        output=GROUP + "logits/{members}-{images}.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/logits/{members}-{images}.safetensors",
     log:
-        "results/logs/logits/" + AT + "logits/{members}-{images}.json",
+        "results/logs/logits/{recipe}/round_{round}/group_{group}/logits/{members}-{images}.json",
     wildcard_constraints:
         images=IMAGES,
     threads: threads

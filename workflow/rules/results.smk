@@ -4,27 +4,6 @@ All read its description, of which the plan says what else a stage reads (`given
 """
 
 
-def shown(path, caption, result):
-    """Return a file that Snakemake's report shows."""
-    return report(
-        path,
-        caption=f"../report/{caption}.rst",
-        category="{experiment}",
-        labels={"result": result, "scale": "{scale}"},
-    )
-
-
-def figure(name, caption, result):
-    """Return the files of a figure, of which the report shows the first."""
-    first, *others = files_at(figure_files(name))
-    return [shown(first, caption, result), *others]
-
-
-def choice_of(wildcards):
-    """Return the choice of a description: which candidates are compared, and by what."""
-    return explained(find, CATALOGUE.choices, wildcards.choice, "choices")
-
-
 rule choice:
     """Take the candidate that is most accurate on validation samples."""
     input:

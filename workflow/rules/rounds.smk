@@ -4,22 +4,14 @@ With granularity `segment`, the rules of segments make these files.
 """
 
 
-def threads_of_aggregation(wildcards, input):
-    return threads(wildcards, input) if re_estimates(config_of(input)) else 1
-
-
-def gpus_of_aggregation(wildcards, input):
-    return gpus(wildcards, input) if re_estimates(config_of(input)) else 0
-
-
 rule local_training:
     """Train a participant on its client's samples, from its group's global model of the round before."""
     input:
         unpack(reads("local_training")),
     output:
-        outputs=GROUP + "participant_{participant}.safetensors",
+        outputs="results/training/{recipe}/round_{round}/group_{group}/participant_{participant}.safetensors",
     log:
-        "results/logs/local_training/" + AT + "participant_{participant}.json",
+        "results/logs/local_training/{recipe}/round_{round}/group_{group}/participant_{participant}.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -36,10 +28,12 @@ rule advertise:
     input:
         unpack(reads("advertise")),
     output:
-        public=GROUP + "secure/participant_{participant}_public_keys.safetensors",
-        private=temp(GROUP + "secure/participant_{participant}_private.safetensors"),
+        public="results/training/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_public_keys.safetensors",
+        private=temp(
+            "results/training/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_private.safetensors"
+        ),
     log:
-        "results/logs/advertise/" + AT + "secure/participant_{participant}_public_keys.json",
+        "results/logs/advertise/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_public_keys.json",
     message:
         "advertise: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -53,9 +47,9 @@ rule share:
     input:
         unpack(reads("share")),
     output:
-        shares=GROUP + "secure/participant_{participant}_shares.safetensors",
+        shares="results/training/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_shares.safetensors",
     log:
-        "results/logs/share/" + AT + "secure/participant_{participant}_shares.json",
+        "results/logs/share/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_shares.json",
     message:
         "share: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -69,10 +63,10 @@ rule masked_input:
     input:
         unpack(reads("masked_input")),
     output:
-        vector=GROUP + "secure/participant_{participant}_vector.safetensors",
-        receipt=GROUP + "secure/participant_{participant}_receipt.safetensors",
+        vector="results/training/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_vector.safetensors",
+        receipt="results/training/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_receipt.safetensors",
     log:
-        "results/logs/masked_input/" + AT + "secure/participant_{participant}_vector.json",
+        "results/logs/masked_input/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_vector.json",
     message:
         "masked_input: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -86,9 +80,9 @@ rule unmask:
     input:
         unpack(reads("unmask")),
     output:
-        revealed=GROUP + "secure/participant_{participant}_revealed.safetensors",
+        revealed="results/training/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_revealed.safetensors",
     log:
-        "results/logs/unmask/" + AT + "secure/participant_{participant}_revealed.json",
+        "results/logs/unmask/{recipe}/round_{round}/group_{group}/secure/participant_{participant}_revealed.json",
     message:
         "unmask: round {wildcards.round}, group {wildcards.group},"
         " participant {wildcards.participant} ({wildcards.recipe})"
@@ -102,9 +96,11 @@ rule client_state:
     input:
         unpack(reads("client_state")),
     output:
-        output=temp(GROUP + "secure/client_states.safetensors"),
+        output=temp(
+            "results/training/{recipe}/round_{round}/group_{group}/secure/client_states.safetensors"
+        ),
     log:
-        "results/logs/client_state/" + AT + "secure/client_states.json",
+        "results/logs/client_state/{recipe}/round_{round}/group_{group}/secure/client_states.json",
     message:
         "client_state: round {wildcards.round}, group {wildcards.group} ({wildcards.recipe})"
     shell:
@@ -116,10 +112,10 @@ rule aggregation:
     input:
         unpack(reads("aggregation")),
     output:
-        output=GROUP + "aggregated.safetensors",
-        participants=GROUP + "participants.parquet",
+        output="results/training/{recipe}/round_{round}/group_{group}/aggregated.safetensors",
+        participants="results/training/{recipe}/round_{round}/group_{group}/participants.parquet",
     log:
-        "results/logs/aggregation/" + AT + "aggregated.json",
+        "results/logs/aggregation/{recipe}/round_{round}/group_{group}/aggregated.json",
     wildcard_constraints:
         recipe=recipes("aggregation", without="new_state"),
     threads: threads_of_aggregation
@@ -133,9 +129,9 @@ rule aggregation:
 
 use rule aggregation as aggregation_with_state with:
     output:
-        output=GROUP + "aggregated.safetensors",
-        participants=GROUP + "participants.parquet",
-        new_state=temp(GROUP + "state.safetensors"),
+        output="results/training/{recipe}/round_{round}/group_{group}/aggregated.safetensors",
+        participants="results/training/{recipe}/round_{round}/group_{group}/participants.parquet",
+        new_state=temp("results/training/{recipe}/round_{round}/group_{group}/state.safetensors"),
     wildcard_constraints:
         recipe=recipes("aggregation", "new_state"),
 
@@ -145,9 +141,9 @@ rule cached_labels:
     input:
         unpack(reads("cached_labels")),
     output:
-        output=GROUP + "cached_labels.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/cached_labels.safetensors",
     log:
-        "results/logs/cached_labels/" + AT + "cached_labels.json",
+        "results/logs/cached_labels/{recipe}/round_{round}/group_{group}/cached_labels.json",
     message:
         "cached_labels: round {wildcards.round}, group {wildcards.group} ({wildcards.recipe})"
     shell:
@@ -159,9 +155,9 @@ rule selected_labels:
     input:
         unpack(reads("selected_labels")),
     output:
-        output=GROUP + "selected_labels.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/selected_labels.safetensors",
     log:
-        "results/logs/selected_labels/" + AT + "selected_labels.json",
+        "results/logs/selected_labels/{recipe}/round_{round}/group_{group}/selected_labels.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -177,9 +173,9 @@ rule distillation:
     input:
         unpack(reads("distillation")),
     output:
-        output=GROUP + "distilled.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/distilled.safetensors",
     log:
-        "results/logs/distillation/" + AT + "distilled.json",
+        "results/logs/distillation/{recipe}/round_{round}/group_{group}/distilled.json",
     wildcard_constraints:
         recipe=recipes("distillation"),
     threads: threads
@@ -196,9 +192,9 @@ rule label_distillation:
     input:
         unpack(reads("label_distillation")),
     output:
-        output=GROUP + "distilled.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/distilled.safetensors",
     log:
-        "results/logs/label_distillation/" + AT + "distilled.json",
+        "results/logs/label_distillation/{recipe}/round_{round}/group_{group}/distilled.json",
     wildcard_constraints:
         recipe=recipes("label_distillation"),
     threads: threads
@@ -216,9 +212,9 @@ rule judged_distillation:
     input:
         unpack(reads("judged_distillation")),
     output:
-        output=GROUP + "distilled.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/distilled.safetensors",
     log:
-        "results/logs/judged_distillation/" + AT + "distilled.json",
+        "results/logs/judged_distillation/{recipe}/round_{round}/group_{group}/distilled.json",
     wildcard_constraints:
         recipe=recipes("judged_distillation"),
     threads: threads
@@ -237,10 +233,12 @@ rule data_free_distillation:
     input:
         unpack(reads("data_free_distillation")),
     output:
-        output=GROUP + "distilled.safetensors",
-        new_generator=temp(GROUP + "generator.safetensors"),
+        output="results/training/{recipe}/round_{round}/group_{group}/distilled.safetensors",
+        new_generator=temp(
+            "results/training/{recipe}/round_{round}/group_{group}/generator.safetensors"
+        ),
     log:
-        "results/logs/data_free_distillation/" + AT + "distilled.json",
+        "results/logs/data_free_distillation/{recipe}/round_{round}/group_{group}/distilled.json",
     wildcard_constraints:
         recipe=recipes("data_free_distillation"),
     threads: threads
@@ -259,9 +257,9 @@ rule feature_training:
     input:
         unpack(reads("feature_training")),
     output:
-        output=GROUP + "trained.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/trained.safetensors",
     log:
-        "results/logs/feature_training/" + AT + "trained.json",
+        "results/logs/feature_training/{recipe}/round_{round}/group_{group}/trained.json",
     threads: threads
     resources:
         gpu=gpus,
@@ -277,9 +275,9 @@ rule head_sharing:
     input:
         unpack(reads("head_sharing")),
     output:
-        output=GROUP + "with_head.safetensors",
+        output="results/training/{recipe}/round_{round}/group_{group}/with_head.safetensors",
     log:
-        "results/logs/head_sharing/" + AT + "with_head.json",
+        "results/logs/head_sharing/{recipe}/round_{round}/group_{group}/with_head.json",
     message:
         "head_sharing: round {wildcards.round}, group {wildcards.group} ({wildcards.recipe})"
     shell:

@@ -121,8 +121,10 @@ def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
 
     FedstageError if it is damaged, or lacks one of `keys`.
     """
-    job = load_json(path) if path.stat().st_size else {}
-    if ERROR in job or not job:
+    if path.is_file() and not path.stat().st_size:
+        return {}
+    job = load_json(path)
+    if ERROR in job:
         return {}
     if isinstance(job.get("source"), str):  # of a version that listed no modules
         job["source"] = None

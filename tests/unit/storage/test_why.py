@@ -356,7 +356,7 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
     (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0/*.json")
     told = why(jobs / table)
     other_inputs = json.dumps(json.loads(other.read_text()) | {"inputs": {"a": 1}})
-    for content in ("", "{", "[]", "{}", '{"stage": 1}', b"\xff", other_inputs):
+    for content in ("{", "[]", "{}", '{"stage": 1}', b"\xff", other_inputs):
         other.write_bytes(content if isinstance(content, bytes) else content.encode())
         head, _, damaged = why(jobs / table).partition("damaged records, left out\n")
         assert head.rstrip("\n") == told
@@ -365,6 +365,16 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
         assert main(["why", str(jobs / participants_table(RECIPE, 1, 0))]) == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert str(other) in line
+
+
+def test_an_empty_record_as_touching_makes_it_tells_nothing(jobs, capsys):
+    table = participants_table(RECIPE, 1, 1)
+    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0/*.json")
+    told = why(jobs / table)
+    other.write_text("")
+    assert why(jobs / table) == told
+    assert main(["why", str(jobs / participants_table(RECIPE, 1, 0))]) == 1
+    assert "no record" in capsys.readouterr().err
 
 
 def test_a_job_that_failed_has_made_nothing(jobs, capsys):

@@ -23,6 +23,7 @@ from fedstage.storage.records import (
     by_path,
     find_artefact,
     find_round_job,
+    load_record,
 )
 from fedstage.storage.yaml_files import load_yaml, read_recipe
 
@@ -52,7 +53,7 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
     for data in dict.fromkeys(match[1] for match in found if match):
         path = root / RESULTS / "logs" / "dataset" / f"{data}{SUFFIX}"
         try:
-            job = load_json(path) if path.is_file() else {}
+            job = load_record(path, {}) if path.is_file() else {}
         except FedstageError as error:
             yield Changes(data, path.parent, [("its record is damaged, left out", str(error))])
             continue

@@ -9,6 +9,7 @@ from fedstage.plan.source import Source, changed_files
 from fedstage.plan.training_folder import FOLDER
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.planned import write_recipe, write_source
+from fedstage.storage.raw_files import recorded
 from fedstage.storage.yaml_files import read_recipe
 
 AVERAGES = "fedstage.algorithm.aggregation.averages"
@@ -48,3 +49,8 @@ def test_changed_files_are_those_of_parts_that_differ(then, now):
     same = {"a.x": "1", "a.y": "2"}
     for pair in ((then | same, now | same), (now | same, then | same)):
         assert changed_files(*pair) == ["a/b.py"]
+
+
+def test_a_record_that_touching_has_made_has_no_raw_files(tmp_path):
+    (tmp_path / "a.json").touch()
+    assert recorded(tmp_path / "a.json") is None

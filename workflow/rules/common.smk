@@ -167,6 +167,16 @@ def gpus(wildcards, input):
     return EXECUTION.gpu if device == "auto" else int(device.startswith("cuda"))
 
 
+def threads_of_aggregation(wildcards, input):
+    """Return how many threads an average takes: one, unless it runs the model."""
+    return threads(wildcards, input) if re_estimates(config_of(input)) else 1
+
+
+def gpus_of_aggregation(wildcards, input):
+    """Return how many GPUs an average asks for: none, unless it runs the model."""
+    return gpus(wildcards, input) if re_estimates(config_of(input)) else 0
+
+
 # --- files that the plan writes, and its jobs read -------------------------------------------------
 
 
@@ -214,14 +224,6 @@ def write_plan():
         for run in CATALOGUE.runs[at]:
             if run.candidates:
                 explained(write_json, choice_file(choice_id(run)), describe_choice(run))
-
-
-def threads_of_aggregation(wildcards, input):
-    return threads(wildcards, input) if re_estimates(config_of(input)) else 1
-
-
-def gpus_of_aggregation(wildcards, input):
-    return gpus(wildcards, input) if re_estimates(config_of(input)) else 0
 
 
 # --- inputs of results ----------------------------------------------------------------------------
@@ -319,9 +321,9 @@ def choice_of(wildcards):
 
 def link_storage(provider):
     """Let the folders of results lead to an object storage's copies on this machine."""
+    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
     made = (path for stage in RESULTS for path in stage.outputs.values())
     for folder in sorted({*OF_SETTINGS, *(path.split("/")[1] for path in made)}):
-        prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
         query = f"{prefix}/results/{folder}"
         here, there = Path("results", folder), Path(provider.object(query).local_path()).absolute()
         there.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,6 @@ from fedstage.errors import FedstageError
 from fedstage.plan.syntax import cache_folder
 from fedstage.settings.data_sets import OfFiles
 from fedstage.storage.files import load_json, save_text
-from fedstage.storage.records import load_record
 
 _DIGITS = 16
 _SETTLED = 2.0  # seconds after which a change changes a file's times, on every file system
@@ -81,10 +80,13 @@ def _marks(settings: OfFiles, folder: Path | None) -> dict[Path, list[int]]:
 
 
 def recorded(record: Path) -> Contents | None:
-    """Return the raw files in a job's record with their digests, None if it has none."""
-    if not record.is_file():
+    """Return the raw files in a job's record with their digests, None if it has none.
+
+    The record is empty if ``snakemake --touch`` has made it.
+    """
+    if not record.is_file() or not record.stat().st_size:
         return None
-    contents: Contents | None = load_record(record, {}).get("raw", {}).get("files")
+    contents: Contents | None = load_json(record).get("raw", {}).get("files")
     return contents
 
 

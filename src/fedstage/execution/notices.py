@@ -11,7 +11,7 @@ from typing import TextIO
 
 
 class Notices(StringIO):
-    """Lines of notices, and what those of distillations say in numbers, a row each."""
+    """Lines of notices, and the numbers of each distillation that they tell of, a row each."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ _LOGGER = logging.getLogger(__name__)
 
 PERCENT = 100.0
 #: Public samples that are compared at most, evenly spread, so that training takes longer by little.
-COMPARED = 10_000
+COMPARED = 2_000
 #: Percent of predictions: a student that changes fewer has learnt next to nothing.
 LEAST = 0.1
 

@@ -100,8 +100,7 @@ def run(stage: str, file: str, *words: str, started: float | None = None) -> int
             source = planned_source(job, since)
             parts = job.run()
             planned_source(job, since)
-        figures, text = timings.finish(), notices.getvalue()
-        write_record(job, command, source, figures, parts, written, text)
+        write_record(job, command, source, timings.finish(), parts, written, notices)
     except (FedstageError, OSError) as error:
         told = "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines())
         return fail(record, command, told)

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
+from fedstage.execution.notices import Notices
 from fedstage.plan.data_files import raw_choice
 from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file, description_file
@@ -183,13 +184,14 @@ def write_record(
     figures: Mapping[str, float],
     parts: Seconds | None,
     written: Iterable[str],
-    notices: str,
+    notices: Notices,
 ) -> None:
     """Write the record of a job that has succeeded.
 
     `source` has the digests of its modules, `figures` the seconds and memory from
     `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one,
-    `written` all files that it has written, and `notices` the lines that it has printed.
+    `written` all files that it has written, and `notices` the lines that it has printed, with what
+    they say of distillations.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}
     if "runs" in inputs:
@@ -214,8 +216,10 @@ def write_record(
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files
         record[WRITTEN] = digests_of(others)
-    if notices:
-        record["notices"] = notices.splitlines()
+    if lines := notices.getvalue().splitlines():
+        record["notices"] = lines
+    if notices.distilled:
+        record["distilled"] = notices.distilled
     save_json(job.record, record)
 
 

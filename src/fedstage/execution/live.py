@@ -82,7 +82,8 @@ class Live:
             if found is None or found[1]:
                 self.show(line)
             elif found[2]:
-                self._notes["accuracy" if "accuracy" in line else "loss"] = f"last {found[2]}"
+                known = (what for what in ("accuracy", "loss") if what in found[2])
+                self._notes |= dict.fromkeys(known, f"last {found[2]}")
             else:
                 self._faults[line] = None
 

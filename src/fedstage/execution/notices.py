@@ -10,6 +10,20 @@ from io import StringIO
 from typing import TextIO
 
 
+class Notices(StringIO):
+    """Lines of notices, and the numbers of each distillation that they tell of, a row each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.distilled: list[dict[str, float]] = []
+
+    def keep(self, record: logging.LogRecord) -> bool:
+        """Keep the numbers of a notice, if it has any."""
+        if row := getattr(record, "distilled", None):
+            self.distilled.append(row)
+        return True
+
+
 class _Line(logging.Formatter):
     """A format of lines in which warnings are marked."""
 
@@ -20,13 +34,14 @@ class _Line(logging.Formatter):
 
 
 @contextmanager
-def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
-    """Yield a text to which every notice of the package's loggers is added, a line each.
+def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
+    """Yield the text to which every notice of the package's loggers is added, a line each.
 
     With a `stream`, each notice is also written there at once.
     """
-    text, logger = StringIO(), logging.getLogger("fedstage")
+    text, logger = Notices(), logging.getLogger("fedstage")
     handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]
+    handlers[0].addFilter(text.keep)
     level = logger.level
     logger.setLevel(logging.INFO)
     for handler in handlers:

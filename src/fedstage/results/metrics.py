@@ -26,8 +26,15 @@ METRICS_SCHEMA = pa.schema(
         # Area under the ROC curve: of the second class of two, or the mean over classes of each
         # against the rest. Null if a class has no samples or all, or if a logit is not finite.
         pa.field("auc", pa.float64(), nullable=True),
-        # Mean cross-entropy per sample, natural logarithm.
+        # Mean cross-entropy per sample, natural logarithm: the negative log-likelihood.
         pa.field("loss", pa.float64(), nullable=False),
+        # Expected calibration error in percent. Null if a logit is not finite.
+        pa.field("ece", pa.float64(), nullable=True),
+        # Of an ensemble: the mean over pairs of members of the share of samples whose predicted
+        # classes differ, in percent, null for a single member; and its accuracy less the mean of
+        # its members' accuracies, in points. Both are null for what is no ensemble.
+        pa.field("disagreement", pa.float64(), nullable=True),
+        pa.field("ensemble_gain", pa.float64(), nullable=True),
         # Number of evaluated samples.
         pa.field("samples", pa.int64(), nullable=False),
         # Deviation over client models of the accuracy on the common evaluation set; null where

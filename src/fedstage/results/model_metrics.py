@@ -7,7 +7,15 @@ from typing import Any
 import torch
 
 from fedstage.results.metrics import spread
-from fedstage.results.scores import ClassCounts, Score, accuracies_on_own, own_accuracies, score
+from fedstage.results.scores import (
+    PERCENT,
+    ClassCounts,
+    Score,
+    accuracies_on_own,
+    disagreement,
+    own_accuracies,
+    score,
+)
 
 
 def model_metrics(
@@ -15,19 +23,28 @@ def model_metrics(
     labels: torch.Tensor,
     counts: ClassCounts,
     owners: torch.Tensor | None = None,
+    members: torch.Tensor | None = None,
 ) -> dict[str, Any]:
     """Return the scores of logits [n, classes] as columns of a metrics file.
 
-    `owners` are the clients of the samples, if they are known: int64 [n], -1 for none.
+    `owners` are the clients of the samples, if they are known: int64 [n], -1 for none. `members`
+    are the classes that the members of an ensemble predict, int64 [members, n].
     """
     logits, labels = logits.cpu(), labels.cpu()
     result = score(logits, labels)
     own = None if owners is None else accuracies_on_own(logits, labels, owners)
+    apart = gain = None
+    if members is not None:
+        members = members.cpu()
+        apart = disagreement(members, logits.shape[1])
+        gain = result.accuracy - PERCENT * int((members == labels).sum()) / members.numel()
     return {
         **result.columns,
         "samples": len(labels),
         "client_std": None,
         **_own_columns([result], counts, own),
+        "disagreement": apart,
+        "ensemble_gain": gain,
     }
 
 
@@ -46,13 +63,17 @@ def mean_metrics(
         The accuracies on clients' own samples, in percent, if the samples' clients are known.
     """
     areas = [scored.auc for scored in scores if scored.auc is not None]
+    errors = [scored.ece for scored in scores if scored.ece is not None]
     return {
         "top1_accuracy": fmean(scored.accuracy for scored in scores),
         "balanced_accuracy": fmean(scored.balanced_accuracy for scored in scores),
         "auc": fmean(areas) if len(areas) == len(scores) else None,
         "loss": fmean(scored.loss for scored in scores),
+        "ece": fmean(errors) if len(errors) == len(scores) else None,
         "samples": samples,
         "client_std": spread([scored.accuracy for scored in scores]),
+        "disagreement": None,
+        "ensemble_gain": None,
         **_own_columns(scores, counts, own),
     }
 

@@ -10,21 +10,24 @@ import torch
 from fedstage.training.passes import class_accuracies, cross_entropy
 
 PERCENT = 100.0
+BINS = 15  # of confidence
 ClassCounts = Mapping[int, Mapping[int, int]]  # client -> class -> samples
 
 
 @dataclass(frozen=True)
 class Score:
-    """Top-1 accuracy, mean cross entropy and area under the ROC curve of one model.
+    """Top-1 accuracy, mean cross entropy, area under the ROC curve and calibration of one model.
 
     All but the loss are in percent. `by_class` is the accuracy of each class, float64 [classes],
-    NaN for a class without samples; `auc` is None where `area_under_curve` returns None.
+    NaN for a class without samples; `auc` and `ece` are None where `area_under_curve` and
+    `calibration_error` return None.
     """
 
     accuracy: float
     loss: float
     by_class: torch.Tensor
     auc: float | None
+    ece: float | None
 
     @property
     def balanced_accuracy(self) -> float:
@@ -39,6 +42,7 @@ class Score:
             "balanced_accuracy": self.balanced_accuracy,
             "auc": self.auc,
             "loss": self.loss,
+            "ece": self.ece,
         }
 
 
@@ -51,6 +55,7 @@ def score(logits: torch.Tensor, labels: torch.Tensor) -> Score:
         cross_entropy(logits, labels),
         PERCENT * right / samples,
         area_under_curve(logits, labels),
+        calibration_error(logits, labels),
     )
 
 
@@ -82,6 +87,44 @@ def _area(scores: torch.Tensor, positive: torch.Tensor) -> float:
     p = int(positive.sum())
     q = len(scores) - p
     return (float(ranks[place][positive].double().sum()) - p * (p + 1) / 2) / (p * q)
+
+
+def calibration_error(logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+    """Return the expected calibration error of logits [n, classes], in percent.
+
+    That is Guo et al. (ICML 2017, Eq. 3) with M = 15 bins:
+
+        ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|
+
+    B_m are the samples whose confidence, the highest probability, is in ((m - 1) / M, m / M];
+    acc(B_m) is their accuracy and conf(B_m) their mean confidence. None if a logit is not finite.
+    """
+    if not bool(logits.isfinite().all()):
+        return None
+    confidence, predicted = logits.double().softmax(1).max(1)
+    bins = torch.bucketize(confidence, torch.arange(1, BINS, dtype=torch.float64) / BINS)
+    gaps = (predicted == labels).double() - confidence
+    sums = torch.zeros(BINS, dtype=torch.float64).index_add_(0, bins, gaps)
+    return PERCENT * float(sums.abs().sum()) / len(labels)
+
+
+def disagreement(classes: torch.Tensor, outputs: int) -> float | None:
+    """Return how often members disagree in percent, from their classes int64 [members, n].
+
+    It is the mean over pairs of members of the share of samples for which they predict different
+    ones of `outputs` classes (Fort et al. 2019: the disagreement of predictions),
+
+        2 / (M (M - 1)) sum_{i < j} 1/n sum_x [argmax f_i(x) != argmax f_j(x)]
+
+    None for a single member.
+    """
+    members, samples = classes.shape
+    if members < 2:
+        return None
+    ones = torch.ones_like(classes)
+    votes = torch.zeros(outputs, samples, dtype=torch.int64).scatter_add_(0, classes, ones)
+    agreeing = int((votes * (votes - 1)).sum())  # ordered pairs
+    return PERCENT * (1 - agreeing / (members * (members - 1) * samples))
 
 
 def own_accuracies(scores: Sequence[Score], counts: ClassCounts) -> list[float]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fedstage.algorithm.global_trainers.agreement import public_logits, tell
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import loss_of, targets_of
 from fedstage.algorithm.one_shot.client_models import of_classes
@@ -35,9 +36,12 @@ def distilled_model(
     else:
         assert labels is not None, "checked by OneShotRecipe: without an ensemble labels teach"
         teacher, ensemble, learnt_from = labels, labels.new_empty(0, len(labels)), members(recipe)
+    model = load_model(read.start, recipe.student, info, device, recipe.numerics)
+    taught = Taught(images, targets_of(teaching, teacher, ensemble), labels)
+    before = public_logits(model, taught, info, recipe.numerics)
     weights, learnt = teach(
-        load_model(read.start, recipe.student, info, device, recipe.numerics),
-        Taught(images, targets_of(teaching, teacher, ensemble), labels),
+        model,
+        taught,
         loss_of(teaching),
         teaching.server,
         recipe.numerics,
@@ -46,4 +50,7 @@ def distilled_model(
         "distilled model",
         server_validation=read.server_validation,
     )
+    model.load_state_dict(weights)  # which training had before its last steps, if it stopped early
+    after = public_logits(model, taught, info, recipe.numerics)
+    tell(taught, before, after, teaching.server, info, {"round": 1}, warns=True)
     save_tensors(output, weights, {"members": learnt_from} | learnt)

@@ -30,6 +30,8 @@ from fedstage.training.passes import compute_logits
 _LOGGER = logging.getLogger(__name__)
 
 Row = dict[str, Any]
+#: Logits [n, classes], and for an ensemble the classes that its members predict, [members, n].
+Predicted = tuple[torch.Tensor, torch.Tensor | None]
 RoundScores = Iterator[tuple[int, dict[str, Any]]]
 
 
@@ -75,8 +77,10 @@ def evaluation(
             predicted = _global_models(recipe, info, read.models, images)
         else:
             predicted = _ensembles(predicting, evaluated, read.models, scored)
-        pairs = zip(scored, predicted, strict=True)
-        scores = ((round_, model_metrics(one, labels, counts, owners)) for round_, one in pairs)
+        scores = (
+            (round_, model_metrics(logits, labels, counts, owners, members))
+            for round_, (logits, members) in zip(scored, predicted, strict=True)
+        )
     rows = [
         {"round": round_, "evaluated": evaluated, "role": role} | row | traffic[round_]
         for round_, row in scores
@@ -92,23 +96,24 @@ def evaluation(
 
 def _global_models(
     recipe: Recipe, info: dict[str, Any], paths: list[Path], images: Samples
-) -> Iterator[torch.Tensor]:
+) -> Iterator[Predicted]:
     model = new_model(recipe.model, info, images.device, recipe.numerics)
     for path in paths:
         fill_model(model, load_tensors(path)[0], path)
-        yield compute_logits(model, images, info, recipe.numerics)
+        yield compute_logits(model, images, info, recipe.numerics), None
 
 
 def _ensembles(
     ensemble: EnsembleTrainer, name: str, paths: list[Path], rounds: list[int]
-) -> Iterator[torch.Tensor]:
+) -> Iterator[Predicted]:
     reach = checkpoints(ensemble)
     members = read_members(paths)
     for round_ in rounds:
         window: list[Members] = [part for part in members if round_ - reach < part.round <= round_]
         if not window:
             raise FedstageError(f"{name}, round {round_}: no member of the ensemble is left")
-        yield teacher_logits(ensemble, window)
+        classes = torch.cat([part.logits.argmax(2) for part in window])
+        yield teacher_logits(ensemble, window), classes
 
 
 def _one_by_one(

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import OneShotEvaluationInputs
@@ -40,12 +41,14 @@ def one_shot_evaluation(
     counts, remaining = read_counts(read.histogram), len(members(recipe))
     travelled = _mean_bytes(read.rounds, remaining)
 
-    def row(round_: int, predicted: torch.Tensor) -> dict[str, Any]:
+    def row(
+        round_: int, predicted: torch.Tensor, voted: torch.Tensor | None = None
+    ) -> dict[str, Any]:
         return {
             "round": round_,
             "evaluated": "aggregator" if read.student is None else "distilled_model",
             "role": role,
-            **model_metrics(predicted, labels, counts, owners),
+            **model_metrics(predicted, labels, counts, owners, voted),
             **travelled,
             "participants": remaining,
         }
@@ -53,20 +56,22 @@ def one_shot_evaluation(
     later: list[dict[str, Any]] = []
     if read.student is not None:
         model = load_model(read.student, recipe.student, info, device, recipe.numerics)
-        predicted = compute_logits(model, images, info, recipe.numerics)
+        last = row(1, compute_logits(model, images, info, recipe.numerics))
     else:
         assert read.aggregator is not None, "the graph gives both without a student"
         assert read.snapshots is not None, "the graph gives both without a student"
-        last, notes = load_tensors(read.aggregator)
+        weights, notes = load_tensors(read.aggregator)
         stacked = stack_logits(read.logits, device)
         ensemble = of_chosen(recipe, notes["members"], stacked, info)
+        voted = of_classes(ensemble, info).argmax(2)
 
-        def predictions(parameters: Weights) -> torch.Tensor:
-            return predict(recipe.aggregator, parameters, ensemble, images, info)
+        def of(round_: int, parameters: Weights) -> dict[str, Any]:
+            predicted = predict(recipe.aggregator, parameters, ensemble, images, info)
+            return row(round_, predicted, voted)
 
-        predicted = predictions(last)
-        later = [row(round_, predictions(one)) for round_, one in _snapshots(read.snapshots)]
-    save_rows(made["output"], [row(1, predicted)], METRICS_SCHEMA)
+        last = of(1, weights)
+        later = [of(round_, one) for round_, one in _snapshots(read.snapshots)]
+    save_rows(made["output"], [last], METRICS_SCHEMA)
     save_rows(made["over_rounds"], later, METRICS_SCHEMA)
 
 

@@ -113,7 +113,11 @@ PLANNED = told(event=LogEvent.RUN_INFO, stats={"tables": 2, "total": 2})
 
 
 def test_what_jobs_print_stays_above_the_line(printing):
-    lines = ["Traceback", "fedstage aggregation: round 3, group 0: training loss 0.5, 2 part (x)"]
+    lines = [
+        "Traceback",
+        "fedstage aggregation: round 3, group 0: training loss 0.5, 2 part (x)",
+        "fedstage distillation: round 3, group 0: distillation changed 3 of 9 predictions",
+    ]
     text = printing([*lines, "fedstage a: warning: careful"], [PLANNED], terminal=True)
     assert "\x1b[KTraceback\n" in text
     assert "\x1b[Kfedstage a: warning: careful\n" in text

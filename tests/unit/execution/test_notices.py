@@ -35,3 +35,19 @@ def test_a_stages_warnings_stand_on_the_terminal_and_in_its_record(monkeypatch, 
     assert cli.run("noticed", "it") == 0
     assert capsys.readouterr().err == "fedstage noticed: warning: it is odd\n"
     assert load_json(record)["notices"] == ["fedstage noticed: warning: it is odd"]
+    assert "distilled" not in load_json(record)
+
+
+def test_what_distillations_did_stands_in_the_record_of_their_job_in_numbers(monkeypatch, tmp_path):
+    record, logger = tmp_path / "a.json", logging.getLogger("fedstage.algorithm")
+    rows = [{"round": round_, "agreement": 70.5} for round_ in (1, 2)]
+
+    def two_rounds():
+        for row in rows:
+            logger.info("round %d", row["round"], extra={"distilled": row})
+
+    job = Work("segment", str(record), {}, {}, [], two_rounds)
+    monkeypatch.setattr(cli, "job_of", lambda *words: job)
+    assert cli.run("segment", "it") == 0
+    assert load_json(record)["distilled"] == rows
+    assert len(load_json(record)["notices"]) == 2

@@ -12,7 +12,8 @@ def metrics(path, role, *accuracies):
         "evaluated": "global_model", "role": role, "loss": 1.0, "samples": 9, "client_std": None,
         "own_test_mean": None, "own_test_std": None,
         "own_mean": 1.0, "own_std": None, "bytes_up": 3, "bytes_down": 4, "participants": 2,
-        "balanced_accuracy": 1.0, "auc": None,
+        "balanced_accuracy": 1.0, "auc": None, "ece": None, "disagreement": None,
+        "ensemble_gain": None,
     }  # fmt: skip
     rows = [
         row | {"round": number, "top1_accuracy": accuracy}

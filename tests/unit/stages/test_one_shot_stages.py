@@ -226,6 +226,10 @@ def test_only_chosen_models_predict_teach_and_travel(world, tmp_path, kind, know
     row = evaluated(world, made, clients=range(4))
     said = world.said("test", expected).mean(0)
     assert row["top1_accuracy"] == pytest.approx(accuracy(said, world.labels("test")))
+    alone = [accuracy(one, world.labels("test")) for one in world.said("test", expected)]
+    assert row["ensemble_gain"] == pytest.approx(row["top1_accuracy"] - np.mean(alone))
+    one, other = world.said("test", expected).argmax(2)
+    assert row["disagreement"] == pytest.approx(100 * np.mean(one != other))
     sent = max(MODEL_BYTES["cnn_small" if c % 2 else "logistic_regression"] for c in expected)
     own = {row["phase"]: (row["participants"], row["bytes_up"]) for row in made.rounds}
     assert own["selection"] == (4, 4)
@@ -403,8 +407,11 @@ def pixels_of(world, part):
     [("weighted", "l1"), ("averaging", "l2"), ("averaging", "kl")],
     ids=str,
 )
-def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, distillation):
-    made, _, output = taught(world, tmp_path, aggregator=aggregator, distillation=distillation)
+def test_a_student_takes_the_steps_of_its_transfer(
+    world, tmp_path, caplog, aggregator, distillation
+):
+    with caplog.at_level("INFO", "fedstage.algorithm"):
+        made, _, output = taught(world, tmp_path, aggregator=aggregator, distillation=distillation)
     said = torch.as_tensor(world.said("held_out", range(4))).double()
     weights = made.parameters.get("weights", torch.full((4, 10), 0.25)).double()
     teacher = torch.einsum("mc,mnc->nc", weights, said)
@@ -426,6 +433,10 @@ def test_a_student_takes_the_steps_of_its_transfer(world, tmp_path, aggregator, 
     found, notes = load_tensors(output)
     assert torch.allclose(found["linear.weight"].double(), model.weight, atol=1e-5)
     assert notes["members"] == [0, 1, 2, 3]
+    (row,) = [record.distilled for record in caplog.records if hasattr(record, "distilled")]
+    agreement = 100 * (model(x).argmax(1) == teacher.argmax(1)).double().mean()
+    assert row["agreement"] == pytest.approx(float(agreement))
+    assert (row["round"], row["samples"]) == (1, len(x))
 
 
 def test_a_student_is_scored_by_itself_and_books_what_travelled(world, tmp_path):

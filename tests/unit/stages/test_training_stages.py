@@ -7,6 +7,7 @@ import json
 import os
 import statistics
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -754,6 +755,29 @@ def test_a_student_sees_augmented_images_and_its_teacher_these_or_the_original(
 
 
 SERVER = {"learning_rate": 0.05, "batch_size": 10, "steps": 8}
+STOPPED = SERVER | {"learning_rate": 1.0, "early_stopping": {"every": 2, "patience": 2}}
+SEEN = SERVER | {"augmentation": "flip", "teacher_images": "augmented"}
+
+
+@pytest.mark.parametrize("server", [SERVER, STOPPED, SEEN], ids=["plain", "stopped", "augmented"])
+def test_a_distillation_tells_how_its_student_and_teacher_agree(world, tmp_path, caplog, server):
+    """On public samples as they are, by the weights in its files."""
+    made = two_groups(world, tmp_path, data=DATA, server=server)
+    given = {"logits": None, "members": made.models} if server is SEEN else {}
+    with caplog.at_level("INFO", "fedstage.algorithm"):
+        output = distilled(
+            world, tmp_path, made, server_validation=world.server_validation, **given
+        )
+    (row,) = [record.distilled for record in caplog.records if hasattr(record, "distilled")]
+    x = pixels(world, "held_out")
+    teacher = sum(slow_logits(weights_in(model), x) for model in made.models).argmax(1)
+    was, now = (slow_logits(weights_in(path), x).argmax(1) for path in (made.models[0], output))
+    assert row == pytest.approx({
+        "round": 1, "group": 0, "samples": len(x), "changed": 100 * np.mean(was != now),
+        "agreement_before": 100 * np.mean(was == teacher),
+        "agreement": 100 * np.mean(now == teacher),
+    })  # fmt: skip
+    assert row["changed"] > 0
 
 
 def test_students_of_a_server_that_stops_early_say_when(world, tmp_path):
@@ -975,6 +999,11 @@ def test_ensemble_of_clients_by_hand(world, three_rounds, tmp_path, name):
             total = total + share * slow_logits(weights_in(update, "model/"), x)
             mass += share
         assert_scores(row, world, total / mass, y)
+        votes = [slow_logits(weights_in(path, "model/"), x).argmax(1) for path in one.updates]
+        apart = [np.mean(a != b) for a, b in combinations(votes, 2)]
+        assert row["disagreement"] == pytest.approx(100 * np.mean(apart))
+        alone = np.mean([100 * np.mean(vote == y) for vote in votes])
+        assert row["ensemble_gain"] == pytest.approx(row["top1_accuracy"] - alone)
 
 
 def test_round_of_which_nobody_is_left_is_named(world, three_rounds, tmp_path):

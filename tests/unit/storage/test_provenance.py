@@ -12,6 +12,7 @@ import torch
 from tests.shared.stages import run_command
 
 from fedstage.execution.jobs import Work, record_of, write_record
+from fedstage.execution.notices import Notices
 from fedstage.plan.source import source_of_job
 from fedstage.plan.training import aggregation
 from fedstage.storage.files import load_json
@@ -24,7 +25,7 @@ FIGURES = {"startup_s": 0.5, "compute_s": 1.25, "peak_memory_mb": 300}
 def recorded(folder, inputs=None, outputs=None, **place):
     record = folder / "logs/job.1.json"
     work = Work("aggregation", str(record), inputs or {}, outputs or {}, [], lambda: None, place)
-    write_record(work, "fedstage run aggregation", None, FIGURES, None, [], "")
+    write_record(work, "fedstage run aggregation", None, FIGURES, None, [], Notices())
     return load_json(record)
 
 

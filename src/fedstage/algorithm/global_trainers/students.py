@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedstage.algorithm.global_trainers.agreement import public_logits, tell
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import loss_of
@@ -44,6 +45,11 @@ class Student:
         fill_model(model, self.weights, self.start)
         return model
 
+    def is_first(self) -> bool:
+        """Whether it is the first of a run, which speaks for the others."""
+        first = first_distillation(self.config), min(students(self.config))
+        return (self.round, self.group) == first
+
 
 def read_student(
     recipe: Recipe, start: Path, round_: int, group: int, info: dict[str, Any], device: torch.device
@@ -64,8 +70,7 @@ def read_public_samples(
     labelled = teaching_of(student.config).server.labels
     images = read_public(read.public, student.info, student.device)
     labels = read_labelled(read.public, None, student.device)[1] if labelled else None
-    config = student.config
-    if (student.round, student.group) == (first_distillation(config), min(students(config))):
+    if student.is_first():
         tell_private(images, read.data, read.clients)
     return images, labels
 
@@ -84,9 +89,10 @@ def learn(
         If the student diverges.
     """
     config, place = student.config, (student.round, student.group)
-    teaching = teaching_of(config)
+    teaching, model = teaching_of(config), student.model()
+    before = public_logits(model, taught, student.info, config.numerics)
     weights, learnt = teach(
-        student.model(),
+        model,
         taught,
         loss_of(teaching),
         without_early_buffer(teaching.server, student.round),
@@ -97,4 +103,9 @@ def learn(
         teachers=teachers,
         server_validation=server_validation,
     )
+    model.load_state_dict(weights)  # which training had before its last steps, if it stopped early
+    after = public_logits(model, taught, student.info, config.numerics)
+    told = {"round": student.round, "group": student.group}
+    warns = student.is_first()
+    tell(taught, before, after, teaching.server, student.info, told, warns=warns)
     return weights, student.metadata | learnt

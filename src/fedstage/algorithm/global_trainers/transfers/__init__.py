@@ -25,6 +25,8 @@ class TransferModule(Protocol):
         """Return targets [n, ...], from logits of the teacher [n, C] and its members [M, n, C].
 
         Where the teacher is not an ensemble, `teacher` is the labels [n], and there are 0 members.
+        Records count how often student and teacher agree: the teacher's class is a target of [n],
+        the highest of [n, C], or the first column where there are more than C.
         """
 
     def loss(self, settings: Any, server: Server) -> Loss:

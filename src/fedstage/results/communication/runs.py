@@ -43,6 +43,7 @@ class RunTraffic:
     best: Reached | None  # the best round on validation samples, if it has rounds and samples
     one_shot: int  # bytes of one model up and one down, the unit of `times_one_shot`
     held: int  # bytes that prediction needs in memory
+    role: str  # the samples of its scores
     iterative: bool  # whether it has a course over rounds
     communicates: bool  # whether anything travels at all
     memory_mib: float | None  # the paper's number for `held`
@@ -109,6 +110,7 @@ def read_traffic(run: ExperimentRun, metric: Metric) -> RunTraffic:
         best=best,
         one_shot=one_shot_bytes(last),
         held=held_bytes(last),
+        role=run.length.role,
         iterative=iterative,
         communicates=bool(phases),
         memory_mib=run.memory_mib,

@@ -1,0 +1,184 @@
+"""Stage `run_scores`: all scores of an experiment's runs in one tidy file, a row a value.
+
+The header describes the experiment; scores, axes and digests of settings follow from the runs.
+The source, machine and seconds of a run follow from the records next to the logs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedstage.errors import FedstageError
+from fedstage.outcomes.tidy import (
+    ORIGIN,
+    SEED,
+    WHAT,
+    CellHeader,
+    Header,
+    Number,
+    Tidy,
+    typed,
+    write_tidy,
+)
+from fedstage.results.cells import show_point
+from fedstage.results.communication.runs import RunTraffic, read_traffic
+from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.results.report.origins import Jobs, describe_machine, spent
+from fedstage.results.retention.table import RunRetention, overlap, read_retention
+from fedstage.results.runs_file import ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.results.tables.measured import OF_RUNS, measure, read_metrics
+from fedstage.results.tables.score_file import settings_digest
+from fedstage.storage.records import find_artefact
+from fedstage.storage.tables import load_table
+
+_MEASURES = [name for name in METRICS_SCHEMA.names if name not in WHAT]
+#: The samples that forgetting is measured on.
+PARTICIPANTS = "participants"
+
+Row = dict[str, Any]
+
+
+def tidy_scores(*, runs: Path, scores: Path) -> None:
+    """Write the file of scores."""
+    experiment, jobs = read_runs_file(runs), Jobs()
+    measured = [measure(run, experiment) for run in experiment.runs]
+    origins = [_origin(run, jobs) for run in experiment.runs]
+    more = [further_rows(run, experiment) for run in experiment.runs]
+    if "retention" in experiment.results:
+        kept = [read_retention(run) for run in experiment.runs]
+        more = [[*rows, *_forgotten(own, kept)] for rows, own in zip(more, kept, strict=True)]
+    write_tidy(scores, joined(experiment, measured, origins, more))
+
+
+def joined(
+    experiment: ExperimentRuns,
+    measured: Sequence[pd.DataFrame],
+    origins: Sequence[Mapping[str, Any]],
+    more: Sequence[Sequence[Row]] = (),
+) -> Tidy:
+    """Return the scores of runs, from the frames of `measure`, their origins and further rows."""
+    header = header_of(experiment)
+    rows: list[Row] = []
+    for i, run in enumerate(experiment.runs):
+        place = {axis: run.settings.get(axis) for axis in (*header.axes, SEED)}
+        about = {"settings": settings_digest(run), **origins[i]}
+        own = [*_scores(measured[i]), *(more[i] if more else ())]
+        rows += [{**row, **place, **about} for row in own]
+    columns = [*header.axes, SEED, *(name for name in WHAT if name not in header.axes), "value"]
+    columns += [name for name in ("client", "label") if any(name in row for row in rows)]
+    frame = pd.DataFrame(rows).reindex(columns=[*columns, *ORIGIN])
+    axes = {axis: typed([row[axis] for row in rows]) for axis in (*header.axes, SEED)}
+    return Tidy(frame.assign(**axes), header)
+
+
+def _scores(measured: pd.DataFrame) -> Iterator[Row]:
+    names = [*_MEASURES, *(name for name in OF_RUNS if name in measured)]
+    for row in measured.to_dict("records"):
+        about = {name: row[name] for name in ("evaluated", "role", "round")}
+        for name in names:
+            if not pd.isna(row[name]):
+                yield {**about, "measure": name, "value": float(row[name])}
+
+
+def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
+    """Return what results ask for in addition: bytes by round, scores of validation, clients."""
+    rows: list[Row] = []
+    if "communication" in experiment.results:
+        rows += _moved(read_traffic(run, experiment.metric))
+        if run.validation is not None and run.length.role != "validation":
+            rows += _scores(read_metrics(run.validation[run.which()], experiment.metric))
+    for row in load_table(run.clients[run.which()]).to_pylist() if run.clients else ():
+        about = {"evaluated": "global_model", "role": row["of"], "round": run.length.rounds}
+        about |= {name: row[name] for name in ("client", "label")}
+        for name, measure in (("samples", "own_samples"), ("accuracy", "own_accuracy")):
+            if row[name] is not None:
+                rows.append({**about, "measure": measure, "value": float(row[name])})
+    return rows
+
+
+def _moved(traffic: RunTraffic) -> Iterator[Row]:
+    for one in traffic.course:
+        about = {"evaluated": "traffic", "role": traffic.role, "round": one.round}
+        yield {**about, "measure": "bytes", "value": float(one.moved.both)}
+        yield {**about, "measure": "params", "value": float(one.moved.params)}
+
+
+def _forgotten(own: RunRetention, every: Sequence[RunRetention]) -> Iterator[Row]:
+    about = {"evaluated": "global_model", "role": PARTICIPANTS}
+    for row in own.rounds:
+        for name, value in row.items():
+            if name != "round" and value is not None:
+                yield {**about, "round": row["round"], "measure": name, "value": float(value)}
+    place = {axis: value for axis, value in own.settings.items() if axis != "method"}
+    for other in every:
+        if other is not own and place.items() <= other.settings.items():
+            if len(own.learnt) != len(other.learnt):
+                raise FedstageError(
+                    f"{show_point(own.settings)} and {show_point(other.settings)}: "
+                    f"{len(own.learnt)} and {len(other.learnt)} test samples: must be the same"
+                )
+            shared = overlap(own.learnt, other.learnt)
+            if shared is not None:
+                name = f"overlap with {other.settings['method']}"
+                yield {
+                    **about, "round": own.rounds[-1]["round"], "measure": name, "value": shared
+                }  # fmt: skip
+
+
+def _origin(run: ExperimentRun, jobs: Jobs) -> Row:
+    """Return commit or version, machine and seconds of a run; nothing without records."""
+    try:
+        record = find_artefact(Path() / run.metrics).job
+        _, seconds = spent(run, Path(), jobs)
+    except FedstageError:  # the logs may have been deleted; scores do not depend on them
+        return dict.fromkeys(("source", "machine", "seconds"))
+    return {
+        "source": record.get("commit") or f"fedstage {record['versions'].get('fedstage')}",
+        "machine": describe_machine(record.get("machine", {})),
+        "seconds": round(seconds, 3),
+    }
+
+
+# --- the header -----------------------------------------------------------------------------------
+
+
+def header_of(experiment: ExperimentRuns) -> Header:
+    """Return what describes an experiment, from the description of its runs."""
+    axes = dict.fromkeys(name for run in experiment.runs for name in run.settings if name != SEED)
+    cells: dict[str, CellHeader] = {}
+    for run in experiment.runs:
+        place = {axis: run.settings.get(axis) for axis in axes}
+        cells.setdefault(show_point(place), _cell(run, place, experiment))
+    notes, started = list(experiment.notes), {}
+    for start in ("Measured at", "Published in", "**Another setting"):
+        started[start] = next((line for line in notes if line.startswith(start)), "")
+        notes = [line for line in notes if line != started[start]]
+    own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "bands",
+           "labels", "styles", "reach", "published")  # fmt: skip
+    return Header(
+        **{name: getattr(experiment, name) for name in own},
+        notes=notes,
+        measured_at=started["Measured at"],
+        published_at=started["Published in"],
+        published_memory=experiment.memory,
+        published_params=experiment.params,
+        published_ratio=experiment.ratio,
+        cells=list(cells.values()),
+    )
+
+
+def _cell(run: ExperimentRun, axes: Row, experiment: ExperimentRuns) -> CellHeader:
+    numbers = {experiment.metric: run.published, **run.published_in}
+    return CellHeader(
+        axes=axes,
+        training=run.length.training,
+        role=run.length.role,
+        published={
+            name: Number(**number.model_dump()) for name, number in numbers.items() if number
+        },
+        memory_mib=run.memory_mib,
+        params=run.published_params,
+        ratio=run.published_ratio,
+    )

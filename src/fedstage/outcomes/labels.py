@@ -56,7 +56,7 @@ def show_value(value: Any) -> str:
     return " ".join(str(value).splitlines())
 
 
-def place_label(axes: Iterable[str], values: Mapping[str, Any], header: Header) -> str:
+def place_label(axes: Iterable[str], values: Mapping[Any, Any], header: Header) -> str:
     """Write a place on some axes: ``FedSDD, α = 0.1``, or ``cifar10`` where a name says all."""
     return ", ".join(
         label if isinstance(values[axis], str) else f"{axis_label(axis)} = {label}"

@@ -43,7 +43,8 @@ def summarise(scores: Tidy) -> pd.DataFrame:
     found = cells[metric].agg(["mean", "std", "count"])
     found = found.set_axis([metric, "std", "seeds"], axis="columns")
     found["rounds"], found["cell"] = cells["round"].first(), cells["cell"].first()
-    found["by_seed"] = [dict(zip(cell[SEED], cell[metric], strict=True)) for _, cell in cells]
+    by_seed = [dict(zip(cell[SEED], cell[metric], strict=True)) for _, cell in cells]
+    found["by_seed"] = pd.Series(by_seed, index=found.index, dtype=object)
     measures = last.select_dtypes("float").columns.difference([*axes, metric], sort=False)
     for name in measures:
         if name in _WORST:
@@ -59,7 +60,7 @@ def summarise(scores: Tidy) -> pd.DataFrame:
 def _check_one_length(rounds: "pd.Series[Any]", header: Header) -> None:
     if (several := rounds[rounds > 1]).empty:
         return
-    names = rounds.index.names
+    names = [str(name) for name in rounds.index.names]
     place = several.index[0] if len(names) > 1 else (several.index[0],)
     where = place_label(names, dict(zip(names, place, strict=True)), header)
     raise FedstageError(
@@ -80,10 +81,8 @@ def _published(found: pd.DataFrame, header: Header) -> dict[str, Sequence[Any]]:
     measured = found[[header.metric, "std", "seeds"]].itertuples(index=False, name=None)
     pairs = zip(measured, *columns.values(), strict=True)
     ends = [
-        (nan, nan)
-        if pd.isna(seeds) or pd.isna(std)
-        else welch_interval(own, (mean, std, int(seeds)))
-        for own, mean, std, seeds in pairs
+        (nan, nan) if pd.isna(n) or pd.isna(std) else welch_interval(own, (mean, std, int(n)))
+        for own, mean, std, n in pairs
     ]
     low, high = zip(*ends, strict=True)
     difference = found[header.metric] - np.array(columns["published"])

@@ -155,7 +155,7 @@ def score_table(scores: Tidy) -> Table:
     below = [*_explain_marks(cells, marks), *_explain(dict(columns), header), *header.notes]
     exact = cells.drop(columns=["cell", "by_seed"])
     if header.scale != PAPER:
-        exact = exact.drop(columns=[name for name in exact if name.startswith("difference")])
+        exact = exact.drop(columns=[name for name in exact if str(name).startswith("difference")])
     above = [_SMOKE] if header.scale == SMOKE else [_about(cells, header)]
     return Table(header.title, shown, len(lines.columns), exact, marks, above, below)
 
@@ -236,6 +236,7 @@ def _marks(
     header: Header,
 ) -> dict[tuple[int, int], str]:
     """Return the marks of the columns of means, which have a cell's number by its line."""
+    values, by_seed = cells[header.metric].tolist(), cells["by_seed"].tolist()
     ranked = [header.cells[cell].federated for cell in cells["cell"]]
     blocks = lines.groupby(list(lines.columns[:-1]), sort=False) if len(lines.columns) > 1 else None
     grouped = [[*lines.index]] if blocks is None else [[*block.index] for _, block in blocks]
@@ -244,7 +245,7 @@ def _marks(
         others: dict[int, list[float]] = {}
         for block in grouped:
             here = [line for line in block if line in of and ranked[of[line]]]
-            value = {line: float(cells.at[of[line], header.metric]) for line in here}
+            value = {line: values[of[line]] for line in here}
             if len(set(value.values())) < 2:
                 continue
             best = max(here, key=value.__getitem__)
@@ -252,8 +253,7 @@ def _marks(
                 if value[line] == value[best]:
                     marks[line, column] = BEST
                 else:
-                    pair = (cells.at[of[one], "by_seed"] for one in (best, line))
-                    others[line] = paired(*pair)
+                    others[line] = paired(by_seed[of[best]], by_seed[of[line]])
         p_values = holm([p_of_differences(differences) for differences in others.values()])
         for (line, differences), p_value in zip(others.items(), p_values, strict=True):
             if len(differences) > 1 and p_value > LEVEL:

@@ -196,7 +196,8 @@ def by_round(scores: Tidy, *, role: str | None = None) -> pd.DataFrame:
         named = named[named["role"] == wanted[0]]
     named = named[named["client"].isna() & named["label"].isna()] if "client" in named else named
     values = named.pivot(index=["_run", "round"], columns="measure", values="value")
-    about = [*run, *(name for name in ("evaluated", *ORIGIN) if name in named)]
+    values = values.drop(columns=values.columns.intersection(run))  # an axis such as participants
+    about = [*run, *(name for name in ("evaluated", *ORIGIN) if name not in run)]
     constant = named.drop_duplicates("_run").set_index("_run")[about]
     found = values.reset_index("round").join(constant)
     found.columns.name = None

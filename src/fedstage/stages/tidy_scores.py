@@ -92,9 +92,9 @@ def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
     for row in load_table(run.clients[run.which()]).to_pylist() if run.clients else ():
         about = {"evaluated": "global_model", "role": row["of"], "round": run.length.rounds}
         about |= {name: row[name] for name in ("client", "label")}
-        for name, measure in (("samples", "own_samples"), ("accuracy", "own_accuracy")):
+        for name in ("samples", "accuracy"):
             if row[name] is not None:
-                rows.append({**about, "measure": measure, "value": float(row[name])})
+                rows.append({**about, "measure": f"own_{name}", "value": float(row[name])})
     return rows
 
 

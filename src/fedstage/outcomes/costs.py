@@ -36,7 +36,12 @@ Text = Callable[[pd.DataFrame], str]
 
 
 def table_of_runs(
-    runs: pd.DataFrame, header: Header, columns: Mapping[str, Text], legend: Sequence[str], about: str
+    runs: pd.DataFrame,
+    header: Header,
+    columns: Mapping[str, Text],
+    legend: Sequence[str],
+    what: str,
+    about: str,
 ) -> Table:
     """Return a line for each cell of the grid, from a row a run, without columns that are empty."""
     runs = runs.assign(_cell=cell_numbers(header, runs))
@@ -46,9 +51,10 @@ def table_of_runs(
         texts = [text(cell) for _, cell in cells]
         if set(texts) != {NOTHING}:
             shown[head] = texts
-    below = [line for line in legend if line.startswith("**") is False or _head(line) in shown]
+    below = [line for line in legend if _head(line) in shown]
     exact = runs.drop(columns="_cell")
-    return Table(header.title, shown, len(header.shown), exact, above=[about], below=below)
+    title = f"{header.title}: {what}"
+    return Table(title, shown, len(header.shown), exact, above=[about], below=below)
 
 
 def _head(line: str) -> str:
@@ -62,6 +68,10 @@ def _mean(name: str, text: Callable[[float], str]) -> Text:
 
 def _spread(name: str, digits: int = 2) -> Text:
     return lambda runs: mean_and_std(float(runs[name].mean()), float(runs[name].std()), digits)
+
+
+def _mib(size: float) -> str:
+    return NOTHING if isnan(size) else f"{size:.2f}" if size >= 1 else f"{size:.2g}"
 
 
 # --- costs ----------------------------------------------------------------------------------------
@@ -101,7 +111,7 @@ def cost_table(scores: Tidy, costs: Tidy) -> Table:
         "Bytes": _mean("bytes", human_bytes),
         "Clients (s)": _mean("clients_s", seconds_text),
         "Server (s)": _mean("server_s", seconds_text),
-        "Memory (MiB)": _mean("memory_bytes", lambda size: f"{size / MIB:.2f}"),
+        "Memory (MiB)": _mean("memory_bytes", lambda size: _mib(size / MIB)),
     }
     legend = [
         "**Difference to the first**: row of its column, paired over seeds, with the 95 % interval "
@@ -112,7 +122,7 @@ def cost_table(scores: Tidy, costs: Tidy) -> Table:
         "**Memory (MiB)**: of all that must be held to predict.",
     ]
     about = "What each method reaches and costs: means over seeds, ± standard deviation (n−1)."
-    return table_of_runs(runs, header, columns, legend, about)
+    return table_of_runs(runs, header, columns, legend, "costs", about)
 
 
 # --- communication --------------------------------------------------------------------------------
@@ -141,8 +151,8 @@ def traffic_tables(scores: Tidy, costs: Tidy) -> list[Table]:
         "Times one model": _mean("times_one_shot", lambda n: NOTHING if isnan(n) else f"{n:.3g}"),
         "To the best round": partial(_until, end="best"),
         "To the accuracy": partial(_until, end="reached"),
-        "Memory (MiB)": _mean("memory_bytes", lambda size: f"{size / MIB:.2f}"),
-        "Published (MiB)": _mean("published_memory", lambda n: NOTHING if isnan(n) else f"{n:.2f}"),
+        "Memory (MiB)": _mean("memory_bytes", lambda size: _mib(size / MIB)),
+        "Published (MiB)": _mean("published_memory", _mib),
     }
     legend = [
         "**Times one model**: up and down, the largest of the methods' models in a setting.",
@@ -150,13 +160,13 @@ def traffic_tables(scores: Tidy, costs: Tidy) -> list[Table]:
         "**To the accuracy**: until the first evaluated round that has it, by runs that reach it.",
     ]
     about = "Bytes to and from the mean client until training ends: means over seeds."
-    tables = [table_of_runs(runs, header, columns, legend, about)]
+    tables = [table_of_runs(runs, header, columns, legend, "communication", about)]
     if is_fixed(header.reach):
         goal = {"Parameters": partial(_until, end="reached", params=True)} | {
             "Published": _mean("published_params", human_count)
         }
         about = "Parameters that all participants move until the accuracy is reached."
-        tables.insert(0, table_of_runs(runs, header, goal, [], about))
+        tables.insert(0, table_of_runs(runs, header, goal, [], "until an accuracy", about))
     return tables
 
 
@@ -213,7 +223,7 @@ def time_table(costs: Tidy) -> Table:
         "Seconds of all jobs of a round, one after the other: the median over rounds (of a "
         "participant: over all of its kind), mean ± standard deviation (n−1) over seeds."
     )
-    return table_of_runs(runs, costs.header, columns, [], about)
+    return table_of_runs(runs, costs.header, columns, [], "seconds of a round", about)
 
 
 def retention_table(scores: Tidy) -> Table:
@@ -239,7 +249,7 @@ def retention_table(scores: Tidy) -> Table:
         "have; mean over the other methods.",
     ]
     about = "Means over rounds, of each run; over seeds ± standard deviation (n−1)."
-    return table_of_runs(runs, scores.header, columns, legend, about)
+    return table_of_runs(runs, scores.header, columns, legend, "forgetting", about)
 
 
 # --- clients and classes --------------------------------------------------------------------------

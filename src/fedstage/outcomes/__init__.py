@@ -1,1 +1,29 @@
-"""Results: tables, figures, claims and reports, all from two tidy files of an experiment."""
+"""Results: tables, figures, claims and reports, all from two tidy files of an experiment.
+
+For users, in Python: `scores`, `costs`, `compare` and `best`, which read the files of a finished
+target. They are imported when they are used, because the workflow itself imports modules of this
+room without pandas.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedstage.outcomes.differences import best, compare
+    from fedstage.outcomes.targets import costs, scores
+
+__all__ = ["best", "compare", "costs", "scores"]
+
+_MODULES = {
+    "best": "differences",
+    "compare": "differences",
+    "costs": "targets",
+    "scores": "targets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public function when it is used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

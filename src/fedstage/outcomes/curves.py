@@ -11,6 +11,7 @@ from fedstage.outcomes.labels import human_bytes, metric_head
 from fedstage.outcomes.measures import PARTICIPANTS
 from fedstage.outcomes.style import (
     FACET,
+    FEWEST,
     LINE,
     Looks,
     bands_text,
@@ -22,7 +23,7 @@ from fedstage.outcomes.style import (
     reference,
     theme,
 )
-from fedstage.outcomes.tidy import Header, Tidy, by_round, last_rounds
+from fedstage.outcomes.tidy import SEED, Header, Tidy, by_round, last_rounds
 from fedstage.settings.experiments import Bands
 
 _FORGETTING = {
@@ -73,7 +74,7 @@ def draw_forgetting(scores: Tidy) -> Figure:
     header = scores.header
     frame = placed(by_round(scores, role=PARTICIPANTS), header)
     names = list(_FORGETTING)
-    long = frame.melt([LINE, FACET, "round"], names, "measure", "value").dropna()
+    long = frame.melt([LINE, FACET, SEED, "round"], names, "measure", "value").dropna()
     long["measure"] = long["measure"].map(_FORGETTING)
     looks = looks_of(header)
     with theme():
@@ -87,9 +88,7 @@ def draw_forgetting(scores: Tidy) -> Figure:
     return figure
 
 
-def _lines(
-    curves: pd.DataFrame, once: pd.DataFrame, x: str, header: Header, label: str
-) -> Figure:
+def _lines(curves: pd.DataFrame, once: pd.DataFrame, x: str, header: Header, label: str) -> Figure:
     """Draw curves, and the means of what has none as horizontal lines."""
     looks = looks_of(header)
     facets = list(pd.concat([curves, once])[FACET].unique())
@@ -119,7 +118,9 @@ def _relplot(
 
 
 def _bands(frame: pd.DataFrame, header: Header) -> Bands:
-    return header.bands if frame[LINE].nunique() <= _MOST_BANDS else "none"
+    """Return what bands show: nothing where they would hide one another, or of too few seeds."""
+    few = frame[SEED].nunique() < FEWEST
+    return "none" if few or frame[LINE].nunique() > _MOST_BANDS else header.bands
 
 
 def _rounds() -> MaxNLocator:
@@ -130,14 +131,16 @@ def draw_last(scores: Tidy) -> Figure:
     """Draw the last scores of all methods as points in rows, with bars over seeds."""
     header, looks = scores.header, looks_of(scores.header)
     frame = placed(last_rounds(scores), header)
-    facets, lines = frame[FACET].nunique(), frame[LINE].nunique()
+    facets, names = frame[FACET].nunique(), [n for n in looks.palette if n in set(frame[LINE])]
+    height = 0.9 + 0.22 * len(names)
+    size = {"height": height, "aspect": (4.6 if facets == 1 else 3.0) / height}
     with theme():
         grid = sns.catplot(
-            frame, x=header.metric, y=LINE, hue=LINE, col=FACET, kind="point", order=[
-                name for name in looks.palette if name in set(frame[LINE])
-            ], palette=looks.palette, errorbar=ends_of(header.bands), capsize=0.25, legend=False,
+            frame, x=header.metric, y=LINE, hue=LINE, col=FACET, kind="point", order=names,
+            palette=looks.palette, errorbar=ends_of(header.bands), capsize=0.25, legend=False,
             linestyle="none", err_kws={"linewidth": 1.1}, markersize=5,
-            **facet_size(facets) | {"height": 0.9 + 0.22 * lines, "aspect": 4.6 / (0.9 + 0.22 * lines)
-                                    if facets == 1 else 3.0 / (0.9 + 0.22 * lines)},
+            **facet_size(facets) | size,
         )  # fmt: skip
+        for axes in grid.axes.flat:
+            axes.grid(visible=True, axis="both")
         return finish(grid, metric_head(header.metric), "", title=bands_text(header.bands))

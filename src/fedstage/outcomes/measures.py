@@ -177,7 +177,7 @@ def _forgotten(scores: Tidy, metric: str) -> pd.DataFrame:
     rounds = by_round(scores, role=PARTICIPANTS)
     runs = rounds.groupby(scores.run, sort=False, dropna=False)
     with_others = [name for name in rounds if str(name).startswith("overlap with ")]
-    how: dict[str, Callable[[], "pd.Series[float]"]] = {
+    how: dict[str, Callable[[], pd.Series[float]]] = {
         "final_accuracy": lambda: runs["top1_accuracy"].last(),
         "fluctuation": lambda: rounds.assign(
             top1_accuracy=runs["top1_accuracy"].diff().abs()

@@ -129,7 +129,8 @@ def draw_partition(
             sns.heatmap(
                 table, ax=axes, vmin=0, vmax=most, cmap="Blues", linewidths=0.3 * (across <= 60),
                 cbar_kws={"label": "Training samples"},
-                xticklabels=_named(table.columns, clients), yticklabels=_named(table.index, classes),
+                xticklabels=_named(table.columns, clients),
+                yticklabels=_named(table.index, classes),
             )  # fmt: skip
             axes.set(title=name, xlabel="Client", ylabel="Class")
             axes.tick_params(axis="y", labelrotation=0)

@@ -1,4 +1,4 @@
-"""Common parts of figures: theme, a look for each method, facets, and files that are reproducible."""
+"""Common parts of figures: theme, a look for each method, facets, and reproducible files."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -113,9 +113,7 @@ def placed(frame: pd.DataFrame, header: Header, but: Sequence[str] = ()) -> pd.D
     varying = [name for name in axes if frame[name].nunique(dropna=False) > 1]
     rows = frame[[axis, *varying]].astype(object).to_dict("records")
     lines = [value_label(axis, row[axis], header) for row in rows]
-    return frame.assign(
-        **{LINE: lines, FACET: [place_label(varying, row, header) for row in rows]}
-    )
+    return frame.assign(**{LINE: lines, FACET: [place_label(varying, row, header) for row in rows]})
 
 
 def ends_of(bands: Bands) -> Callable[[Any], tuple[float, float]] | None:
@@ -152,9 +150,7 @@ def facet_size(facets: int) -> dict[str, Any]:
     return {"col_wrap": across, "height": size[0], "aspect": size[1]}
 
 
-def finish(
-    grid: Any, x: str, y: str, extra: Sequence[Line2D] = (), title: str = ""
-) -> Figure:
+def finish(grid: Any, x: str, y: str, extra: Sequence[Line2D] = (), title: str = "") -> Figure:
     """Label a grid of facets, and put its legend, with further entries, below it."""
     grid.set_titles("{col_name}") if len(grid.axes_dict) > 1 else grid.set_titles("")
     grid.set_axis_labels(x, y)
@@ -173,7 +169,10 @@ def finish(
         rows = -(-len(handles) // fit)
         figure.set_size_inches(wide, high + 0.2 * rows + (0.25 if title else 0.05))
         figure.legend(
-            handles=handles, title=title, loc="outside lower center", frameon=False,
+            handles=handles,
+            title=title,
+            loc="outside lower center",
+            frameon=False,
             ncols=-(-len(handles) // rows),
         )
     figure.set_layout_engine("constrained")

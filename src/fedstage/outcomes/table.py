@@ -86,7 +86,7 @@ def _has(name: str) -> Callable[[pd.DataFrame, Header], bool]:
 
 def _own_models(cells: pd.DataFrame, header: Header) -> bool:
     """Whether clients predict with models of their own, which their own data suit."""
-    known = {"client_std", "own_mean"} <= set(cells) and not header.columns
+    known = {"client_std", "own_mean"} <= set(cells) and not _varying(cells, header.columns)
     return bool(known and cells["client_std"].notna().any())
 
 

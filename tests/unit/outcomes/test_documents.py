@@ -27,7 +27,7 @@ def test_each_suffix_is_written(table, suffix, tmp_path):
 
 
 def test_other_suffixes_are_refused(table, tmp_path):
-    with pytest.raises(FedstageError, match="use .md"):
+    with pytest.raises(FedstageError, match=r"use \.md"):
         write_tables(tmp_path / "t.xlsx", [table])
 
 

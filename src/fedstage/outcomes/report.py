@@ -102,7 +102,7 @@ def origin_tables(scores: Tidy) -> dict[str, Table]:
 
 
 def _svg(figure: Figure) -> str:
-    """Return a figure as an element of the page, with ids that no other figure has."""
+    """Return a figure as an element of the page; its text stays text."""
     with theme():
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})

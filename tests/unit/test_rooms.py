@@ -18,6 +18,7 @@ ROOMS = (
     "models",
     "algorithm",
     "results",
+    "outcomes",
     "experiments",
     "stages",
     "execution",

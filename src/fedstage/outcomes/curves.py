@@ -96,7 +96,7 @@ def _lines(curves: pd.DataFrame, once: pd.DataFrame, x: str, header: Header, lab
         grid = _relplot(curves, x, header.metric, looks, header, col=FACET, col_order=facets,
                         **facet_size(len(facets)))  # fmt: skip
         means = once.groupby([FACET, LINE], sort=False)[header.metric].mean()
-        for (facet, name), mean in means.items():
+        for facet, name, mean in means.reset_index().itertuples(index=False, name=None):
             axes = grid.axes_dict[facet]
             axes.axhline(mean, color=looks.palette[name], linestyle=(0, (6, 2)), zorder=1.5)
         for axes in grid.axes.flat if x == "round" else ():

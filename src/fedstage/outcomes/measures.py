@@ -89,9 +89,8 @@ def traffic(scores: Tidy, costs: Tidy) -> pd.DataFrame:
     in_rounds, fetched = moved[moved["rounds"] > 0], moved[moved["stage"] == "ensemble"]
     both = total(moved, "bytes_up").fillna(0) + total(moved, "bytes_down").fillna(0)
     one = total(unit, "bytes_up") + total(unit, "bytes_down")
-    others = [axis for axis in run if axis != METHOD]
-    one = one.groupby([last[axis].astype(object).tolist() for axis in others] or [0] * len(one)
-                      ).transform("max") if others else one  # fmt: skip
+    others = [last[axis].astype(object).tolist() for axis in run if axis != METHOD]
+    one = one.groupby(others).transform("max")  # the seed is always among them
     found = {
         "bytes": both,
         "params": total(moved, "everyone").fillna(0) / 4,
@@ -143,7 +142,9 @@ def until_reached(scores: Tidy) -> pd.DataFrame:
 
 def _goals(last: pd.DataFrame, rounds: pd.DataFrame, header: Header) -> list[float]:
     reach, points = header.reach, last[[*header.axes, SEED]].astype(object).to_dict("records")
-    plain = [{k: None if pd.isna(v) else v for k, v in point.items()} for point in points]
+    plain: list[dict[str, Axis]] = [
+        {str(k): None if pd.isna(v) else v for k, v in point.items()} for point in points
+    ]
     if reach is None or is_fixed(reach):
         return [_fixed(reach, point) for point in plain]
     cells = cast(Cells, reach)

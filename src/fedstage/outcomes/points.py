@@ -1,6 +1,7 @@
 """Points: measured beside published, an axis swept, and the partition as a map."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import seaborn as sns
@@ -38,7 +39,7 @@ def draw_published(scores: Tidy) -> Figure:
     header, looks = scores.header, looks_of(scores.header)
     last = placed(last_rounds(scores), header)
     numbers = [header.cells[i].published.get(header.metric) for i in cell_numbers(header, last)]
-    last = last.assign(_number=numbers)
+    last["_number"] = pd.Series(numbers, index=last.index, dtype=object)
     last = last[[number is not None for number in numbers]]
     if last.empty:
         raise FedstageError(f"{header.title}: no cell has a published number")
@@ -137,7 +138,7 @@ def draw_partition(
     return figure
 
 
-def _named(numbers: "pd.Index[int]", names: Sequence[str] | None) -> list[str] | str:
+def _named(numbers: Iterable[Any], names: Sequence[str] | None) -> list[str] | str:
     if names is None:
         return "auto"
     return [names[i] if i < len(names) else "server" for i in numbers]

@@ -1,11 +1,11 @@
 """Common parts of figures: theme, a look for each method, facets, and reproducible files."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from math import nan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import matplotlib as mpl
 import pandas as pd
@@ -19,6 +19,8 @@ from fedstage.outcomes.statistics import confidence_interval
 from fedstage.outcomes.tidy import METHOD, Header
 from fedstage.settings.experiments import Bands, Colour, Marker, Style
 from fedstage.storage.files import replacing
+
+_T = TypeVar("_T")
 
 #: Okabe and Ito's colours for readers with any colour vision, but Tol's wine instead of yellow,
 #: which is invisible on white; grey only for methods that ask for it.
@@ -44,7 +46,7 @@ _METADATA: dict[str, dict[str, None]] = {
 @contextmanager
 def theme() -> Iterator[None]:
     """Draw in the theme of the figures, and restore the defaults of the process afterwards."""
-    own = {
+    own: dict[Any, Any] = {
         "axes.grid": True,
         "axes.grid.axis": "y",
         "axes.spines.top": False,
@@ -58,7 +60,7 @@ def theme() -> Iterator[None]:
         "lines.linewidth": 1.3,
         "lines.markersize": 5,
     }
-    with mpl.rc_context({**sns.axes_style("ticks"), **sns.plotting_context("paper"), **own}):
+    with mpl.rc_context(sns.axes_style("ticks") | sns.plotting_context("paper") | own):
         yield
 
 
@@ -84,9 +86,8 @@ def looks_of(header: Header) -> Looks:
     axis = line_axis(header)
     values = list(dict.fromkeys(str(cell.axes[axis]) for cell in header.cells))
     styles = [header.styles.get(value, Style()) if axis == METHOD else Style() for value in values]
-    colours, markers = {style.colour for style in styles}, {style.marker for style in styles}
-    free: Iterator[Colour] = _unused(tuple(PALETTE)[:-1], colours)
-    marks: Iterator[Marker] = _unused(tuple(MARKERS), markers)
+    free: Iterator[Colour] = _unused(tuple(PALETTE)[:-1], {style.colour for style in styles})
+    marks: Iterator[Marker] = _unused(tuple(MARKERS), {style.marker for style in styles})
     looks, seen = Looks({}, {}, {}), dict[str, int]()
     shown = {str(cell.axes[axis]): cell.axes[axis] for cell in header.cells}
     for value, style in zip(values, styles, strict=True):
@@ -99,7 +100,7 @@ def looks_of(header: Header) -> Looks:
     return looks
 
 
-def _unused(every: Sequence[Any], taken: set[Any]) -> Iterator[Any]:
+def _unused(every: Sequence[_T], taken: Collection[_T | None]) -> Iterator[_T]:
     """Yield what is not taken, and then all in turn, from another place for colours and markers."""
     yield from (one for one in every if one not in taken)
     start = 3 if every[0] in PALETTE else 0

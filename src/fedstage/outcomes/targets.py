@@ -66,7 +66,7 @@ def costs(target: str, folder: str | Path = ".") -> pd.DataFrame:
 def _labelled(tidy: Tidy) -> pd.DataFrame:
     frame = tidy.frame
     if METHOD in frame:
-        place = frame.columns.get_loc(METHOD) + 1
+        place = list(frame.columns).index(METHOD) + 1
         frame.insert(place, "label", frame[METHOD].replace(tidy.header.labels))
-    frame.attrs = tidy.header.model_dump(mode="json", exclude_defaults=True)
+    frame.attrs.update(tidy.header.model_dump(mode="json", exclude_defaults=True))
     return frame

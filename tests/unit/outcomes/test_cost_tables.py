@@ -120,11 +120,10 @@ def test_forgetting_is_a_mean_over_the_rounds_that_have_it(scores):
     both = scores._replace(frame=pd.concat([scores.frame, rows, *more], ignore_index=True))
     assert of_runs(both, "forget_score")["value"].tolist() == [3.0] * 6
     assert of_runs(both, "fluctuation")["value"].tolist() == [1.0] * 6
-    assert of_runs(both, "final_accuracy")["value"].tolist() == [
-        v for of in RUNS.values() for v in of
-    ]
+    last = [value for values in RUNS.values() for value in values]
+    assert of_runs(both, "final_accuracy")["value"].tolist() == last
     current = of_runs(both, "current")["value"]
-    assert current.tolist() == [v - 1 for of in RUNS.values() for v in of], "rounds two to four"
+    assert current.tolist() == [value - 1 for value in last], "rounds two to four"
     assert retention_table(both).shown["Forget score"].tolist() == ["3.00 ± 0.00"] * 2
 
 

@@ -1,4 +1,4 @@
-"""Tables of what runs cost, send, and forget: a line a cell, and exact numbers a run."""
+"""Tables of what runs cost, send, and forget: one line per cell, and exact numbers per run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +18,7 @@ from fedstage.outcomes.labels import (
     signed_interval,
 )
 from fedstage.outcomes.measures import (
+    OVERLAP,
     PARTICIPANTS,
     of_runs,
     traffic,
@@ -26,9 +27,8 @@ from fedstage.outcomes.measures import (
 )
 from fedstage.outcomes.statistics import interval_of_differences, paired
 from fedstage.outcomes.table import Table
-from fedstage.outcomes.tidy import METHOD, SEED, Header, Tidy, by_round, cell_numbers, last_rounds
+from fedstage.outcomes.tidy import SEED, Header, Tidy, by_round, cell_numbers, last_rounds
 from fedstage.settings.experiments import is_fixed
-from fedstage.settings.scores import RETAINED
 
 MIB = 2**20
 #: Writes the cell of a column from the runs of a cell of the grid.
@@ -43,7 +43,7 @@ def table_of_runs(
     what: str,
     about: str,
 ) -> Table:
-    """Return a line for each cell of the grid, from a row a run, without columns that are empty."""
+    """Return a line for each cell of the grid, from one row per run, without empty columns."""
     runs = runs.assign(_cell=cell_numbers(header, runs))
     cells = runs.groupby("_cell", sort=False)
     shown = labelled(cells.head(1), header, header.shown).reset_index(drop=True)
@@ -230,8 +230,10 @@ def retention_table(scores: Tidy) -> Table:
     """Return what each method forgets: means over rounds of each run, over seeds."""
     rounds = by_round(scores, role=PARTICIPANTS)
     runs = rounds[scores.run].drop_duplicates().reset_index(drop=True)
+    of_runs_too = {"final_accuracy", "fluctuation"}
+    of_runs_too |= {"overlap"} if any(str(name).startswith(OVERLAP) for name in rounds) else set()
     for name in _RETAINED:
-        if name in RETAINED and (name != "overlap" or METHOD in scores.header.shown):
+        if name in of_runs_too or name in rounds:
             runs = runs.merge(
                 of_runs(scores, name).rename(columns={"value": name}), on=scores.run, how="left"
             )

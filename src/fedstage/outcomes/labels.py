@@ -57,7 +57,7 @@ def show_value(value: Any) -> str:
 
 
 def place_label(axes: Iterable[str], values: Mapping[Any, Any], header: Header) -> str:
-    """Write a place on some axes: ``FedSDD, α = 0.1``, or ``cifar10`` where a name says all."""
+    """Write a place on some axes: ``FedSDD, α = 0.1``, or ``cifar10`` where a name is enough."""
     return ", ".join(
         label if isinstance(values[axis], str) else f"{axis_label(axis)} = {label}"
         for axis in axes

@@ -15,6 +15,8 @@ from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS, Axis, Cell
 
 #: The samples that forgetting is measured on.
 PARTICIPANTS = "participants"
+#: How measures begin that compare a run with another method.
+OVERLAP = "overlap with "
 
 
 def cells_of(scores: Tidy, metric: str, costs: Tidy | None = None) -> list[Cell]:
@@ -177,7 +179,7 @@ def _forgotten(scores: Tidy, metric: str) -> pd.DataFrame:
     """Return a measure of forgetting: of the last round, or a mean over later rounds."""
     rounds = by_round(scores, role=PARTICIPANTS)
     runs = rounds.groupby(scores.run, sort=False, dropna=False)
-    with_others = [name for name in rounds if str(name).startswith("overlap with ")]
+    with_others = [name for name in rounds if str(name).startswith(OVERLAP)]
     how: dict[str, Callable[[], pd.Series[float]]] = {
         "final_accuracy": lambda: runs["top1_accuracy"].last(),
         "fluctuation": lambda: rounds.assign(

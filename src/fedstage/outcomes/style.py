@@ -80,7 +80,7 @@ def line_axis(header: Header) -> str:
 def looks_of(header: Header) -> Looks:
     """Return a look for each line of an experiment, the same in all its figures.
 
-    A method's colour and marker are those of `methods.yaml`, or else the next that none has. Lines
+    `methods.yaml` gives a method's colour and marker, or it gets the next that none has. Lines
     of the same colour have different dashes.
     """
     axis = line_axis(header)
@@ -92,15 +92,15 @@ def looks_of(header: Header) -> Looks:
     shown = {str(cell.axes[axis]): cell.axes[axis] for cell in header.cells}
     for value, style in zip(values, styles, strict=True):
         name = value_label(axis, shown[value], header)
-        colour = PALETTE[style.colour or next(free)]
-        looks.palette[name] = colour
-        looks.markers[name] = MARKERS[style.marker or next(marks)]
+        named, mark = style.colour or next(free), style.marker or next(marks)
+        looks.palette[name] = colour = PALETTE[named]
+        looks.markers[name] = MARKERS[mark]
         number = seen[colour] = seen.get(colour, -1) + 1
         looks.dashes[name] = ("", (4, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2))[number % 4]
     return looks
 
 
-def _unused(every: Sequence[_T], taken: Collection[_T | None]) -> Iterator[_T]:
+def _unused(every: Sequence[_T], taken: Collection[object]) -> Iterator[_T]:
     """Yield what is not taken, and then all in turn, from another place for colours and markers."""
     yield from (one for one in every if one not in taken)
     start = 3 if every[0] in PALETTE else 0

@@ -18,7 +18,7 @@ _ADDED_UP = ("dropped", "updates")
 
 
 def summarise(scores: Tidy) -> pd.DataFrame:
-    """Return one row a cell: its axes, mean, `std` and `seeds` of the metric, and other means.
+    """Return one row per cell: its axes, mean, `std` and `seeds` of the metric, and other means.
 
     Rows are ordered by each axis of the table in turn, its values as they first appear. `cell` is
     the position in the header; `by_seed` are the values behind the mean. At the paper's scale

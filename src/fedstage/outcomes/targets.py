@@ -25,14 +25,14 @@ def read_target(target: str, kind: str = "scores", folder: str | Path = ".") -> 
     if not path.is_file():
         known = sorted(Path(folder).glob(_FILES.format(experiment="*", scale="*", kind=kind)))
         names = [f"{at.parent.name}/{at.name.partition('.')[0]}" for at in known]
-        there = f"there are those of {', '.join(names)}" if names else "there are none"
+        there = f"there are the {kind} of {', '.join(names)}" if names else "there are none"
         made = as_typed("snakemake", "--cores", "all", str(path.relative_to(folder)))
         raise FedstageError(f"{target}: no {kind} ({path}); {there}; {made} makes them")
     return read_tidy(path)
 
 
 def scores(target: str, folder: str | Path = ".") -> pd.DataFrame:
-    """Return all scores of a target, a row a value.
+    """Return all scores of a target, one row per value.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def scores(target: str, folder: str | Path = ".") -> pd.DataFrame:
 
 
 def costs(target: str, folder: str | Path = ".") -> pd.DataFrame:
-    """Return what the runs of a target cost, a row a run and stage.
+    """Return what the runs of a target cost, one row per run and stage.
 
     Parameters are as for `scores`. Columns are the axes, `seed`, `label`, `stage`, `side`
     (``clients`` or ``server`` for seconds, ``travel`` for bytes, ``memory`` of predictions; sides

@@ -1,4 +1,4 @@
-"""The two tidy files of an experiment at a scale: its scores, a row a value, and its costs.
+"""The two tidy files of an experiment at a scale: its scores, one row per value, and its costs.
 
 Both are Parquet with all axes of the grid as columns; what is the same for many rows takes no
 space there. What describes the experiment stands once, in a header that `pandas.read_parquet`
@@ -68,7 +68,7 @@ class CellHeader(Settings):
 
     @property
     def federated(self) -> bool:
-        """Whether its methods are ranked: not those of pooled data, or of each client alone."""
+        """Whether its methods are ranked, unlike pooled training and each client alone."""
         return self.training in ("federated", "one_shot")
 
 
@@ -180,7 +180,7 @@ def read_tidy(path: Path, *, sealed: bool = True) -> Tidy:
 def by_round(scores: Tidy, *, role: str | None = None) -> pd.DataFrame:
     """Return one row for each run and evaluated round, with a column for each measure.
 
-    Runs are in the order of the grid. `role` are other samples than those of the table, such as
+    Runs are in the order of the grid. `role` are other samples than the table has, such as
     ``validation``; runs without scores on them have no rows.
     """
     frame, header, run = scores.frame, scores.header, scores.run

@@ -1,4 +1,4 @@
-"""Stage `costs`: what runs cost in one tidy file, a row a run and stage.
+"""Stage `costs`: what runs cost in one tidy file, one row per run and stage.
 
 Seconds are those that jobs recorded, without evaluation, and of no candidate that was not chosen.
 Jobs that run at the same time slow one another down, and what methods share counts for each.

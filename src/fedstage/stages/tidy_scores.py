@@ -1,4 +1,4 @@
-"""Stage `run_scores`: all scores of an experiment's runs in one tidy file, a row a value.
+"""Stage `run_scores`: all scores of an experiment's runs in one tidy file, one row per value.
 
 The header describes the experiment; scores, axes and digests of settings follow from the runs.
 The source, machine and seconds of a run follow from the records next to the logs.

@@ -55,7 +55,7 @@ def test_unknown_rows_are_refused(folder):
 
 
 def test_a_target_without_results_says_what_makes_them(folder):
-    with pytest.raises(FedstageError, match=r"there are those of tiny/mini; .*snakemake"):
+    with pytest.raises(FedstageError, match=r"there are the scores of tiny/mini; .*snakemake"):
         outcomes.scores("other", folder)
 
 

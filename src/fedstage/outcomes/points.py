@@ -71,7 +71,7 @@ def draw_published(scores: Tidy) -> Figure:
 
 
 def draw_sweep(scores: Tidy) -> Figure:
-    """Draw the metric over the values of the axis `over`: one line per method, facets of the others.
+    """Draw the metric over the axis `over`: one line per method, facets of the other axes.
 
     Numbers are placed by size, on a logarithmic scale if they are positive and span a factor of ten
     or more. Other values are side by side.

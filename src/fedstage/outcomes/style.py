@@ -92,7 +92,8 @@ def looks_of(header: Header) -> Looks:
     shown = {str(cell.axes[axis]): cell.axes[axis] for cell in header.cells}
     for value, style in zip(values, styles, strict=True):
         name = value_label(axis, shown[value], header)
-        named, mark = style.colour or next(free), style.marker or next(marks)
+        named = next(free) if style.colour is None else style.colour
+        mark = next(marks) if style.marker is None else style.marker
         looks.palette[name] = colour = PALETTE[named]
         looks.markers[name] = MARKERS[mark]
         number = seen[colour] = seen.get(colour, -1) + 1

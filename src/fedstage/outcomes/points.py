@@ -23,6 +23,7 @@ from fedstage.outcomes.style import (
 from fedstage.outcomes.table import PAPER
 from fedstage.outcomes.tidy import Tidy, cell_numbers, last_rounds
 
+_WORDS = 30  # characters of labels that fit side by side
 _WIDEST = 10  # factor between the least and the largest value of a linear scale
 
 
@@ -76,9 +77,10 @@ def draw_sweep(scores: Tidy) -> Figure:
     Numbers are placed by size, on a logarithmic scale if they are positive and span a factor of ten
     or more. Other values are side by side.
     """
-    header, looks = scores.header, looks_of(scores.header)
+    header = scores.header
     if header.over is None:
         raise FedstageError(f"{header.target}: over: missing, an axis of the table is required")
+    looks = looks_of(header, [header.over])
     last = placed(last_rounds(scores), header, but=[header.over])
     values = last[header.over]
     numeric = bool(pd.api.types.is_numeric_dtype(values) and values.notna().all())
@@ -97,6 +99,10 @@ def draw_sweep(scores: Tidy) -> Figure:
             axes.set_xscale("log" if wide else "linear")
             axes.set_xticks(ticks, [show_value(tick) for tick in ticks], minor=False)
             axes.minorticks_off()
+        words = [] if numeric else list(last["_over"].unique())
+        if sum(map(len, words)) > _WORDS:
+            for axes in grid.axes.flat:
+                axes.tick_params(axis="x", labelrotation=90)
         title = bands_text(header.bands)
         return finish(grid, axis_label(header.over), metric_head(header.metric), title=title)
 

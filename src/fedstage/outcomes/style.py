@@ -72,18 +72,19 @@ class Looks(NamedTuple):
     dashes: dict[str, Any]
 
 
-def line_axis(header: Header) -> str:
-    """Return the axis of the lines: the method, or else the first row axis."""
-    return METHOD if METHOD in header.shown else header.rows[0]
+def line_axis(header: Header, but: Sequence[str] = ()) -> str:
+    """Return the axis of the lines: the method, or else the first other axis but some."""
+    axes = [axis for axis in header.shown if axis not in but] or header.rows
+    return METHOD if METHOD in axes else axes[0]
 
 
-def looks_of(header: Header) -> Looks:
+def looks_of(header: Header, but: Sequence[str] = ()) -> Looks:
     """Return a look for each line of an experiment, the same in all its figures.
 
     `methods.yaml` gives a method's colour and marker, or it gets the next that none has. Lines
     of the same colour have different dashes.
     """
-    axis = line_axis(header)
+    axis = line_axis(header, but)
     values = list(dict.fromkeys(str(cell.axes[axis]) for cell in header.cells))
     styles = [header.styles.get(value, Style()) if axis == METHOD else Style() for value in values]
     free: Iterator[Colour] = _unused(tuple(PALETTE)[:-1], {style.colour for style in styles})
@@ -110,7 +111,7 @@ def _unused(every: Sequence[_T], taken: Collection[object]) -> Iterator[_T]:
 
 def placed(frame: pd.DataFrame, header: Header, but: Sequence[str] = ()) -> pd.DataFrame:
     """Add the line and the facet of each row: its place on all other axes that vary."""
-    axis = line_axis(header)
+    axis = line_axis(header, but)
     axes = [name for name in header.shown if name not in (axis, *but)]
     varying = [name for name in axes if frame[name].nunique(dropna=False) > 1]
     rows = frame[[axis, *varying]].astype(object).to_dict("records")

@@ -85,7 +85,7 @@ def _ready(stream: TextIO | None) -> TextIO:
 def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
     """Run a job; write its log, and after success its record. Return its exit code.
 
-    The words are those of ``fedstage run``: see `fedstage.execution.jobs`.
+    `fedstage.execution.jobs` says what the words of ``fedstage run`` mean.
     """
     if started is None:
         started = time.perf_counter() - process_age()

@@ -1,7 +1,7 @@
 """What ``fedstage run STAGE FILE NAME=VALUE ...`` does: a job, from its words.
 
 FILE is the recipe of a folder, and the names and values are a place, such as ``round=3 group=0``.
-The graph knows what the job reads and makes. For a stage of results FILE describes an experiment.
+The graph names what the job reads and makes. For a stage of results FILE describes an experiment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

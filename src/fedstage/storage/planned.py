@@ -42,7 +42,7 @@ def write_json(path: str, content: Mapping[str, Any]) -> None:
 
 
 def write_raw(path: str, data: DataSet, folder: Path | None, record: Path) -> None:
-    """Write the digests of a data set's raw files; of files that are gone, those of the record."""
+    """Write the digests of a data set's raw files, from the record if the files are gone."""
     write_json(path, raw_contents(data, folder) or recorded(record) or {})
 
 

@@ -21,7 +21,7 @@ from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import files_of, files_of_rounds
 from fedstage.experiments.targets import asked, asked_runs, describe, describe_choice
 from fedstage.experiments.targets import last_states, named_targets, results_of
-from fedstage.plan.data_files import AnyRecipe, Initial, raw_file
+from fedstage.plan.data_files import AnyRecipe, Initial, raw_choice
 from fedstage.plan.graph import listed, recipe_file
 from fedstage.plan.results import choice_file, chosen_file, chosen_metrics_file
 from fedstage.plan.results import description_file, files_at
@@ -137,7 +137,9 @@ def check_new(folder, config):
     if isinstance(config, DataOption) and has_area(config.data):
         explained(check_tested, config.data, default_folder())
     if isinstance(config, Initial):  # a file of weights that it takes must be there
-        explained(check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors"))
+        explained(
+            check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors")
+        )
     if isinstance(config, AnyRecipe) and workflow.resource_settings.nodes is None:
         explained(check_device, config.numerics.device)
 
@@ -148,9 +150,10 @@ def write_plan():
         if IS_PLAN and not any(Path(folder).glob("*[!l]")):
             check_new(folder, config)
         explained(write_recipe, recipe_file(folder), config)
-        if isinstance(config, DataOption) and (path := raw_file(config)):
-            record = Path(f"results/logs/dataset/{Path(folder).name}{RECORD}")
-            explained(write_raw, path, config.data, default_folder(), record)
+        if raw := raw_choice(config):
+            name, stage = Path(folder).name, "partition" if raw is not config.data else "dataset"
+            record = Path(f"results/logs/{stage}/{name}{RECORD}")
+            explained(write_raw, f"results/raw/{name}.json", raw, default_folder(), record)
     sources = {source for run in RUNS for source in explained(sources_of, run)}
     for source in sources.union(map(Source, ["choice", *(stage.name for stage in RESULTS)])):
         explained(write_source, source)

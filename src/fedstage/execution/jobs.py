@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
+from fedstage.plan.data_files import raw_choice
 from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file, description_file
 from fedstage.plan.segments import LogitsSegment, Segment
@@ -27,7 +28,6 @@ from fedstage.plan.stages import (
     given_files,
     made_files,
 )
-from fedstage.settings.data import DataOption
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
 from fedstage.storage.files import load_json, save_json
@@ -203,8 +203,8 @@ def write_record(
         "inputs": {name: digests(files) for name, files in inputs.items()},
         "outputs": {name: digests(files) for name, files in job.outputs.items()},
     }
-    if isinstance(job.config, DataOption):
-        record |= raw_of_job(job.config.data, default_folder())
+    if chosen := raw_choice(job.config):
+        record |= raw_of_job(chosen, default_folder())
     if parts:
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files

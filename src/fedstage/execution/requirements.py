@@ -20,13 +20,13 @@ from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
 from fedstage.settings.base import Settings, is_plugin
-from fedstage.settings.data_sets import DataSet
+from fedstage.settings.data_sets import DataSet, OfFiles
 from fedstage.settings.models import InitialModel, Model, Pretrained, check_size, has_batch_norm
 from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
 #: The extra of each package.
-EXTRAS = {"torchao": "int8", "transformers": "text"}
+EXTRAS = {"datasets": "hub", "torchao": "int8", "transformers": "text"}
 
 
 def needed_packages(settings: Settings, key: str = "") -> Iterator[tuple[str, str]]:
@@ -149,8 +149,8 @@ def _tried(model: Model, shape: tuple[int, ...], classes: int, least: int) -> st
     return ""
 
 
-def check_data(data: DataSet, folder: Path | None) -> None:
-    """Refuse a data set with missing files, before its job does; no file is opened.
+def check_data(data: OfFiles, folder: Path | None) -> None:
+    """Refuse a data set or partition with missing files, before its job does; no file is opened.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def check_data(data: DataSet, folder: Path | None) -> None:
     """
     if not data.in_folder:
         return
-    where = f"data = {data.name}"
+    where = f"{'data' if isinstance(data, DataSet) else 'partition'} = {data.name}"
     if folder is None or not folder.is_dir():
         fault = f"data folder {folder}: no such folder" if folder else "the data folder is not set"
         raise FedstageError(f"{where}: {fault}; set data_folder in config.yaml or FEDSTAGE_DATA")
@@ -187,7 +187,7 @@ def check_tested(data: DataSet, folder: Path | None) -> None:
         )
 
 
-def missing_data(data_sets: Iterable[DataSet], folder: Path | None) -> str | None:
+def missing_data(data_sets: Iterable[OfFiles], folder: Path | None) -> str | None:
     """Return a line if data sets are missing: about the first, and how many more there are."""
     missing = []
     for data in data_sets:

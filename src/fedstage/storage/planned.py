@@ -15,7 +15,7 @@ import yaml
 from fedstage.plan.digests import SCHEMA_VERSION, canonical, digest
 from fedstage.plan.source import Source, changed_files
 from fedstage.settings.base import Settings
-from fedstage.settings.data_sets import DataSet
+from fedstage.settings.data_sets import OfFiles
 from fedstage.storage.files import load_json, read_bytes, save_json, save_text
 from fedstage.storage.raw_files import raw_contents, recorded
 
@@ -41,7 +41,7 @@ def write_json(path: str, content: Mapping[str, Any]) -> None:
     write(path, json.dumps(content, indent=1) + "\n")
 
 
-def write_raw(path: str, data: DataSet, folder: Path | None, record: Path) -> None:
+def write_raw(path: str, data: OfFiles, folder: Path | None, record: Path) -> None:
     """Write the digests of a data set's raw files, from the record if the files are gone."""
     write_json(path, raw_contents(data, folder) or recorded(record) or {})
 

@@ -45,9 +45,14 @@ def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterat
         then = job.get("raw", {"folder": None, "files": {}})
         place = _configured(root) or folder or then["folder"]
         recipe = root / RESULTS / "data" / data / _RECIPE
-        if job and place is not None and recipe.is_file():
+        if not (job and place is not None and recipe.is_file()):
+            continue
+        try:
             settings = read_recipe(recipe, DataOption).data
-            yield Changes(data, Path(place), list(_compare(settings, then["files"], Path(place))))
+        except FedstageError as error:
+            yield Changes(data, recipe.parent, [("its recipe is damaged, left out", str(error))])
+            continue
+        yield Changes(data, Path(place), list(_compare(settings, then["files"], Path(place))))
 
 
 def _compare(settings: DataSet, then: Contents, folder: Path) -> Iterator[tuple[str, str]]:
@@ -106,4 +111,5 @@ def _below(value: Any) -> Iterator[Any]:
 def _made(root: Path) -> Iterator[tuple[str, Any]]:
     """Yield a file of each data set that has been made, and its settings."""
     for path in sorted((root / RESULTS / "data").glob(f"*/{_RECIPE}")):
-        yield f"{RESULTS}/data/{path.parent.name}/info.json", load_yaml(path)["settings"]["data"]
+        for settings in _below(load_yaml(path)):
+            yield f"{RESULTS}/data/{path.parent.name}/info.json", settings

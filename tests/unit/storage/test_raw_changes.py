@@ -55,6 +55,21 @@ def test_what_has_changed_is_named(root):
     assert found["mine/test.parquet"].startswith("was ")
 
 
+@pytest.mark.parametrize(
+    "content", ["", "schema: 1\n", "schema: 2\ndigest: 0\nsettings: {data: 1}\n"]
+)
+def test_a_damaged_recipe_is_told_in_a_line(root, content):
+    recipe = root / "results/data/mine-0/recipe.yaml"
+    recipe.write_text(content)
+    (one,) = raw_changes(root, FILES, None)
+    ((how, fault),) = one.files
+    assert how == "its recipe is damaged, left out"
+    assert str(recipe) in fault
+    assert "\n" not in fault
+    if content:  # a file of another form ends with a line of its own
+        assert data_behind(root, []) == []
+
+
 def test_the_folder_is_that_of_a_run(root):
     (root / "data").rename(root / "moved")
     assert said(root) == {"all 2": "so the result stays"}

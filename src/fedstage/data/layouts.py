@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 from fedstage.data.excerpts import listed, normal
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
-from fedstage.settings.data_sets import DataSet, OwnSamples
+from fedstage.settings.data_sets import OfFiles, OwnSamples
 from fedstage.storage.raw_files import folder_of, raw_files, visible
 
 _LOGGER = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Found(NamedTuple):
             _LOGGER.warning("%s: %s no files that are read: %s", place, have, listed(empty))
 
 
-def in_layout(settings: DataSet) -> TypeGuard[OwnSamples]:
+def in_layout(settings: OfFiles) -> TypeGuard[OwnSamples]:
     """Whether a data set is of files that a user arranges; tensors have one arrangement."""
     return isinstance(settings, OwnSamples) and "files" in settings.raw
 

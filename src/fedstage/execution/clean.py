@@ -116,7 +116,7 @@ def _stem(path: Path) -> str:
 
 
 def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
-    """Yield logs and records of folders that are not needed, and of results of other targets.
+    """Yield records of folders that are not needed, and of results of other targets.
 
     The path of a log is the stage, followed by the folder, or by the experiment and the scale.
     """
@@ -126,7 +126,7 @@ def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]
         for log in _inside(stage):
             if log.name in experiments:
                 yield from _of_others(log, targets)
-            elif log.name.removesuffix(SUFFIX).removesuffix(".log") not in names:
+            elif log.name.removesuffix(SUFFIX) not in names:
                 yield log
 
 

@@ -5,6 +5,7 @@ The graph names what the job reads and makes. For a stage of results FILE descri
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -32,6 +33,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import (
+    ERROR,
     PARTS,
     SUFFIX,
     WRITTEN,
@@ -55,7 +57,7 @@ class Work:
     """A job: its files, its place, the source of what it computes, and the call that does it."""
 
     stage: str
-    log: str
+    record: str
     inputs: Files
     outputs: Files
     sources: Sequence[Source]
@@ -117,16 +119,16 @@ def _names(text: str) -> tuple[str, ...]:
 def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
-        job.stage.name, log_of(job), job.inputs, job.files, [source_of_job(job)],
+        job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
         partial(_run_alone, job), job.at, job.config,
     )  # fmt: skip
 
 
-def log_of(job: Job) -> str:
-    """Return the log of a job: named after its folder, and its main file if it has a place."""
+def record_of(job: Job) -> str:
+    """Return the record of a job: named after its folder, and its main file if it has a place."""
     path = PurePosixPath(next(iter(job.files.values())))
     below = path.with_suffix("").parts[2:] if job.place else path.parts[2:-1]
-    return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}.log"
+    return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}{SUFFIX}"
 
 
 def _run_alone(job: Job) -> None:
@@ -138,8 +140,8 @@ def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[
     kept = {"kept": where.pop("kept")} if "kept" in place else {}
     part = kind(recipe, **where)
     run = partial(find_stage(kind.stage), part, **kept)
-    log = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}.log"
-    return Work(kind.stage, log, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
+    record = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}{SUFFIX}"
+    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
 
 
 def _of_results(name: str, file: Path) -> Work:
@@ -157,8 +159,8 @@ def _of_results(name: str, file: Path) -> Work:
             arguments[parameter] = make(**{one.name: paths[one.name] for one in fields(hint)})
         elif parameter in paths:
             arguments[parameter] = paths[parameter]
-    log = f"{RESULTS}/logs/{name}/{'/'.join(at)}.log"
-    return Work(name, log, given, outputs, [Source(name)], partial(function, **arguments))
+    record = f"{RESULTS}/logs/{name}/{'/'.join(at)}{SUFFIX}"
+    return Work(name, record, given, outputs, [Source(name)], partial(function, **arguments))
 
 
 def _of_choice(file: Path) -> Work:
@@ -167,8 +169,8 @@ def _of_choice(file: Path) -> Work:
     read = {key: described[key] for key in ("validation", "metrics")}
     paths = {key: paths_of(files) for key, files in (read | outputs).items()}
     run = partial(find_stage("choice"), values=described["values"], **paths)
-    log = f"{RESULTS}/logs/choice/{choice}.log"
-    return Work("choice", log, {"description": str(file), **read}, outputs, [Source("choice")], run)
+    record, inputs = f"{RESULTS}/logs/choice/{choice}{SUFFIX}", {"description": str(file), **read}
+    return Work("choice", record, inputs, outputs, [Source("choice")], run)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -176,16 +178,18 @@ def _of_choice(file: Path) -> Work:
 
 def write_record(
     job: Work,
+    command: str,
     source: Mapping[str, str] | None,
     figures: Mapping[str, float],
     parts: Seconds | None,
     written: Iterable[str],
+    notices: str,
 ) -> None:
-    """Write the record of a job that has succeeded, next to its log.
+    """Write the record of a job that has succeeded.
 
     `source` has the digests of its modules, `figures` the seconds and memory from
-    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one, and
-    `written` all files that it has written.
+    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one,
+    `written` all files that it has written, and `notices` the lines that it has printed.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}
     if "runs" in inputs:
@@ -193,6 +197,7 @@ def write_record(
     named = {path for files in job.outputs.values() for path in listed(files)}
     record: dict[str, Any] = {
         "stage": job.stage,
+        "command": command,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source,
         "versions": versions(),
@@ -209,4 +214,13 @@ def write_record(
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files
         record[WRITTEN] = digests_of(others)
-    save_json(Path(job.log).with_suffix(SUFFIX), record)
+    if notices:
+        record["notices"] = notices.splitlines()
+    save_json(job.record, record)
+
+
+def write_failure(record: Path, command: str, error: str, traceback: str = "") -> None:
+    """Write the record of a job that has failed: its error, and of a bug the traceback."""
+    found = {"command": command, ERROR: error.splitlines(), "traceback": traceback.splitlines()}
+    with suppress(FedstageError):  # the disk may be full
+        save_json(record, {key: value for key, value in found.items() if value})

@@ -127,7 +127,7 @@ _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
 
 
 def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """Return what a stage of results reads in addition to the description of the runs, by its names.
+    """Return what a stage of results reads in addition to the runs' description, by its names.
 
     `described` has the runs of an experiment at a scale, for `OF_RESULTS` also its results.
     """

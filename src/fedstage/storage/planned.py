@@ -42,8 +42,9 @@ def write_json(path: str, content: Mapping[str, Any]) -> None:
 
 
 def write_raw(path: str, data: OfFiles, folder: Path | None, record: Path) -> None:
-    """Write the digests of a data set's raw files, from the record if the files are gone."""
-    write_json(path, raw_contents(data, folder) or recorded(record) or {})
+    """Write the digests of a data set's raw files; if these are gone, as recorded or as before."""
+    then = load_json(path) if Path(path).is_file() else {}
+    write_json(path, raw_contents(data, folder) or recorded(record) or then)
 
 
 def write_source(of: Source) -> None:

@@ -29,7 +29,7 @@ def root(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     record = {"stage": "dataset", **raw_of_job(MINE.data, tmp_path / "data")}
-    save_json(tmp_path / "results/logs/dataset/mine-0.record.json", record)
+    save_json(tmp_path / "results/logs/dataset/mine-0.json", record)
     write_recipe(tmp_path / "results/data/mine-0/recipe.yaml", MINE)
     return tmp_path
 
@@ -85,7 +85,7 @@ def test_a_configuration_that_names_no_folder_is_passed_over(root, text):
 
 
 def test_without_records_there_is_nothing_to_say(root):
-    (root / "results/logs/dataset/mine-0.record.json").unlink()
+    (root / "results/logs/dataset/mine-0.json").unlink()
     assert list(raw_changes(root, FILES, root / "data")) == []
 
 

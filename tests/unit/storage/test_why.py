@@ -353,7 +353,7 @@ def test_what_has_no_record_is_an_error(jobs, capsys):
 
 def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
     table = participants_table(RECIPE, 1, 1)
-    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0/*.record.json")
+    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0/*.json")
     told = why(jobs / table)
     other_inputs = json.dumps(json.loads(other.read_text()) | {"inputs": {"a": 1}})
     for content in ("", "{", "[]", "{}", '{"stage": 1}', b"\xff", other_inputs):
@@ -367,10 +367,13 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
         assert str(other) in line
 
 
-def test_a_job_that_failed_leaves_no_record(jobs, capsys):
-    (record,) = Path("results/logs/distillation").rglob("round_0002/**/*.record.json")
-    record.unlink()
+def test_a_job_that_failed_has_made_nothing(jobs, capsys):
+    (record,) = Path("results/logs/distillation").rglob("round_0002/**/*.json")
+    (made,) = load_json(record)["outputs"]["output"]
     Path(AGGREGATED).unlink()
     place = ["round=2", "group=0"]
     assert main(["run", "distillation", recipe_file(training_folder(RECIPE)), *place]) == 1
-    assert not record.exists()
+    assert capsys.readouterr().err.splitlines() == load_json(record)["error"]
+    assert main(["why", made]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{made}: no record below results/logs of a job that made it" in line

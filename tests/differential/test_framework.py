@@ -13,9 +13,9 @@ from tests.shared.stages import make_all
 
 from fedstage.plan import data_files
 from fedstage.plan.training import aggregated_model, global_model
+from fedstage.protocol.groups import group_participants
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table

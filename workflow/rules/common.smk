@@ -35,7 +35,7 @@ from fedstage.settings.data import DataOption
 from fedstage.settings.recipes import re_estimates
 from fedstage.settings.scores import Role
 from fedstage.storage.planned import write_json, write_raw, write_recipe, write_source
-from fedstage.storage.project_plugins import load_for_jobs
+from fedstage.storage.yaml_files import load_for_jobs
 from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.

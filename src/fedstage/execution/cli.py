@@ -25,7 +25,7 @@ from fedstage.execution.timings import Timings, process_age
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.storage.files import writing
-from fedstage.storage.project_plugins import load_project_plugins
+from fedstage.storage.yaml_files import load_project_plugins
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -136,8 +136,7 @@ def _line_of_package(error: Exception) -> str:
 
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
-        from fedstage.settings.command_lines import as_typed
-        from fedstage.settings.suggestions import suggest
+        from fedstage.settings.validation import as_typed, suggest
 
         hint = suggest(command, COMMANDS) or ";"
         print(

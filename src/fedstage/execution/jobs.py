@@ -78,7 +78,7 @@ def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
         raise FedstageError(f"stage = {name!r}: no such stage; `fedstage list stages` shows all")
     stage = STAGES[name]
     if isinstance(stage, Stage):
-        config = interned(read_recipe(file, stage.folder.kind))  # of a folder, so in simplest form
+        config = interned(read_recipe(file, stage.folder.kind))  # it is in its simplest form
         # In some folders another stage has the name.
         stage = next((one for one in GRAPH if one.name == name and one.used(config)), stage)
         hints = get_type_hints(stage.inputs)

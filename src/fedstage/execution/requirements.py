@@ -16,12 +16,13 @@ from fedstage.errors import FedstageError, fault_of
 from fedstage.execution.gpus import number_of
 from fedstage.execution.pool import PYTHON
 from fedstage.plan.data_files import AnyRecipe, data_file
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.groups import has_batch_norm
 from fedstage.settings.base import Settings, is_plugin
 from fedstage.settings.data_sets import DataSet, OfFiles
-from fedstage.settings.models import InitialModel, Model, Pretrained, check_size, has_batch_norm
+from fedstage.settings.models import InitialModel, Model, Pretrained, check_size
 from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 

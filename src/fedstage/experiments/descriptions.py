@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import client_accuracy, retention
+from fedstage.protocol.digests import canonical
+from fedstage.protocol.privacy import example_privacy
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import Sourced, distinct_cells
 from fedstage.results.communication.files import by_value, read_files, traffic_files
@@ -18,7 +19,6 @@ from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: What a paper reports of communication: the keys of its source, and of a run's number, and the

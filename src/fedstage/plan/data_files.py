@@ -8,7 +8,6 @@ import re
 from functools import cache, partial
 from typing import Any
 
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, interned, name_of, never
 from fedstage.plan.inputs import (
     ClientsInputs,
@@ -18,11 +17,13 @@ from fedstage.plan.inputs import (
     PartitionInputs,
 )
 from fedstage.plan.results import RESULTS
-from fedstage.plan.rounds import block_of, delays, groups_drawn
+from fedstage.protocol.digests import canonical
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.rounds import block_of
 from fedstage.settings.data import CoreSamples, Data, DataOption, Generated, HeldOut
 from fedstage.settings.data_sets import OfFiles
-from fedstage.settings.equivalences import left_out
-from fedstage.settings.groups import PlanSettings
+from fedstage.settings.equivalences import left_out, simplest
+from fedstage.settings.groups import Delays, PlanSettings
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.partitions import PartitionSettings
@@ -267,6 +268,22 @@ def _identity_of_plan(plan: Plan) -> Any:
 def participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
     """Draw the client of each participant of a round."""
     return ParticipationInputs(partition(plan.data, output="histogram") if plan.data else None)
+
+
+def groups_drawn(recipe: Recipe) -> int | None:
+    """Return the number of groups if the group of each client is drawn, else None."""
+    settings = simplest(recipe)
+    return len(client_groups(settings)) if settings.client_groups == "drawn" else None
+
+
+def delays(recipe: Recipe) -> Delays | None:
+    """Return how participants are late, if any are."""
+    settings = simplest(recipe)
+    if settings.staleness.name == "none":
+        return None
+    return Delays.model_construct(
+        staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
+    )
 
 
 @cache

@@ -5,7 +5,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, get_args
 
-from fedstage.plan import data_files, discriminators, one_shot, scores, unfederated
+from fedstage.plan import data_files, one_shot, scores, training_folder, unfederated
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
@@ -23,7 +23,7 @@ def _declared(module: ModuleType) -> Iterator[Stage]:
 GRAPH: tuple[Stage, ...] = (
     *_declared(data_files),
     *OF_ROUNDS,
-    *_declared(discriminators),
+    *_declared(training_folder),
     *_declared(scores),
     *_declared(unfederated),
     *_declared(one_shot),

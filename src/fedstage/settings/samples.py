@@ -2,18 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from fedstage.protocol.groups import head_of
 from fedstage.settings.base import is_plugin
 from fedstage.settings.data import CoreSamples, Data, Digits, Generated, OwnTensors, Public, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
-from fedstage.settings.models import (
-    Lower,
-    Model,
-    OfTexts,
-    Transformer,
-    Upper,
-    head_of,
-)
+from fedstage.settings.models import Lower, Model, OfTexts, Transformer, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.partitions import Core, Partition
 

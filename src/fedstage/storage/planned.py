@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from fedstage.plan.digests import SCHEMA_VERSION, canonical, digest
 from fedstage.plan.source import Source, changed_files
+from fedstage.protocol.digests import SCHEMA_VERSION, canonical, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.data_sets import OfFiles
 from fedstage.storage.files import load_json, read_bytes, save_json, save_text

@@ -14,9 +14,9 @@ from tests.shared.stages import make_by_command, recipe
 
 from fedstage.execution.cli import main
 from fedstage.plan.data_files import clients_table, data_file, participation_table
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import listed, recipe_file
 from fedstage.plan.training import aggregation, global_model, local_training
+from fedstage.protocol.digests import canonical
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tensors import save_tensors

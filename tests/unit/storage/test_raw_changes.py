@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage.plan.digests import canonical
+from fedstage.protocol.digests import canonical
 from fedstage.settings.data import DataOption
 from fedstage.storage.files import save_json
 from fedstage.storage.planned import write_recipe
-from fedstage.storage.raw_changes import data_behind, raw_changes
 from fedstage.storage.raw_files import raw_of_job
+from fedstage.storage.why import data_behind, raw_changes
 
 MINE = DataOption.model_validate({"data": {"name": "parquet", "folder": "mine"}})
 FILES = ["results/data/mine-0/train.safetensors", "results/data/mine-0/info.json", "results/x/y"]

@@ -17,7 +17,6 @@ from tests.shared.stages import make_by_command, run_command
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.plan import data_files, unfederated
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import behind, recipe_file
 from fedstage.plan.scores import evaluation
 from fedstage.plan.segments import LogitsSegment, Segment
@@ -30,6 +29,7 @@ from fedstage.plan.training import (
     teacher_logits,
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder, training_id
+from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.planned import write_recipe, write_source

@@ -31,8 +31,8 @@ from fedstage.plan.segment_rules import named, segment_rules
 from fedstage.plan.stages import GRAPH, RESULTS, given_files
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.syntax import modules
+from fedstage.protocol.teaching import re_estimates
 from fedstage.settings.data import DataOption
-from fedstage.settings.recipes import re_estimates
 from fedstage.settings.scores import Role
 from fedstage.storage.planned import write_json, write_raw, write_recipe, write_source
 from fedstage.storage.yaml_files import load_for_jobs

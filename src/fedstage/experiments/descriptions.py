@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.graph import files_in
@@ -108,14 +109,19 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
 
 
 def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
-    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
+    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`.
+
+    FedstageError if there is none.
+    """
+    if not (claims := claims_on(catalogue, experiment)):
+        raise FedstageError(f"{experiment}: no claim is about it")
     families: dict[str, Raw] = {}
     for one in _sourced(catalogue, experiment):
         if one.claim.primary:
             family = families.setdefault(one.where, {"claims": [], "primary": one.primary})
             family["claims"].append(one.claim.id)
     return {
-        "claims": claims_on(catalogue, experiment),
+        "claims": claims,
         "comparisons": _comparisons(catalogue, experiment),
         "families": list(families.values()),
     }

@@ -7,12 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, metrics_of
-from fedstage.experiments.descriptions import (
-    claims_on,
-    claims_to_judge,
-    describe_results,
-    describe_runs,
-)
+from fedstage.experiments.descriptions import claims_to_judge, describe_results, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.results import BY_METHOD, RESULTS
@@ -223,8 +218,6 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         return describe_runs(catalogue, experiment, scale)
     if what == "results":
         return describe_results(catalogue, experiment)
-    if not claims_on(catalogue, experiment):
-        raise FedstageError(f"{experiment}: no claim is about it")
     return claims_to_judge(catalogue, experiment)
 
 

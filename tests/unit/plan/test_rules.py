@@ -98,7 +98,7 @@ def test_the_rules_are_the_graph(workflow, monkeypatch, tmp_path):
 def test_the_rules_of_results_are_their_stages(workflow, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     catalogue = workflow.globals["CATALOGUE"]
-    for what in ("runs", "claims"):
+    for what in ("runs", "results", "claims"):
         path = description_file(what).format(experiment=SCALE[0], scale=SCALE[1])
         write_json(path, describe(catalogue, *SCALE, what))
     for stage in RESULTS:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from fedstage.errors import FedstageError
+from fedstage.experiments import descriptions
 from fedstage.experiments.catalogue import Catalogue, choice_id, metrics_of
-from fedstage.experiments.descriptions import claims_to_judge, describe_results, describe_runs
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.results import BY_METHOD, RESULTS
@@ -168,7 +168,7 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
 
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:
     """Return the files of each result that an experiment may have at a scale."""
-    judged = ["claims"] if claims_on(catalogue, experiment) else []
+    judged = ["claims"] if descriptions.claims_on(catalogue, experiment) else []
     published = catalogue.published.get((experiment, scale))
     compared = ["comparison"] if published and published.comparable else []
     varied = ["sweep"] if catalogue.experiments[experiment].table.over else []
@@ -215,10 +215,10 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
             f"{suggest(f'{experiment}/{scale}', known)}"
         )
     if what == "runs":
-        return describe_runs(catalogue, experiment, scale)
+        return descriptions.describe_runs(catalogue, experiment, scale)
     if what == "results":
-        return describe_results(catalogue, experiment)
-    return claims_to_judge(catalogue, experiment)
+        return descriptions.describe_results(catalogue, experiment)
+    return descriptions.claims_to_judge(catalogue, experiment)
 
 
 # --- links ----------------------------------------------------------------------------------------

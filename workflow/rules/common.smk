@@ -28,7 +28,7 @@ from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import choice_file, description_file, figure_files, files_at
 from fedstage.plan.runs import settings_of_folders, sources_of
 from fedstage.plan.segment_rules import named, segment_rules
-from fedstage.plan.stages import GRAPH, RESULTS, given_files
+from fedstage.plan.stages import GRAPH, OF_SETTINGS, RESULTS, given_files
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.syntax import modules
 from fedstage.protocol.teaching import re_estimates
@@ -289,5 +289,22 @@ def files_of_target(target):
     return [*map(metrics_of, runs), *chain.from_iterable(states), *results_of(CATALOGUE, target)]
 
 
+def link_storage(provider):
+    """Let the folders of results lead to an object storage's copies on this machine."""
+    made = (path for stage in RESULTS for path in stage.outputs.values())
+    for folder in sorted({*OF_SETTINGS, *(path.split("/")[1] for path in made)}):
+        prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+        query = f"{prefix}/results/{folder}"
+        here, there = Path("results", folder), Path(provider.object(query).local_path()).absolute()
+        there.mkdir(parents=True, exist_ok=True)
+        here.parent.mkdir(exist_ok=True)
+        if not here.exists():
+            here.symlink_to(there)
+        elif not here.samefile(there):
+            sys.exit(f"fedstage: {here}: has files that are in no object storage; move them away")
+
+
 if workflow.is_main_process:
+    if workflow.storage_registry.default_storage_provider:
+        link_storage(workflow.storage_registry.default_storage_provider)
     write_plan()

@@ -117,13 +117,15 @@ def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
 
 
 def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
-    """Read the record of a job, empty if it failed.
+    """Read the record of a job, empty if it failed, or if ``snakemake --touch`` has made the file.
 
     FedstageError if it is damaged, or lacks one of `keys`.
     """
-    job = load_json(path)
-    if ERROR in job:
+    job = load_json(path) if path.stat().st_size else {}
+    if ERROR in job or not job:
         return {}
+    if isinstance(job.get("source"), str):  # of a version that listed no modules
+        job["source"] = None
     for key, kind in keys.items():
         if not isinstance(job.get(key), kind):
             raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")

@@ -183,7 +183,7 @@ def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
 def _source(artefact: Artefact) -> str:
     """Compare the source of then with the source of now."""
     if artefact.job["source"] is None:
-        return "not recorded: the job was run by hand"
+        return "not recorded: the job was run by hand, or by an earlier version"
     changed = changes_of_source(artefact.job)
     return f"changed since: {', '.join(changed)}" if changed else "the same now"
 

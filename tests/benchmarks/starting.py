@@ -180,7 +180,7 @@ def _run(name: str, repository: Path, content: object, turns: int) -> Figures:
 def _trainings(folder: Path) -> list[tuple[float, float]]:
     """Return when each client's training began and ended, by its record."""
     spans = []
-    for path in folder.rglob("*.json"):
+    for path in folder.glob("results/logs/**/*.json"):
         record = yaml.safe_load(path.read_text())
         if record["stage"] in ("local_training", "local_model"):
             end = path.stat().st_mtime

@@ -34,15 +34,10 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/session.smk"
-include: "workflow/rules/stages.smk"
-include: "workflow/rules/recipes.smk"
-
-
-if not BY_PARTICIPANT:
-
-    include: "workflow/rules/segments.smk"
-
-
+include: "workflow/rules/data.smk"
+include: f"workflow/rules/{'rounds' if BY_PARTICIPANT else 'segments'}.smk"
+include: "workflow/rules/one_shot.smk"
+include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/results.smk"
 
 

@@ -44,7 +44,7 @@ import sys, time, torch
 from pathlib import Path
 from fedstage.training.freed_memory import give_back, keep_freed
 from fedstage.execution.timings import Timings, peak_mb
-from fedstage.settings.exchange import is_stale
+from fedstage.protocol.exchange import is_stale
 from fedstage.settings.recipes import Recipe
 from tests.shared.stages import aggregation
 from fedstage.storage.yaml_files import read_recipe

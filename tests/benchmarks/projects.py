@@ -35,9 +35,9 @@ def configure(
         "scales": {"default": {}},
     }
     content = {
-        "targets": ["benchmark"],
+        "targets": ["measured"],
         "execution": dict(execution),
-        "experiments": {"benchmark": experiment},
+        "experiments": {"measured": experiment},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(content))
 

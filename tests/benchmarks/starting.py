@@ -22,6 +22,8 @@ import yaml
 from tests.benchmarks.projects import jobs
 from tests.benchmarks.rows import REPOSITORY, parser, report
 
+from fedstage.training.devices import computes_bf16
+
 TABLE = "results/tables/fedsdd_table2/paper.md"
 NOTHING = """
 rule all:
@@ -35,7 +37,8 @@ rule job:
     shell:
         "touch {{output}}"
 """
-#: A recipe with the numerics that a CPU with AVX512-BF16 is fastest in.
+PRECISION = "bf16" if computes_bf16() else "fp32"
+#: A recipe with the numerics in which this CPU is fastest.
 SHORT = {
     "data": {"parquet": {"folder": "cifar10", "train_size": 5000, "test_size": 1000}},
     "clients": 10,
@@ -45,7 +48,7 @@ SHORT = {
     "rounds": 4,
     "evaluate_every": 4,
     "client": {"epochs": 2, "batch_size": 64, "learning_rate": 0.1, "augmentation": "crop_flip"},
-    "numerics": {"device": "cpu", "precision": "bf16", "memory_format": "channels_last"},
+    "numerics": {"device": "cpu", "precision": PRECISION, "memory_format": "channels_last"},
 }
 
 Figures = dict[str, float]
@@ -115,8 +118,8 @@ def short_run(repository: Path, turns: int) -> Figures:
         "results": ["table"],
         "scales": {"default": {}},
     }
-    content = {"targets": ["benchmark"], "experiments": {"benchmark": experiment}}
-    return _run("16 trainings of 500 images x 2", repository, content, turns)
+    content = {"targets": ["measured"], "experiments": {"measured": experiment}}
+    return _run(f"16 trainings of 500 images x 2 in {PRECISION}", repository, content, turns)
 
 
 PARTS: Mapping[str, Callable[[Path, int], Figures]] = {
@@ -136,13 +139,14 @@ def _against_nothing(
     ours, nothing, count = [], [], 0
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
         Path(folder, "config.yaml").write_text(yaml.safe_dump(content))
+        trivial = ["--snakefile", f"{other}/Snakefile"]
         for turn in range(turns + 1):
             seconds, printed = _snakemake(repository, Path(folder), *snakefile, "-n", *targets)
             count = jobs(printed)
             Path(other, "Snakefile").write_text(NOTHING.format(jobs=count - 1))
             if turn:  # the first fills caches
                 ours.append(seconds)
-                nothing.append(_snakemake(repository, Path(other), "-n")[0])
+                nothing.append(_snakemake(repository, Path(other), *trivial, "-n")[0])
     return {
         f"{name}: jobs": count,
         f"{name}: s": statistics.median(ours),
@@ -176,7 +180,7 @@ def _run(name: str, repository: Path, content: object, turns: int) -> Figures:
 def _trainings(folder: Path) -> list[tuple[float, float]]:
     """Return when each client's training began and ended, by its record."""
     spans = []
-    for path in folder.rglob("*.record.json"):
+    for path in folder.glob("results/logs/**/*.json"):
         record = yaml.safe_load(path.read_text())
         if record["stage"] in ("local_training", "local_model"):
             end = path.stat().st_mtime
@@ -187,13 +191,14 @@ def _trainings(folder: Path) -> list[tuple[float, float]]:
 def _snakemake(repository: Path, folder: Path, *options: str) -> tuple[float, str]:
     """Run snakemake of a repository in a folder; return the seconds, and what it printed."""
     scripts = repository / ".venv/bin"
-    command = [str(scripts / "snakemake"), "--cores", "all", *options]
+    place = ["--directory", str(folder)]
+    command = [str(scripts / "snakemake"), "--cores", "all", *place, *options]
     environment = os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     begin = time.perf_counter()
     done = subprocess.run(
         command,
-        cwd=folder,
+        cwd=repository,  # whose profile is found from here
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

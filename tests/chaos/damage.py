@@ -96,6 +96,7 @@ class Job:
     arguments: tuple[str, ...]
     inputs: frozenset[str]
     outputs: tuple[str, ...]
+    record: Path
 
 
 def jobs() -> Iterator[Job]:
@@ -109,7 +110,7 @@ def jobs() -> Iterator[Job]:
             arguments.append(f"{name}={','.join(map(str, several))}")
         inputs = frozenset(name for paths in record["inputs"].values() for name in paths)
         outputs = tuple(name for paths in record["outputs"].values() for name in paths)
-        yield Job(record["stage"], tuple(arguments), inputs, outputs)
+        yield Job(record["stage"], tuple(arguments), inputs, outputs, path)
 
 
 def run(job: Job) -> str:
@@ -137,7 +138,11 @@ def bytes_of(names: tuple[str, ...]) -> dict[str, bytes]:
 def outcome(
     job: Job, right: dict[str, bytes], around: AbstractContextManager[Any] | None = None
 ) -> str:
-    """Run a job without its outputs; put these back, and return what came of it."""
+    """Run a job without its outputs; put these back, and return what came of it.
+
+    The record, too, whose seconds are in scores.
+    """
+    record = job.record.read_bytes()
     for name in job.outputs:
         Path(name).unlink(missing_ok=True)
     with around or nullcontext():
@@ -145,6 +150,7 @@ def outcome(
     written = bytes_of(job.outputs)
     for name, content in right.items():
         Path(name).write_bytes(content)
+    job.record.write_bytes(record)
     if any(content != right.get(name, content) for name, content in written.items()):
         return "other output"
     if ended == "done":

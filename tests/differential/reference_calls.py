@@ -32,7 +32,7 @@ from reference.scarlet import scarlet
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
 from fedstage.algorithm.exchange.public_samples import samples_of
-from fedstage.settings.groups import client_groups
+from fedstage.protocol.groups import client_groups
 
 
 def rounds(recipe):

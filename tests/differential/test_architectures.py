@@ -1,28 +1,14 @@
 """Groups of different architectures (FedEED, A.5): one teacher, a student of each architecture."""
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
-from tests.shared.graph import teaching_logits
-from tests.shared.stages import (
-    dataset,
-    initial_model,
-    logits_segment,
-    participation,
-    partition,
-    segment,
-)
-from tests.shared.stages import recipe as write_recipe
+from tests.shared.stages import make_all
 
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.models.loading import build
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.rounds import is_distilled
-from fedstage.plan.training import aggregated_model, aggregation, global_model
-from fedstage.plan.training_folder import public_file, training_folder
+from fedstage.plan.training import aggregated_model, global_model
+from fedstage.plan.training_folder import public_file
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
@@ -55,56 +41,12 @@ def start(tmp_path, monkeypatch):
 
     def run(rounds, **changes):
         recipe = Recipe.model_validate(BASE | changes)
-        parts = ("train", "test", "held_out", "info")
-        files = {part: Path(data_files.data_file(recipe.data, part)) for part in parts}
-        dataset(settings=as_json(canonical(recipe.data)), **files)
-        partition(
-            settings=canonical(json.dumps(data_files.clients_table(recipe).job.config)),
-            train=files["train"],
-            output=Path(data_files.clients_table(recipe)),
-            histogram=Path(data_files.label_histogram(recipe)),
-        )  # fmt: skip
-        participation(
-            clients=5, participants=4, seed=2, first=1, last=100,
-            output=Path(data_files.participation_table(recipe, 1)),
-        )  # fmt: skip
-        for group, model in enumerate(recipe.architectures):
-            settings = as_json({"model": canonical(model), "seed": 2})
-            output = Path(global_model(recipe, 0, group))
-            initial_model(settings=settings, group=group, info=files["info"], output=output)
-        for round_ in range(1, rounds + 1):
-            run_round(recipe, round_)
+        groups = range(recipe.global_models)
+        make_all(*(global_model(recipe, rounds, group) for group in groups))
+        make_all(*(aggregated_model(recipe, rounds, group) for group in groups))
         return recipe
 
     return run
-
-
-def run_round(recipe, round_):
-    """Train groups that other recipes own in segments of theirs, and then the students."""
-    groups = range(recipe.global_models)
-    students = [group for group in groups if is_distilled(recipe, round_, group)]
-    others = [group for group in groups if aggregation.job(recipe, round_, group).config != recipe]
-    for group in others:
-        segment(
-            recipe=written(aggregation.job(recipe, round_, group).config),
-            first=round_,
-            last=round_,
-            groups=[group],
-        )
-        for members, images in teaching_logits(recipe) if students else ():
-            logits_segment(
-                recipe=written(recipe), rounds=[round_], group=group, members=members, images=images
-            )
-    own = [group for group in groups if group in students or group not in others]
-    segment(recipe=written(recipe), first=round_, last=round_, groups=own)
-
-
-def written(recipe):
-    """Return the file of a recipe's settings, once it is written."""
-    path = Path(f"{training_folder(recipe)}/recipe.yaml")
-    if not path.exists():
-        write_recipe(settings=as_json(canonical(recipe)), output=path)
-    return path
 
 
 def model_in(recipe, group, path):

@@ -7,7 +7,7 @@ from scipy import stats
 from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, judge
 from fedstage.results.intervals import confidence_interval
-from fedstage.settings.claims import Claim
+from fedstage.settings.scores import Claim
 
 CLAIM = {"id": "a", "text": "t", "place": "p", "experiment": "e"}
 ABOVE = Claim(**CLAIM, greater={"method": "a"}, than={"method": "b"})

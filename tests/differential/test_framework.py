@@ -4,32 +4,18 @@ Softmax regression on digits, in whole batches, so that no order of batches coun
 recipe are called along the graph, and every model that they write is compared.
 """
 
-import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tests.shared.graph import teaching_logits
-from tests.shared.stages import (
-    dataset,
-    initial_model,
-    logits_segment,
-    participation,
-    partition,
-    segment,
-)
-from tests.shared.stages import recipe as write_recipe
+from tests.shared.stages import make_all
 
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.rounds import is_distilled
-from fedstage.plan.training import aggregated_model, aggregation, global_model
-from fedstage.plan.training_folder import training_folder
+from fedstage.plan.training import aggregated_model, global_model
+from fedstage.protocol.groups import group_participants
 from fedstage.randomness import numpy_generator, torch_generator
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table
@@ -58,30 +44,8 @@ def a_recipe(**changes):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A folder with all that rounds start from."""
-    folder = tmp_path_factory.mktemp("framework")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        recipe = a_recipe()
-        parts = ("train", "test", "held_out", "server_validation", "info")
-        files = {part: Path(data_files.data_file(recipe.data, part)) for part in parts}
-        dataset(settings=as_json(canonical(recipe.data)), **files)
-        partition(
-            settings=canonical(json.dumps(data_files.clients_table(recipe).job.config)),
-            train=files["train"],
-            output=Path(data_files.clients_table(recipe)),
-            histogram=Path(data_files.label_histogram(recipe)),
-        )  # fmt: skip
-        for participants in (1, 5):
-            plan = Path(data_files.participation_table(a_recipe(participants=participants), 1))
-            participation(
-                clients=6, participants=participants, seed=4, first=1, last=100, output=plan
-            )
-        settings = as_json({"model": canonical(recipe.model), "seed": 4})
-        for group in range(3):
-            output = Path(data_files.initial_weights(recipe.data, recipe.model, 4, group))
-            initial_model(settings=settings, group=group, info=files["info"], output=output)
-    return folder
+    """A folder that recipes share."""
+    return tmp_path_factory.mktemp("framework")
 
 
 # --- by the stages --------------------------------------------------------------------------------
@@ -92,43 +56,14 @@ def read(path):
     return [tensors[name].double().numpy() for name in NAMES]
 
 
-def run_round(recipe, round_):
-    """Train groups that other recipes own in segments of theirs, and then the students."""
-    groups = range(recipe.global_models)
-    students = [group for group in groups if is_distilled(recipe, round_, group)]
-    others = [group for group in groups if aggregation.job(recipe, round_, group).config != recipe]
-    for group in others:
-        segment(
-            recipe=written(aggregation.job(recipe, round_, group).config),
-            first=round_,
-            last=round_,
-            groups=[group],
-        )
-        for members, images in teaching_logits(recipe) if students else ():
-            logits_segment(
-                recipe=written(recipe), rounds=[round_], group=group, members=members, images=images
-            )
-    own = [group for group in groups if group in students or group not in others]
-    segment(recipe=written(recipe), first=round_, last=round_, groups=own)
-
-
-def written(recipe):
-    """Return the file of a recipe's settings, once it is written."""
-    path = Path(f"{training_folder(recipe)}/recipe.yaml")
-    if not path.exists():
-        write_recipe(settings=as_json(canonical(recipe)), output=path)
-    return path
-
-
 def run(recipe, read=read):
-    """Call the stages of all rounds; return w_{t,k} and w*_{t,k}."""
-    groups, found = range(recipe.global_models), {}
-    for round_ in range(1, ROUNDS + 1):
-        run_round(recipe, round_)
-        for group in groups:
-            found["aggregated", round_, group] = read(aggregated_model(recipe, round_, group))
-            found["global", round_, group] = read(global_model(recipe, round_, group))
-    return found
+    """Run the stages of all rounds; return w_{t,k} and w*_{t,k}."""
+    places = [(round_, group) for round_ in range(1, ROUNDS + 1)
+              for group in range(recipe.global_models)]  # fmt: skip
+    kinds = {"aggregated": aggregated_model, "global": global_model}
+    files = {(kind, *at): find(recipe, *at) for kind, find in kinds.items() for at in places}
+    make_all(*files.values())
+    return {key: read(file) for key, file in files.items()}
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -350,11 +285,6 @@ def test_one_participant_of_one_group_is_its_own_teacher_whoever_is_asked(world,
     """K = R = 1: FedDF and FedSDD are one method, self-distillation of FedAvg."""
     monkeypatch.chdir(world)
     alone = {"participants": 1, "model": {"cnn_small": {"width": 2, "hidden": 6, "norm": "batch"}}}
-    initial = a_recipe(**alone)
-    output = Path(data_files.initial_weights(initial.data, initial.model, 4, 0))
-    settings = as_json({"model": canonical(initial.model), "seed": 4})
-    info = Path(data_files.data_file(initial.data, "info"))
-    initial_model(settings=settings, group=0, info=info, output=output)
     found = []
     for method in ({"ensemble": "clients", **BASIC}, METHODS["FedSDD of one participant"]):
         found.append(run(a_recipe(**alone | method), lambda path: load_tensors(path)[0]))

@@ -12,12 +12,12 @@ from reference.dp_sgd import dp_sgd
 from reference_calls import rounds
 from reference_runs import EXACT, ROUNDS, experiment, make
 
-from fedstage.plan.digests import own_key
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import global_model
 from fedstage.plan.unfederated import local_model
+from fedstage.protocol.digests import own_key
+from fedstage.protocol.privacy import private_steps
 from fedstage.randomness import torch_generator
-from fedstage.settings.privacy import private_steps
 from fedstage.training.batches import poisson_batches
 
 pytestmark = pytest.mark.workflow

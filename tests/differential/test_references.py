@@ -46,14 +46,14 @@ from reference_runs import (
 from fedstage.algorithm.global_trainers.data_free import new_generator
 from fedstage.algorithm.one_shot.outliers import outliers
 from fedstage.models.image_generator import new_discriminator, new_image_generator
-from fedstage.plan import data_files, discriminators, unfederated
+from fedstage.plan import data_files, training_folder, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.data_files import public_id
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import aggregation, global_model, logits
+from fedstage.protocol.groups import client_groups
 from fedstage.randomness import torch_generator
 from fedstage.results.intervals import welch_interval
-from fedstage.settings.groups import client_groups
 from fedstage.training.batches import client_batches, public_batches
 from fedstage.training.images import view
 
@@ -180,12 +180,12 @@ def test_odds_of_discriminators_are_the_same(made):
     _, generator, odds = fedgo(made.recorded(recipe), **known)
     chosen, theirs = (
         recipe.ensemble.generator,
-        made.tensors(discriminators.public_generator(recipe)),
+        made.tensors(training_folder.public_generator(recipe)),
     )
     names = new_image_generator((1, 8, 8), chosen.latent, chosen.width, torch_generator(0))
     for name, own in zip(names.state_dict(), generator.state_dict().values(), strict=True):
         torch.testing.assert_close(own, theirs[name], rtol=0, atol=CLOSE)
-    (path,) = discriminators.odds_files(recipe)
+    (path,) = training_folder.odds_files(recipe)
     assert float(odds.std()) > 0.1
     torch.testing.assert_close(odds.float(), made.tensors(path)["log_odds"], rtol=0, atol=1e-5)
 

@@ -3,8 +3,8 @@
 from fedstage.plan.data_files import public_id
 from fedstage.plan.graph import listed
 from fedstage.plan.members import member_kinds
-from fedstage.settings.exchange import teaches_live
-from fedstage.settings.teaching import teaching_of
+from fedstage.protocol.server import teaches_live
+from fedstage.protocol.teaching import teaching_of
 
 
 def lists_of(inputs):

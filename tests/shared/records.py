@@ -13,7 +13,7 @@ def write_record(
 ):
     """Write the record of a job where its stage has the logs, below `root`; return its path."""
     _, identity, *rest = PurePosixPath(outputs[0]).parts[1:]
-    path = root.joinpath("results/logs", stage, identity, *rest).with_suffix(".record.json")
+    path = root.joinpath("results/logs", stage, identity, *rest).with_suffix(".json")
     while path.exists():
         path = path.with_name("again_" + path.name)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,11 +12,11 @@ import yaml
 
 from fedstage.execution.cli import main
 from fedstage.plan import data_files
-from fedstage.plan.digests import SCHEMA_VERSION, digest
 from fedstage.plan.graph import behind, recipe_file
 from fedstage.plan.source import source_of_job
 from fedstage.plan.stages import STAGES
 from fedstage.plan.training import global_model
+from fedstage.protocol.digests import SCHEMA_VERSION, digest
 from fedstage.randomness import seed_globals
 from fedstage.settings.base import Settings
 from fedstage.settings.data import DataOption

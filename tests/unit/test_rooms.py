@@ -5,11 +5,13 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import fedstage
+from fedstage.plan.syntax import import_statements
 
 PACKAGE = Path(fedstage.__file__).parent
 
 #: From the ground up: a room imports from those before it, and from itself.
 ROOMS = (
+    "protocol",
     "settings",
     "plan",
     "storage",
@@ -40,11 +42,11 @@ ALGORITHM = (
 
 
 def imported(path):
-    """Return the modules that a file names in imports, wherever they stand."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Return the modules that a file imports at run time, wherever its imports stand."""
+    for node in import_statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert not node.level, f"{path}: relative import"
             module = node.module or ""
             yield from (f"{module}.{alias.name}" for alias in node.names)

@@ -6,9 +6,12 @@ from typing import get_args
 import pytest
 import yaml
 
+from fedstage.execution.cli import main
 from fedstage.plan.stages import RESULTS
 from fedstage.settings.experiments import Result
 from fedstage.storage.tables import load_table
+
+from .test_clean import shipped
 
 pytestmark = pytest.mark.workflow
 
@@ -42,7 +45,9 @@ def test_every_candidate_trains_and_is_scored_on_both_sets(configured):
     assert run.jobs["evaluation"] == 2 * 3
 
 
-def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(configured):
+def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(
+    configured, monkeypatch, capsys
+):
     project = configured({"fedavg_os": one_round()})
     project.make()
     (folder,) = project.files("results/choices/*")
@@ -59,6 +64,10 @@ def test_what_is_passed_on_is_the_test_accuracy_of_the_best_on_validation(config
     assert scored[1] == [row]
     assert "| FedAvg-OS " in (project.path / "results/tables/tiny/default.md").read_text()
     assert project.plan().jobs == {}
+    shipped(project)
+    monkeypatch.chdir(project.path)
+    assert main(["clean"]) == 0
+    assert capsys.readouterr().out.startswith("0 folders and files")
 
 
 def test_all_that_presents_chosen_runs_may_read_every_file_that_it_reads(configured):

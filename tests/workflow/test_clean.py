@@ -81,10 +81,15 @@ def test_all_experiments_are_resolved_only_if_something_is_not_needed(
     monkeypatch.chdir(tmp_path)
     assert main(["clean"]) == 0
     assert capsys.readouterr().err == ""
-    (tmp_path / "results/training/unknown").mkdir(parents=True)
+    unknown = ["training/unknown", "raw/unknown.json", "descriptions/unknown-0.5.choice.json"]
+    for name in unknown:
+        (tmp_path / "results" / name).mkdir(parents=True)
+    for name in unknown[1:]:
+        (tmp_path / "results" / name).rmdir()
+        (tmp_path / "results" / name).touch()
     assert main(["clean"]) == 0
     shown = capsys.readouterr()
-    assert "results/training/unknown: 0 B" in shown.out
+    assert {f"results/{name}: 0 B" for name in unknown} <= {*shown.out.splitlines()}
     assert "a broken experiment is left out" in shown.err
 
 

@@ -16,6 +16,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.executor import Executor, has_same_inputs, stage_arguments
 from fedstage.plan.data_files import participation_table
 from fedstage.settings.recipes import Recipe
+from fedstage.storage.files import load_json
 from fedstage.storage.planned import write_recipe
 
 from .conftest import environment
@@ -46,7 +47,7 @@ rule middle:
     params:
         number=config.get("number", 10),
     log:
-        "LOGS/rounds_0001-0100.log",
+        "LOGS/rounds_0001-0100.json",
     shell:
         "fedstage run participation recipe.yaml first=1 last=100"
 
@@ -56,7 +57,7 @@ rule last:
     output:
         "FOLDER/rounds_0101-0200.parquet",
     log:
-        "LOGS/rounds_0101-0200.log",
+        "LOGS/rounds_0101-0200.json",
     shell:
         "fedstage run participation recipe.yaml first=101 last=200"
 """
@@ -88,7 +89,7 @@ class Chain:
         return [name for name, time in self._logs().items() if before.get(name) != time]
 
     def _logs(self):
-        logs = {name: self.folder / LOGS / f"{made}.log" for name, made in MADE.items()}
+        logs = {name: self.folder / LOGS / f"{made}.json" for name, made in MADE.items()}
         return {name: log.stat().st_mtime_ns for name, log in logs.items() if log.exists()}
 
 
@@ -233,15 +234,15 @@ class Failing:
         return 1
 
 
-def test_what_became_of_a_worker_is_one_line_also_in_the_jobs_log(tmp_path, capsys):
+def test_what_became_of_a_worker_is_one_line_also_in_the_jobs_record(tmp_path, capsys):
     executor = object.__new__(Executor)
     executor._pool = Dying()
     told = "fedstage partition: the worker was killed by SIGKILL\n"
-    for logs in ([str(tmp_path / "a.log")], [str(tmp_path / "no" / os.devnull)], []):
+    for logs in ([str(tmp_path / "a.json")], [str(tmp_path / "no" / os.devnull)], []):
         with pytest.raises(SpawnedJobError):
             executor._run(["run", "partition"], logs)
         assert capsys.readouterr().err == told
-    assert (tmp_path / "a.log").read_text() == told
+    assert load_json(tmp_path / "a.json")["error"] == [told.rstrip("\n")]
     executor._pool = Failing()  # which has said why itself
     with pytest.raises(SpawnedJobError):
         executor._run(["run", "partition"], [])

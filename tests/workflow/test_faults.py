@@ -91,7 +91,7 @@ def test_the_fault_of_a_job_stands_last_and_alone(project):
     *_, done, blank, failed, line = run.output.splitlines()
     assert re.fullmatch(r"\d+ of \d+ jobs done, 1 failed, in \d+ s", done)
     assert blank == ""
-    assert re.fullmatch(r"partition failed: results/logs/partition/\S+\.log", failed)
+    assert re.fullmatch(r"partition failed: results/logs/partition/\S+\.json", failed)
     assert run.output.count("fedstage partition:") == 1
     assert "Error" not in run.output
     assert line.startswith("fedstage partition: partition.max_draws = 1: no Dirichlet draw gave")

@@ -34,7 +34,7 @@ def test_a_report_has_all_that_is_known_of_its_cells(copy):
 
 
 def test_deleted_logs_are_told_and_are_no_fault(copy):
-    for record in copy.path.glob("results/logs/evaluation/**/*.record.json"):
+    for record in copy.path.glob("results/logs/evaluation/**/*.json"):
         record.unlink()
     copy.make(REPORT)
     text = (copy.path / REPORT).read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ def test_second_call_does_nothing(copy):
 def test_who_does_the_work_changes_nothing(copy):
     execution = {"workers": 1, "workers_per_gpu": 2, "clients_per_gpu": 3, "gpu": 1, "timeout": 60}
     run = copy.configure(execution=execution).plan()
-    assert run.jobs == {}
+    assert run.jobs == {}, run.output
 
 
 def test_deleted_metrics_rerun_one_evaluation_and_the_tables(copy):
@@ -54,7 +54,7 @@ def test_two_more_rounds_train_two_rounds(copy, new_project):
     assert {round_ for round_, _, _ in run.trained()} == {3, 4}
     assert run.jobs["local_training"] == 2 * 3 * 2  # rounds x methods x participants
     # Rounds x groups of fedavg, fedsdd, scaffold.
-    assert run.jobs["aggregation"] + run.jobs["aggregation_with_new_state"] == 2 * (1 + 2 + 1)
+    assert run.jobs["aggregation"] + run.jobs["aggregation_with_state"] == 2 * (1 + 2 + 1)
     assert rounds_of_states(copy) == ["round_0004"]
     fresh = new_project().configure(rounds=4, methods=["scaffold"])
     fresh.make()

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from fedstage.storage.files import load_json
+
 pytestmark = pytest.mark.workflow
 
 LOSS = r"fedstage (?:segment|aggregation): round (\d+), group 0: training loss \d+\.\d{4}, 2 part"
@@ -25,10 +27,11 @@ def test_rounds_say_their_loss_and_evaluations_their_accuracy_on_validation(run)
     project, made = run
     assert sorted(re.findall(LOSS, made.output)) == ["1", "2"]
     assert re.findall(ACCURACY, made.output) == ["1", "2"]
-    (log,) = project.files("results/logs/evaluation/**/*.log")
-    assert "accuracy on validation samples" in (project.path / log).read_text()
+    (record,) = project.files("results/logs/evaluation/**/*.json")
+    _, said = load_json(project.path / record)["notices"]
+    assert "accuracy on validation samples" in said
 
 
 def test_nothing_is_said_of_test_samples_before_the_end(finished):
-    for log in finished.files("results/logs/evaluation/**/*.log"):
-        assert "accuracy" not in (finished.path / log).read_text()
+    for record in finished.files("results/logs/evaluation/**/*.json"):
+        assert "notices" not in load_json(finished.path / record)

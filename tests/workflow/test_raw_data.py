@@ -125,7 +125,7 @@ def test_data_that_changes_between_the_plan_and_its_job_is_not_used(mine, tmp_pa
     (tmp_path / "sitecustomize.py").write_text(SWAP.format(back=back))
     run = mine.call("--executor", "local", FEDSTAGE_DATA="data", PYTHONPATH=str(tmp_path))
     assert run.code
-    assert "they have changed since the start of the run; start it again" in run.output
+    assert "not as it was when the run was planned; start it again" in run.output
     assert not mine.files("results/data/*/train.safetensors")
     mine.make(FEDSTAGE_DATA="data")
     assert (accuracy(mine) == before) == back

@@ -72,12 +72,12 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
     assert project.make().jobs == {}
 
 
-def test_what_settings_compute_makes_anew_what_runs_it_and_what_follows(project, edit):
+def test_what_follows_from_a_recipe_makes_anew_what_runs_it_and_what_reads_that(project, edit):
     project.configure(methods=["fedavg", "feddf_buffered"]).make()
     what = "Return a round's settings, without the buffer"
-    edit("settings/server.py", what, "Return settings without the buffer")
+    edit("protocol/server.py", what, "Return settings without the buffer")
     assert project.plan().jobs == {}
-    edit("settings/server.py", "round_ > server.buffer.after", "round_ >= server.buffer.after")
+    edit("protocol/server.py", "round_ > server.buffer.after", "round_ >= server.buffer.after")
     plan = project.plan()
     taught = project.recipe(method="fedavg-basic").name
     # Round 1 trains from initial models, and so belongs to the recipe that is not taught.
@@ -110,7 +110,7 @@ def test_an_edit_that_changes_no_byte_computes_its_own_stage_anew_alone(copy, ed
     edit(*other)
     before = copy.results()
     logs, times = copy.path / "results/logs", {}
-    for path in logs.rglob("*.record.json"):
+    for path in logs.rglob("*.json"):
         times[path] = path.stat().st_mtime_ns
     copy.make()
     anew = {

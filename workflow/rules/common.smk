@@ -9,6 +9,7 @@ import sysconfig
 from functools import cache
 from itertools import chain, filterfalse
 from pathlib import Path
+from typing import get_args
 
 from fedstage.data.folder import default_folder
 from fedstage.execution.executor import prepare
@@ -21,20 +22,20 @@ from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import files_of, files_of_rounds
 from fedstage.experiments.targets import asked, asked_runs, describe, describe_choice
 from fedstage.experiments.targets import last_states, named_targets, results_of
-from fedstage.plan.data_files import AnyRecipe, Initial, raw_file
-from fedstage.plan.graph import listed, recipe_file
-from fedstage.plan.results import choice_file, chosen_file, chosen_metrics_file
-from fedstage.plan.results import description_file, files_at
+from fedstage.plan.data_files import AnyRecipe, Initial, raw_choice
+from fedstage.plan.graph import listed, place_value, recipe_file
+from fedstage.plan.members import PATTERN as MEMBERS
+from fedstage.plan.results import choice_file, description_file, figure_files, files_at
 from fedstage.plan.runs import settings_of_folders, sources_of
-from fedstage.plan.segment_rules import segment_rules
-from fedstage.plan.stages import RECIPES, RESULTS, given_files
-from fedstage.plan.rules import WILDCARDS, stage_rules
+from fedstage.plan.segment_rules import named, segment_rules
+from fedstage.plan.stages import GRAPH, OF_SETTINGS, RESULTS, given_files
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.syntax import modules
+from fedstage.protocol.teaching import re_estimates
 from fedstage.settings.data import DataOption
+from fedstage.settings.scores import Role
 from fedstage.storage.planned import write_json, write_raw, write_recipe, write_source
-from fedstage.storage.project_plugins import load_for_jobs
-from fedstage.storage.provenance import SUFFIX as RECORD
+from fedstage.storage.yaml_files import load_for_jobs
 from fedstage.storage.yaml_files import load_yaml
 
 # A chain of rounds is as deep a graph as it is long; Python's own limit allows some 400 rounds.
@@ -83,8 +84,31 @@ if not workflow.deployment_settings.deployment_method:
         prepare(EXECUTION)
 
 
+# What the files of a round and group begin with, below `results/training` and in the logs.
+AT = "{recipe}/round_{round}/group_{group}/"
+GROUP = "results/training/" + AT
+ROLES = "|".join(get_args(Role))
+
+
 wildcard_constraints:
-    **WILDCARDS,
+    recipe="[^/]+",
+    round=r"\d{4}",
+    first=r"\d{4}",
+    last=r"\d{4}",
+    group=r"\d+",
+    participant=r"\d+",
+    client=r"\d+",
+    members=MEMBERS,
+    images="[^/]+",
+    who=r"each_client|client_\d+|pooled|core",
+    precision="fp32|int8-[0-9a-f]{10}",
+    evaluated=r"[\w.=]+",
+    role=ROLES,
+    rounds=r"\d{4}",
+    every=r"\d+",
+    choice="[^/]+",
+    experiment="[^/]+",
+    scale=r"[^/.]+",
 
 
 ASKED = explained(asked, CATALOGUE, ARGUMENTS)
@@ -95,26 +119,53 @@ FOLDERS = explained(settings_of_folders, [run.recipe for run in RUNS])
 # --- jobs of the graph ----------------------------------------------------------------------------
 
 
-def job_of(rule, wildcards):
-    """Return the job of the graph that a rule of `stages.smk` runs."""
-    config = explained(find, FOLDERS, rule.folder(wildcards), "folders")
-    return explained(rule.stage.job, config, *rule.place(wildcards))
+def reads(name, of=None):
+    """Return the input function of a stage: the files of other jobs and of the plan that jobs read.
+
+    `of` is the folder of its files, where stages of several folders have the name.
+    """
+    stage = next(one for one in GRAPH if one.name == name and of in (None, one.folder.name))
+    folder = f"results/{stage.folder.name}/{stage.folder.pattern}"
+
+    def files(wildcards):
+        values = dict(wildcards.items())
+        config = explained(find, FOLDERS, folder.format(**values), "folders")
+        if not stage.used(config):
+            sys.exit(f"fedstage: {folder.format(**values)}: {name} makes nothing of these settings")
+        place = (place_value(values[key]) for key in stage.place)
+        job = explained(stage.job, config, *place)
+        planned = {"recipe": recipe_file(job.folder), "source": source_of_job(job).file}
+        planned |= {"raw": raw} if (raw := job.inputs.get("raw")) else {}
+        return job.inputs | {key: local(path) for key, path in planned.items()}
+
+    return files
 
 
-def gpus_of(config):
+def recipes(name, output=None, without=None):
+    """Return a pattern of the recipes of which a stage makes an output, or makes none of a name."""
+    (stage,) = (one for one in GRAPH if one.name == name)
+    made = {
+        Path(folder).name: stage.outputs if stage.made is None else stage.made(config)
+        for folder, config in FOLDERS.items()
+        if folder.split("/")[1] == stage.folder.name and stage.used(config)
+    }
+    return named(one for one in made if without not in made[one] and output in (None, *made[one]))
+
+
+def config_of(input):
+    """Return the settings of the folder of a job's files."""
+    return FOLDERS[str(Path(input.recipe).parent)]
+
+
+def threads(wildcards, input):
+    """Return how many threads a job that computes with models takes."""
+    return config_of(input).numerics.threads
+
+
+def gpus(wildcards, input):
     """Return how many GPUs a job that computes with models asks the scheduler for."""
-    device = config.numerics.device
+    device = config_of(input).numerics.device
     return EXECUTION.gpu if device == "auto" else int(device.startswith("cuda"))
-
-
-def threads_of_job(job):
-    """Return how many threads a job takes: one unless it computes with models."""
-    return job.config.numerics.threads if job.stage.on_device(job.config) else 1
-
-
-def gpus_of_job(job):
-    """Return how many GPUs a job asks the scheduler for."""
-    return gpus_of(job.config) if job.stage.on_device(job.config) else 0
 
 
 # --- files that the plan writes, and its jobs read -------------------------------------------------
@@ -137,7 +188,9 @@ def check_new(folder, config):
     if isinstance(config, DataOption) and has_area(config.data):
         explained(check_tested, config.data, default_folder())
     if isinstance(config, Initial):  # a file of weights that it takes must be there
-        explained(check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors"))
+        explained(
+            check_weights, config.model, default_folder(), Path(folder, "group_0.safetensors")
+        )
     if isinstance(config, AnyRecipe) and workflow.resource_settings.nodes is None:
         explained(check_device, config.numerics.device)
 
@@ -148,29 +201,23 @@ def write_plan():
         if IS_PLAN and not any(Path(folder).glob("*[!l]")):
             check_new(folder, config)
         explained(write_recipe, recipe_file(folder), config)
-        if isinstance(config, DataOption) and (path := raw_file(config)):
-            record = Path(f"results/logs/dataset/{Path(folder).name}{RECORD}")
-            explained(write_raw, path, config.data, default_folder(), record)
+        if raw := raw_choice(config):
+            name, stage = Path(folder).name, "partition" if raw is not config.data else "dataset"
+            record = Path(f"results/logs/{stage}/{name}.json")
+            explained(write_raw, f"results/raw/{name}.json", raw, default_folder(), record)
     sources = {source for run in RUNS for source in explained(sources_of, run)}
     for source in sources.union(map(Source, ["choice", *(stage.name for stage in RESULTS)])):
         explained(write_source, source)
     for at in ASKED:
-        explained(write_json, described_in(*at, "runs"), description(*at, "runs"))
-        if description(*at, "runs")["judged"]:
-            explained(write_json, described_in(*at, "claims"), description(*at, "claims"))
+        whats = ["runs", "results"] + ["claims"] * description(*at, "results")["judged"]
+        for what in whats:
+            explained(write_json, described_in(*at, what), description(*at, what))
         for run in CATALOGUE.runs[at]:
             if run.candidates:
                 explained(write_json, choice_file(choice_id(run)), describe_choice(run))
 
 
-def inputs_of(job):
-    """Return the inputs of a job: files of other jobs, and of the plan."""
-    planned = {"recipe": recipe_file(job.folder), "source": source_of_job(job).file}
-    planned |= {"raw": raw} if (raw := job.inputs.get("raw")) else {}
-    return job.inputs | {name: local(path) for name, path in planned.items()}
-
-
-# --- inputs and outputs of results ----------------------------------------------------------------
+# --- inputs of results ----------------------------------------------------------------------------
 
 
 def of_runs(*keys):
@@ -214,14 +261,19 @@ def described_in(experiment, scale, what):
     return description_file(what).format(experiment=experiment, scale=scale)
 
 
-def reads_of(stage):
-    """Return an input function of a stage of results: what its command reads, and the source."""
+def given(stage):
+    """Return the input function of a stage of results: what its command reads, and the source.
+
+    Any may ask which of its candidates a run has chosen.
+    """
 
     def files(wildcards):
         at = (wildcards.experiment, wildcards.scale)
         planned = {"runs": described_in(*at, "runs"), "source": Source(stage).file}
-        given = given_files(stage, description(*at, "runs"))
-        return {name: local(path) for name, path in planned.items()} | given
+        read = given_files(stage, description(*at, "runs") | description(*at, "results"))
+        planned |= {name: read.pop(name) for name in ("definitions", "wanted") if name in read}
+        chosen = {"chosen": of_runs("chosen")(wildcards)}
+        return {name: local(path) for name, path in planned.items()} | read | chosen
 
     return files
 
@@ -237,5 +289,22 @@ def files_of_target(target):
     return [*map(metrics_of, runs), *chain.from_iterable(states), *results_of(CATALOGUE, target)]
 
 
+def link_storage(provider):
+    """Let the folders of results lead to an object storage's copies on this machine."""
+    made = (path for stage in RESULTS for path in stage.outputs.values())
+    for folder in sorted({*OF_SETTINGS, *(path.split("/")[1] for path in made)}):
+        prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+        query = f"{prefix}/results/{folder}"
+        here, there = Path("results", folder), Path(provider.object(query).local_path()).absolute()
+        there.mkdir(parents=True, exist_ok=True)
+        here.parent.mkdir(exist_ok=True)
+        if not here.exists():
+            here.symlink_to(there)
+        elif not here.samefile(there):
+            sys.exit(f"fedstage: {here}: has files that are in no object storage; move them away")
+
+
 if workflow.is_main_process:
+    if workflow.storage_registry.default_storage_provider:
+        link_storage(workflow.storage_registry.default_storage_provider)
     write_plan()

@@ -11,9 +11,6 @@ def make_segment_rule(segment):
     def job(wildcards):
         return segment.jobs[wildcards.recipe]
 
-    def config_of(wildcards):
-        return job(wildcards).part.recipe
-
     rule:
         name:
             segment.name
@@ -28,12 +25,12 @@ def make_segment_rule(segment):
         output:
             segment.outputs,
         log:
-            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.first.name}.log",
+            f"results/logs/{segment.first.stage}/{{recipe}}/{segment.first.name}.json",
         wildcard_constraints:
             recipe=segment.recipes,
-        threads: lambda w: config_of(w).numerics.threads
+        threads: threads
         resources:
-            gpu=lambda w: gpus_of(config_of(w)),
+            gpu=gpus,
         message:
             f"{segment.first.about} ({{wildcards.recipe}})"
         shell:

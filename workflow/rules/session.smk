@@ -9,7 +9,7 @@ from snakemake.logging import logger
 from fedstage.execution.faults import faults
 from fedstage.execution.internals import plan_faster
 from fedstage.execution.requirements import missing_data
-from fedstage.experiments.links import link_runs, linked
+from fedstage.experiments.targets import link_runs, linked
 from fedstage.experiments.targets import explain_unknown, shown_results
 
 STARTED = time.time()
@@ -40,10 +40,12 @@ def check_raw_data():
         return
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     # Another workflow, of which this one is a module, may have a rule of this name.
-    folders = {str(Path(job.output[0]).parent) for job in jobs if job.rule.name == "dataset"}
-    data_sets = [FOLDERS[one].data for one in sorted(folders & FOLDERS.keys())]
+    rules = ("dataset", "partition")
+    folders = {str(Path(job.output[0]).parent) for job in jobs if job.rule.name in rules}
+    configs = [FOLDERS[one] for one in sorted(folders & FOLDERS.keys())]
+    chosen = [one.data if isinstance(one, DataOption) else one.partition for one in configs]
     place = default_folder()
-    if line := missing_data(data_sets, place and FOLDER / place):
+    if line := missing_data(chosen, place and FOLDER / place):
         sys.exit(f"fedstage: {line}")
 
 

@@ -36,8 +36,8 @@ from fedstage.results.tables.documents import TableFiles
 from fedstage.results.tables.labels import NOTHING
 from fedstage.results.tables.runs import read_runs
 from fedstage.results.tables.score_file import key_of, read_score_file
-from fedstage.settings.claims import Claim, ClaimsToJudge, Family
 from fedstage.settings.config_file import Config
+from fedstage.settings.scores import Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
 from fedstage.stages.tables import tables
 from fedstage.storage.files import save_json

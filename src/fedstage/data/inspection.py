@@ -74,7 +74,3 @@ def _counted(names: Sequence[str], numbers: torch.Tensor) -> str:
     counts = torch.bincount(numbers, minlength=len(names)).tolist()
     told = [f"{excerpt(name)} ({count})" for name, count in zip(names, counts, strict=True)]
     return f"{len(names)}: {listed(told)}"
-
-
-def _named(names: Sequence[str]) -> str:
-    return listed([excerpt(name) for name in names])

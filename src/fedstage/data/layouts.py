@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from fedstage.data.excerpts import listed, normal
-from fedstage.errors import FedstageError, each
+from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
-from fedstage.settings.data_sets import OwnSamples
+from fedstage.settings.data_sets import OfFiles, OwnSamples
 from fedstage.storage.raw_files import folder_of, raw_files, visible
 
 _LOGGER = logging.getLogger(__name__)
@@ -24,7 +24,8 @@ _LOGGER = logging.getLogger(__name__)
 SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "test"} | dict.fromkeys(
     ("valid", "validation", "val", "dev", "eval"), "validation"
 )
-_PREFIX = re.compile(r"train|test|valid|(val|dev|eval)(?![a-z])")
+#: A name that has one of them as a word, such as X_train.csv or Train_set.
+_WORD = re.compile(r"(?:^|[^a-z])(train|test|valid|(?:val|dev|eval)(?![a-z]))")
 _TESTED = 0.2  # of images without folders for training and testing
 _HEAD = 100  # bytes of a JSON file in which LEAF's first key is
 
@@ -57,6 +58,11 @@ class Found(NamedTuple):
             _LOGGER.warning("%s: %s no files that are read: %s", place, have, listed(empty))
 
 
+def in_layout(settings: OfFiles) -> TypeGuard[OwnSamples]:
+    """Whether a data set is of files that a user arranges; tensors have one arrangement."""
+    return isinstance(settings, OwnSamples) and "files" in settings.raw
+
+
 def find_files(settings: OwnSamples, folder: Path) -> Found:
     """Return the files of a data set, by name.
 
@@ -85,7 +91,7 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
         split = "" if images else _split_of(own)
         by_split[SPLITS[own[0].lower()] if divided else split].append(path)
     if isinstance(settings, ImageFolder):
-        each(lambda path: _check_depth(settings, place, path, divided), files)
+        _check_depths(settings, place, files, divided)
     test = by_split["test"]
     if drawn is not None and test:
         raise FedstageError(
@@ -116,8 +122,8 @@ def is_read(path: Path) -> bool:
 def _split_of(parts: Sequence[str]) -> str:
     *folders, name = [part.lower() for part in parts]
     named = [SPLITS[part] for part in folders if part in SPLITS]
-    match = _PREFIX.match(name)
-    return named[0] if named else SPLITS[match[0]] if match else ""
+    match = _WORD.search(name)
+    return named[0] if named else SPLITS[match[1]] if match else ""
 
 
 def are_splits(names: Collection[str]) -> bool:
@@ -125,23 +131,24 @@ def are_splits(names: Collection[str]) -> bool:
     return bool(names) and {name.lower() for name in names} <= SPLITS.keys()
 
 
-def _check_depth(settings: ImageFolder, place: Path, path: Path, divided: bool) -> None:
-    """Raise FedstageError unless an image is CLASS/FILE, or CLIENT/CLASS/FILE."""
-    parts, forms = (
-        path.relative_to(place).parts[divided:],
-        {2: "CLASS/FILE", 3: "CLIENT/CLASS/FILE"},
-    )
-    depth = 3 if settings.client_folders else 2
-    split = next((part for part in parts[:-1] if part.lower() in SPLITS), None)
-    if len(parts) != depth:
+def _check_depths(settings: ImageFolder, place: Path, paths: Sequence[Path], divided: bool) -> None:
+    """Raise FedstageError unless each image is CLASS/FILE, or CLIENT/CLASS/FILE."""
+    forms, depth = {2: "CLASS/FILE", 3: "CLIENT/CLASS/FILE"}, 3 if settings.client_folders else 2
+    below = {path: path.relative_to(place).parts[divided:] for path in paths}
+    splits = {path: next((one for one in parts[:-1] if one.lower() in SPLITS), None)
+              or next((one for one in parts[:-2] if _WORD.search(one.lower())), None)
+              for path, parts in below.items()}  # fmt: skip
+    wrong = [path for path, parts in below.items() if len(parts) != depth]
+    if wrong:
         key = f"data.client_folders = {str(depth == 2).lower()}"
-        other = len(parts) == 5 - depth and not split
+        other = len(below[wrong[0]]) == 5 - depth and not any(splits.values())
         hint = f"; if it is {forms[5 - depth]}, set {key}" if other else ""
-        raise FedstageError(f"{path}: must be {forms[depth]} below {place}{hint}")
-    if split and settings.client_folders:
+        more = f", and so must {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise FedstageError(f"{wrong[0]}: must be {forms[depth]} below {place}{more}{hint}")
+    if settings.client_folders and (path := next((one for one in paths if splits[one]), None)):
         raise FedstageError(
-            f"{path}: {split!r} names a split, not a client or class; put folders train and test "
-            f"into {place}, and all others into these"
+            f"{path}: {splits[path]!r} names a split, not a client or class; put folders train and "
+            f"test into {place}, and all others into these"
         )
 
 

@@ -94,17 +94,29 @@ def _needed(catalogue: Catalogue, targets: Collection[Place]) -> set[str]:
 
 
 def _results(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
-    """Yield the folders of settings, and the results of experiments, that are not needed."""
+    """Yield the folders of settings, and the results of experiments, that are not needed.
+
+    With the lists of raw files and of candidates of those folders. Digests of source stay: they
+    are few, and of no experiment.
+    """
+    named = {"raw": "data", "descriptions": FOLDERS["choice"]}
     for kind in _inside(Path(RESULTS)):
         if kind.name in OF_SETTINGS:
             yield from (path for path in _inside(kind) if f"{kind.name}/{path.name}" not in needed)
-        elif kind.name not in ("logs", "raw", "source"):  # logs are deleted with their results
-            for experiment in _inside(kind):
-                yield from _of_others(experiment, targets)
+        elif kind.name not in ("logs", "source"):  # logs are deleted with their results
+            for one in _inside(kind):
+                if one.is_dir():
+                    yield from _of_others(one, targets)
+                elif f"{named[kind.name]}/{_stem(one)}" not in needed:
+                    yield one
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".json").removesuffix(".choice")
 
 
 def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]:
-    """Yield logs and records of folders that are not needed, and of results of other targets.
+    """Yield records of folders that are not needed, and of results of other targets.
 
     The path of a log is the stage, followed by the folder, or by the experiment and the scale.
     """
@@ -114,7 +126,7 @@ def _logs(targets: Collection[Place], needed: Collection[str]) -> Iterator[Path]
         for log in _inside(stage):
             if log.name in experiments:
                 yield from _of_others(log, targets)
-            elif log.name.removesuffix(SUFFIX).removesuffix(".log") not in names:
+            elif log.name.removesuffix(SUFFIX) not in names:
                 yield log
 
 

@@ -1,7 +1,7 @@
 """The command line: ``fedstage run STAGE FILE NAME=VALUE ...``, and commands about results.
 
-A `FedstageError`, or a file that cannot be opened, ends in one line, which is shown and logged; for
-any other error the log has the traceback as well.
+A `FedstageError`, or a file that cannot be opened, ends in one line, which is shown and recorded;
+for any other error the job's record has the traceback as well.
 """
 
 import os
@@ -11,7 +11,6 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
@@ -19,14 +18,14 @@ from typing import TextIO
 from fedstage.errors import FedstageError
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.imported import planned_source
-from fedstage.execution.jobs import job_of, write_record
+from fedstage.execution.jobs import job_of, write_failure, write_record
 from fedstage.execution.notices import noticing
 from fedstage.execution.pool import PYTHON
 from fedstage.execution.timings import Timings, process_age
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
-from fedstage.storage.files import save_text, writing
-from fedstage.storage.project_plugins import load_project_plugins
+from fedstage.storage.files import writing
+from fedstage.storage.yaml_files import load_project_plugins
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -83,43 +82,43 @@ def _ready(stream: TextIO | None) -> TextIO:
 
 
 def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
-    """Run a job; write its log, and after success its record. Return its exit code.
+    """Run a job, and write its record. Return its exit code.
 
-    The words are those of ``fedstage run``: see `fedstage.execution.jobs`.
+    `fedstage.execution.jobs` says what the words of ``fedstage run`` mean.
     """
     if started is None:
         started = time.perf_counter() - process_age()
-    log: Path | None = None
+    command = shlex.join(["fedstage", "run", stage, file, *words])
+    record: Path | None = None
     timings = Timings(startup=time.perf_counter() - started)
     since = time.time_ns() - int((time.perf_counter() - started) * 1e9)
     try:
         load_project_plugins()
         job = job_of(stage, Path(file), words)
-        log = Path(job.log)
+        record = Path(job.record)
         with writing() as written, noticing(stage, sys.stderr) as notices:
             source = planned_source(job, since)
             parts = job.run()
             planned_source(job, since)
-        command = shlex.join(["fedstage", "run", stage, file, *words])
-        save_text(log, f"{command}\n{notices.getvalue()}{timings.finish()}\n")
-        write_record(job, source, timings.figures(), parts, written)
+        figures, text = timings.finish(), notices.getvalue()
+        write_record(job, command, source, figures, parts, written, text)
     except (FedstageError, OSError) as error:
-        tell(log, "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines()))
-        return 1
+        told = "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines())
+        return fail(record, command, told)
     except Exception as error:  # a bug, here or in a plugin
-        if log is None:
+        if record is None:
             raise
-        tell(log, f"fedstage {stage}: {_of_bug(error)}\n", traceback.format_exc())
-        return 1
+        told = f"fedstage {stage}: {_of_bug(error)}\n"
+        return fail(record, command, told, traceback.format_exc())
     return 0
 
 
-def tell(log: Path | None, message: str, details: str = "") -> None:
-    """Print the message of a job that fails, and write it into its log with the details."""
-    sys.stderr.write(message)
-    if log is not None:
-        with suppress(FedstageError):  # the disk may be full
-            save_text(log, f"{message}\n{details}" if details else message)
+def fail(record: Path | None, command: str, error: str, details: str = "") -> int:
+    """Print the error of a job, and write it into its record, if that is known; return 1."""
+    sys.stderr.write(error)
+    if record is not None:
+        write_failure(record, command, error, details)
+    return 1
 
 
 def _of_bug(error: Exception) -> str:
@@ -137,8 +136,7 @@ def _line_of_package(error: Exception) -> str:
 
 def _usage(command: str) -> int:
     if command and not command.startswith("-"):
-        from fedstage.settings.command_lines import as_typed
-        from fedstage.settings.suggestions import suggest
+        from fedstage.settings.validation import as_typed, suggest
 
         hint = suggest(command, COMMANDS) or ";"
         print(

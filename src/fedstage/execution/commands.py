@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.storage.project_plugins import load_project_plugins
+from fedstage.storage.yaml_files import load_project_plugins
 
 #: The lists of `fedstage list`.
 KINDS = (
@@ -120,7 +120,7 @@ def _compare(
 
 
 def _schemas(into: Path, config: Path) -> str:
-    from fedstage.settings.schemas import write_schemas
+    from fedstage.settings.config_file import write_schemas
 
     return "\n".join(map(str, write_schemas(into)))
 

@@ -13,13 +13,12 @@ from fedstage.errors import FedstageError, each
 from fedstage.execution.notices import noticing
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.library import experiment_names
-from fedstage.plan.digests import canonical
 from fedstage.plan.runs import split_target
+from fedstage.protocol.digests import canonical
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.merging import plain
-from fedstage.settings.suggestions import suggest
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
 _TESTED = 0.2  # the share for testing that is filled in

@@ -13,7 +13,7 @@ from snakemake.executors.local import Executor as LocalExecutor
 from snakemake_interface_executor_plugins.settings import ExecutorSettingsBase
 
 from fedstage.errors import FedstageError
-from fedstage.execution.cli import tell
+from fedstage.execution.cli import fail
 from fedstage.execution.pool import Pool
 from fedstage.settings.config_file import Execution
 
@@ -67,8 +67,10 @@ class Executor(LocalExecutor):  # type: ignore[misc]
         try:
             code = self._pool.run(arguments)
         except FedstageError as error:
-            log = Path(logs[0]) if logs else None
-            tell(log, f"fedstage {arguments[1]}: {error}\n")
+            record = Path(logs[0]) if logs else None
+            fail(
+                record, shlex.join(["fedstage", *arguments]), f"fedstage {arguments[1]}: {error}\n"
+            )
         if code:
             raise SpawnedJobError
 

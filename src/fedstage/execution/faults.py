@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.storage.files import load_json
+from fedstage.storage.provenance import ERROR
 
-_FAULT = re.compile(r"fedstage \w+: ")
-_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
 #: The parts in which faults of one cause differ: the job, and the seed of the recipe.
 _OF_THE_JOB = re.compile(r"(client|participant|round|group|step)[ _]\d+|(seed)[ =]?\d+(-\w+)?")
 _MOST = 5
@@ -61,8 +61,16 @@ def _summary(jobs: Sequence[tuple[str, str]]) -> tuple[str, str]:
 
 
 def _fault(log: Path | None, since: float) -> str | None:
-    """Return the fault in the log of a job, None for a job that was ended from outside."""
+    """Return the fault in the record of a job, None for a job that was ended from outside."""
     if log is None or not log.is_file() or log.stat().st_mtime < since:
         return None
-    text = log.read_text(errors="replace")
-    return _TRACEBACK.split(text)[0].rstrip("\n") if _FAULT.match(text) else None
+    return "\n".join(recorded_error(log)) or None
+
+
+def recorded_error(log: Path) -> list[str]:
+    """Return the lines of the error that a record has, none if it has none or is no record."""
+    try:
+        lines = load_json(log).get(ERROR)
+    except FedstageError:
+        return []
+    return [str(line) for line in lines] if isinstance(lines, list) else []

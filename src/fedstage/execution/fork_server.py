@@ -24,7 +24,7 @@ from fedstage.execution.imported import look_at_imports
 from fedstage.execution.timings import process_age
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
-from fedstage.storage.project_plugins import load_project_plugins
+from fedstage.storage.yaml_files import load_project_plugins
 from fedstage.training.freed_memory import give_back, keep_freed
 
 _LONGEST = 2**16  # bytes of a request

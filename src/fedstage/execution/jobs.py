@@ -1,10 +1,11 @@
 """What ``fedstage run STAGE FILE NAME=VALUE ...`` does: a job, from its words.
 
 FILE is the recipe of a folder, and the names and values are a place, such as ``round=3 group=0``.
-The graph knows what the job reads and makes. For a stage of results FILE describes an experiment.
+The graph names what the job reads and makes. For a stage of results FILE describes an experiment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,24 +14,26 @@ from typing import Any, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.plan.graph import Job, Stage, listed
-from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file
+from fedstage.plan.data_files import raw_choice
+from fedstage.plan.graph import Job, Stage, interned, listed
+from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file, description_file
 from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.stages import (
     CHOICE,
     GRAPH,
     LOGITS_SEGMENT,
+    OF_RESULTS,
     SEGMENT,
     STAGES,
     given_files,
     made_files,
 )
-from fedstage.settings.data import DataOption
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.provenance import (
+    ERROR,
     PARTS,
     SUFFIX,
     WRITTEN,
@@ -45,6 +48,8 @@ from fedstage.storage.raw_files import raw_of_job
 from fedstage.storage.yaml_files import read_recipe
 
 Files = Mapping[str, str | Sequence[str]]
+#: How a value of a place is read.
+Kind = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Work:
     """A job: its files, its place, the source of what it computes, and the call that does it."""
 
     stage: str
-    log: str
+    record: str
     inputs: Files
     outputs: Files
     sources: Sequence[Source]
@@ -69,69 +74,81 @@ def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
     FedstageError
         If there is no such stage or place, or the file is missing or damaged.
     """
-    values = {key: value for key, _, value in (word.partition("=") for word in words)}
     if name not in STAGES:
         raise FedstageError(f"stage = {name!r}: no such stage; `fedstage list stages` shows all")
     stage = STAGES[name]
     if isinstance(stage, Stage):
-        config = read_recipe(file, stage.folder.kind)
+        config = interned(read_recipe(file, stage.folder.kind))  # it is in its simplest form
         # In some folders another stage has the name.
         stage = next((one for one in GRAPH if one.name == name and one.used(config)), stage)
-        return of_graph(stage.job(config, *_place(stage, values)))
-    if stage in (SEGMENT, LOGITS_SEGMENT):
-        return _of_segment(name, file, values)
+        hints = get_type_hints(stage.inputs)
+        kinds = {key: hints[key if key in hints else f"{key}_"] for key in stage.place}
+        return of_graph(stage.job(config, *_place(name, words, kinds).values()))
+    if stage is SEGMENT:
+        kinds = {"first": int, "last": int, "groups": _numbers, "kept": _names}
+        return _of_segment(file, Segment, _place(name, words, kinds, optional="kept"))
+    if stage is LOGITS_SEGMENT:
+        kinds = {"rounds": _numbers, "group": int, "members": str, "images": str}
+        return _of_segment(file, LogitsSegment, _place(name, words, kinds))
+    _place(name, words, {})
     return _of_choice(file) if stage is CHOICE else _of_results(name, file)
 
 
-def _place(stage: Stage, values: Mapping[str, str]) -> tuple[Any, ...]:
-    if values.keys() != set(stage.place):
-        needed = " ".join(f"{name}=..." for name in stage.place) or "no more"
-        raise FedstageError(f"{stage.name} {' '.join(values)}: must be given {needed}")
-    kinds = get_type_hints(stage.inputs)
-    return tuple(kinds[name if name in kinds else f"{name}_"](values[name]) for name in stage.place)
+def _place(
+    stage: str, words: Sequence[str], kinds: Mapping[str, Kind], optional: str = ""
+) -> dict[str, Any]:
+    """Return the values of a place, in the order of `kinds`."""
+    values = {key: value for key, _, value in (word.partition("=") for word in words)}
+    if not kinds.keys() - {optional} <= values.keys() <= kinds.keys():
+        needed = " ".join(f"{key}=..." for key in kinds if key != optional) or "nothing more"
+        raise FedstageError(f"{' '.join(words) or 'no place'}: {stage} must be given {needed}")
+    try:
+        return {key: kinds[key](values[key]) for key in kinds if key in values}
+    except ValueError as error:
+        raise FedstageError(f"{' '.join(words)}: {error}") from error
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
-        job.stage.name, log_of(job), job.inputs, job.files, [source_of_job(job)],
+        job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
         partial(_run_alone, job), job.at, job.config,
     )  # fmt: skip
 
 
-def log_of(job: Job) -> str:
-    """Return the log of a job: named after its folder, and its main file if it has a place."""
+def record_of(job: Job) -> str:
+    """Return the record of a job: named after its folder, and its main file if it has a place."""
     path = PurePosixPath(next(iter(job.files.values())))
     below = path.with_suffix("").parts[2:] if job.place else path.parts[2:-1]
-    return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}.log"
+    return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}{SUFFIX}"
 
 
 def _run_alone(job: Job) -> None:
     run_job(job)  # the record has its seconds
 
 
-def _of_segment(name: str, file: Path, values: Mapping[str, str]) -> Work:
-    recipe, place = read_recipe(file, Recipe), dict[str, Any](values)
-    for key in values.keys() & {"first", "last", "group"}:
-        place[key] = int(values[key])
-    for key in values.keys() & {"groups", "rounds"}:
-        place[key] = tuple(map(int, values[key].split(",")))
-    part: Segment | LogitsSegment
-    if name == SEGMENT.name:
-        kept = values["kept"].split(",") if "kept" in values else None
-        part = Segment(recipe, place["groups"], place["first"], place["last"])
-        run = partial(find_stage(name), part, kept)
-    else:
-        what = (place["group"], place["members"], place["images"], place["rounds"])
-        part = LogitsSegment(recipe, *what)
-        run = partial(find_stage(name), part)
-    log = f"{RESULTS}/logs/{name}/{file.parent.name}/{part.name}.log"
-    return Work(name, log, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
+def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[str, Any]) -> Work:
+    recipe, where = read_recipe(file, Recipe), dict(place)
+    kept = {"kept": where.pop("kept")} if "kept" in place else {}
+    part = kind(recipe, **where)
+    run = partial(find_stage(kind.stage), part, **kept)
+    record = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}{SUFFIX}"
+    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
 
 
 def _of_results(name: str, file: Path) -> Work:
     described = load_json(file)
     at = (described["experiment"], described["scale"])
+    if name in OF_RESULTS:
+        described |= load_json(description_file("results").format(experiment=at[0], scale=at[1]))
     given = {"runs": str(file), **given_files(name, described)}
     outputs, function = made_files(name, *at), find_stage(name)
     paths: dict[str, Any] = {key: paths_of(files) for key, files in (given | outputs).items()}
@@ -142,8 +159,8 @@ def _of_results(name: str, file: Path) -> Work:
             arguments[parameter] = make(**{one.name: paths[one.name] for one in fields(hint)})
         elif parameter in paths:
             arguments[parameter] = paths[parameter]
-    log = f"{RESULTS}/logs/{name}/{'/'.join(at)}.log"
-    return Work(name, log, given, outputs, [Source(name)], partial(function, **arguments))
+    record = f"{RESULTS}/logs/{name}/{'/'.join(at)}{SUFFIX}"
+    return Work(name, record, given, outputs, [Source(name)], partial(function, **arguments))
 
 
 def _of_choice(file: Path) -> Work:
@@ -152,8 +169,8 @@ def _of_choice(file: Path) -> Work:
     read = {key: described[key] for key in ("validation", "metrics")}
     paths = {key: paths_of(files) for key, files in (read | outputs).items()}
     run = partial(find_stage("choice"), values=described["values"], **paths)
-    log = f"{RESULTS}/logs/choice/{choice}.log"
-    return Work("choice", log, {"description": str(file), **read}, outputs, [Source("choice")], run)
+    record, inputs = f"{RESULTS}/logs/choice/{choice}{SUFFIX}", {"description": str(file), **read}
+    return Work("choice", record, inputs, outputs, [Source("choice")], run)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -161,16 +178,18 @@ def _of_choice(file: Path) -> Work:
 
 def write_record(
     job: Work,
+    command: str,
     source: Mapping[str, str] | None,
     figures: Mapping[str, float],
     parts: Seconds | None,
     written: Iterable[str],
+    notices: str,
 ) -> None:
-    """Write the record of a job that has succeeded, next to its log.
+    """Write the record of a job that has succeeded.
 
     `source` has the digests of its modules, `figures` the seconds and memory from
-    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one, and
-    `written` all files that it has written.
+    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one,
+    `written` all files that it has written, and `notices` the lines that it has printed.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}
     if "runs" in inputs:
@@ -178,6 +197,7 @@ def write_record(
     named = {path for files in job.outputs.values() for path in listed(files)}
     record: dict[str, Any] = {
         "stage": job.stage,
+        "command": command,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source,
         "versions": versions(),
@@ -188,10 +208,19 @@ def write_record(
         "inputs": {name: digests(files) for name, files in inputs.items()},
         "outputs": {name: digests(files) for name, files in job.outputs.items()},
     }
-    if isinstance(job.config, DataOption):
-        record |= raw_of_job(job.config.data, default_folder())
+    if chosen := raw_choice(job.config):
+        record |= raw_of_job(chosen, default_folder())
     if parts:
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files
         record[WRITTEN] = digests_of(others)
-    save_json(Path(job.log).with_suffix(SUFFIX), record)
+    if notices:
+        record["notices"] = notices.splitlines()
+    save_json(job.record, record)
+
+
+def write_failure(record: Path, command: str, error: str, traceback: str = "") -> None:
+    """Write the record of a job that has failed: its error, and of a bug the traceback."""
+    found = {"command": command, ERROR: error.splitlines(), "traceback": traceback.splitlines()}
+    with suppress(FedstageError):  # the disk may be full
+        save_json(record, {key: value for key, value in found.items() if value})

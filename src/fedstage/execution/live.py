@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from fedstage.execution.faults import recorded_error
 from fedstage.execution.progress import (
     Jobs,
     Progress,
@@ -93,7 +94,7 @@ class Live:
         self._clock.join()
         self._diverted.restore()
         with self._lock:
-            told = {line for log in self._logs for line in _lines(log)}
+            told = {line for log in self._logs for line in recorded_error(Path(log))}
             for line in self._faults:
                 if line not in told:
                     self.show(line)
@@ -149,13 +150,6 @@ def _logs_of(record: LogRecord) -> list[str]:
     if about.get("event") == LogEvent.GROUP_ERROR:
         return [log for job in about["job_error_info"] for log in job["log"]]
     return list(about["log"]) if about.get("event") == LogEvent.JOB_ERROR else []
-
-
-def _lines(log: str) -> list[str]:
-    try:
-        return Path(log).read_text(errors="replace").splitlines()
-    except OSError:
-        return []
 
 
 class Diverted:

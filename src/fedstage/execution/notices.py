@@ -1,4 +1,4 @@
-"""Messages of a stage while it runs: on the terminal at once, and in the job's log.
+"""Messages of a stage while it runs: on the terminal at once, and in the job's record.
 
 These are warnings, and the course of training: losses of rounds and validation accuracies.
 """

@@ -130,7 +130,8 @@ def _recorded_seconds(folder: Path, stage: str) -> Iterator[float]:
     records = (folder / RESULTS / "logs" / stage).rglob(f"*{SUFFIX}")
     for path in islice(records, _RECORDS):
         try:
-            yield float(load_record(path)["compute_s"])
+            if record := load_record(path):
+                yield float(record["compute_s"])
         except FedstageError:
             continue  # `fedstage verify` reports it
 

@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.data.excerpts import listed
-from fedstage.data.layouts import find_files, untested
+from fedstage.data.layouts import find_files, in_layout, untested
 from fedstage.errors import FedstageError, fault_of
 from fedstage.execution.gpus import number_of
 from fedstage.execution.pool import PYTHON
 from fedstage.plan.data_files import AnyRecipe, data_file
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.source import source_of
 from fedstage.plan.syntax import key_of, recall, remember
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.groups import has_batch_norm
 from fedstage.settings.base import Settings, is_plugin
-from fedstage.settings.data_sets import DataSet, OwnSamples
-from fedstage.settings.models import InitialModel, Model, Pretrained, check_size, has_batch_norm
+from fedstage.settings.data_sets import DataSet, OfFiles
+from fedstage.settings.models import InitialModel, Model, Pretrained, check_size
 from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
 #: The extra of each package.
-EXTRAS = {"torchao": "int8", "transformers": "text"}
+EXTRAS = {"datasets": "hub", "torchao": "int8", "transformers": "text"}
 
 
 def needed_packages(settings: Settings, key: str = "") -> Iterator[tuple[str, str]]:
@@ -149,8 +150,8 @@ def _tried(model: Model, shape: tuple[int, ...], classes: int, least: int) -> st
     return ""
 
 
-def check_data(data: DataSet, folder: Path | None) -> None:
-    """Refuse a data set with missing files, before its job does; no file is opened.
+def check_data(data: OfFiles, folder: Path | None) -> None:
+    """Refuse a data set or partition with missing files, before its job does; no file is opened.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def check_data(data: DataSet, folder: Path | None) -> None:
     """
     if not data.in_folder:
         return
-    where = f"data = {data.name}"
+    where = f"{'data' if isinstance(data, DataSet) else 'partition'} = {data.name}"
     if folder is None or not folder.is_dir():
         fault = f"data folder {folder}: no such folder" if folder else "the data folder is not set"
         raise FedstageError(f"{where}: {fault}; set data_folder in config.yaml or FEDSTAGE_DATA")
@@ -168,7 +169,7 @@ def check_data(data: DataSet, folder: Path | None) -> None:
             folder_of(data, folder)
         for part in raw_files(data, folder):
             find_part(data, folder, part)
-        if isinstance(data, OwnSamples):
+        if in_layout(data):
             find_files(data, folder)
 
 
@@ -180,14 +181,14 @@ def check_tested(data: DataSet, folder: Path | None) -> None:
     FedstageError
         With these classes.
     """
-    if isinstance(data, OwnSamples) and folder and (lacking := untested(data, folder)):
+    if in_layout(data) and folder and (lacking := untested(data, folder)):
         raise FedstageError(
             f"table.metric = 'auc': no test sample of data = {data.name} is of class "
             f"{listed(lacking)}; add some, or choose balanced_accuracy"
         )
 
 
-def missing_data(data_sets: Iterable[DataSet], folder: Path | None) -> str | None:
+def missing_data(data_sets: Iterable[OfFiles], folder: Path | None) -> str | None:
     """Return a line if data sets are missing: about the first, and how many more there are."""
     missing = []
     for data in data_sets:

@@ -10,7 +10,7 @@ from snakemake.logging import ColorizingTextHandler, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.validation import as_typed
 
 if TYPE_CHECKING:
     from fedstage.execution.live import Live

@@ -1,4 +1,4 @@
-"""Seconds and megabytes that a stage took, kept next to its log, never in an artefact.
+"""Seconds and megabytes that a stage took, for its record, never in an artefact.
 
 The megabytes are the peaks of the process's memory and of tensors on a GPU.
 """
@@ -24,7 +24,7 @@ class Taken(NamedTuple):
 class Timings:
     """A stop-watch for one stage, with its peaks of memory; earlier stages do not count.
 
-    `startup` are the seconds until the stage function starts, `compute` the seconds inside it.
+    `startup` are the seconds until the stage function starts.
     """
 
     def __init__(self, startup: float) -> None:
@@ -33,19 +33,11 @@ class Timings:
         forget_peak()
         self.startup = startup
         self._begin = time.perf_counter()
-        self.compute = 0.0
 
-    def finish(self) -> str:
-        """Stop the watch; return one line for the log."""
-        self.compute = time.perf_counter() - self._begin
-        taken = most_taken()
-        on_gpu = f", {taken.peak} MB on the GPU" if taken else ""
-        seconds = f"{self.startup:.2f} s start-up, {self.compute:.2f} s compute"
-        return f"{seconds}, {peak_mb()} MB{on_gpu}"
-
-    def figures(self) -> dict[str, float]:
-        """Return seconds and megabytes for the job's record."""
-        seconds = {"startup_s": round(self.startup, 3), "compute_s": round(self.compute, 3)}
+    def finish(self) -> dict[str, float]:
+        """Stop the watch; return seconds and megabytes for the job's record."""
+        compute = time.perf_counter() - self._begin
+        seconds = {"startup_s": round(self.startup, 3), "compute_s": round(compute, 3)}
         taken = most_taken()
         on_gpu = {"peak_gpu_memory_mb": taken.peak} if taken else {}
         return seconds | {"peak_memory_mb": peak_mb()} | on_gpu

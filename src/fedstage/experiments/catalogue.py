@@ -19,20 +19,18 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.grid import with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.resolution import resolve
-from fedstage.plan.digests import digest
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, settings_of_folders, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
+from fedstage.protocol.digests import digest
 from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
 from fedstage.results.communication.files import check_goal
 from fedstage.results.published.library import PublishedTable, find_published
-from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.merging import Raw
-from fedstage.settings.suggestions import suggest
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import see_list, suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
 T = TypeVar("T")

@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.plan import data_files, one_shot
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import client_accuracy, retention
+from fedstage.protocol.digests import canonical
+from fedstage.protocol.privacy import example_privacy
 from fedstage.results.claims.comparisons import comparisons
 from fedstage.results.claims.library import Sourced, distinct_cells
 from fedstage.results.communication.files import by_value, read_files, traffic_files
@@ -18,7 +20,6 @@ from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe, Recipe
 
 #: What a paper reports of communication: the keys of its source, and of a run's number, and the
@@ -40,7 +41,6 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition, resolved)}
-    head |= {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
     shown = {str(run.axes["method"]): canonical(run.style) for run in resolved}
     head["labels"] = {name: style.pop("label") for name, style in shown.items() if "label" in style}
     head["styles"] = {name: style for name, style in shown.items() if style}
@@ -61,6 +61,15 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
         values = [number and factor * number["value"] for number in found.numbers]
         runs = [{**run, key: value} for run, value in zip(runs, values, strict=True)]
     return {**head, "runs": runs}
+
+
+def describe_results(catalogue: Catalogue, experiment: str) -> Raw:
+    """Return which results an experiment has, and whether claims are judged: what few results show.
+
+    In a file of its own, for one more result makes no other one again.
+    """
+    definition = find(catalogue.experiments, experiment, "experiment")
+    return {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
 
 
 def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
@@ -100,14 +109,19 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
 
 
 def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
-    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
+    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`.
+
+    FedstageError if there is none.
+    """
+    if not (claims := claims_on(catalogue, experiment)):
+        raise FedstageError(f"{experiment}: no claim is about it")
     families: dict[str, Raw] = {}
     for one in _sourced(catalogue, experiment):
         if one.claim.primary:
             family = families.setdefault(one.where, {"claims": [], "primary": one.primary})
             family["claims"].append(one.claim.id)
     return {
-        "claims": claims_on(catalogue, experiment),
+        "claims": claims,
         "comparisons": _comparisons(catalogue, experiment),
         "families": list(families.values()),
     }

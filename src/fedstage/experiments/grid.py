@@ -9,7 +9,7 @@ from fedstage.errors import FedstageError
 from fedstage.settings.experiments import Experiment, Table, Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis
-from fedstage.settings.suggestions import suggest
+from fedstage.settings.validation import suggest
 
 
 @dataclass(frozen=True)

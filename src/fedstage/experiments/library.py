@@ -9,13 +9,11 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
 from fedstage.results.cells import check_cells
 from fedstage.settings.base import IN_WORDS, NAME
-from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each
 from fedstage.settings.scores import Axis
-from fedstage.settings.suggestions import suggest
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import see_list, suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
 

@@ -16,7 +16,7 @@ from fedstage.experiments.catalogue import (
 )
 from fedstage.experiments.grid import short_name
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.links import folder_of
+from fedstage.experiments.targets import folder_of
 from fedstage.plan.graph import Stage
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import GRAPH
@@ -24,7 +24,6 @@ from fedstage.plan.training import global_model
 from fedstage.settings.aggregation import ServerOptimiser, ServerRule
 from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.base import alternatives
-from fedstage.settings.command_lines import see_list
 from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
@@ -34,7 +33,7 @@ from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import see_list, validate
 from fedstage.storage.yaml_files import load_yaml
 
 #: Heads, and rows of texts.

@@ -9,29 +9,27 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import Point, check_axes, label, points, short_name
-from fedstage.experiments.natural import with_clients
 from fedstage.experiments.run_checks import (
     check_evaluated,
+    check_keys,
     check_labels,
     check_results,
     check_secure,
+    with_clients,
 )
 from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in, named_start
-from fedstage.experiments.unknown_keys import check_keys
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
 from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
-from fedstage.settings.command_lines import see_list
 from fedstage.settings.experiments import CellSettings, Experiment, Style
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import Choose, RunLength
 from fedstage.settings.scores import Axis
-from fedstage.settings.suggestions import keys, suggest
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import keys, see_list, suggest, validate
 
 #: Keys of a method that are not settings of a recipe: how results show it, and `LIKE`.
 _NO_SETTING = (*Style.model_fields, LIKE)

@@ -1,21 +1,33 @@
-"""Checks of runs: what is scored and presented exists, and secure aggregation hides clients."""
+"""Checks of runs: their keys, what is scored and presented, clients to count, what is hidden."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from fedstage.errors import FedstageError
-from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.exposure import exposed, predicting
-from fedstage.plan.rounds import evaluated_rounds, is_idle
-from fedstage.plan.runs import Run
+from fedstage.data.folder import default_folder
+from fedstage.data.layouts import count_clients, in_layout
+from fedstage.errors import FedstageError, UncountedClients
+from fedstage.plan.data_files import AnyRecipe, data_file
+from fedstage.plan.runs import Run, exposed, predicting
+from fedstage.protocol.exchange import exchanges_features, weights_travel
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.privacy import client_privacy
+from fedstage.protocol.rounds import evaluated_rounds, is_idle
+from fedstage.protocol.teaching import students
+from fedstage.settings.data import Data, DataOption
+from fedstage.settings.data_sets import Sized
 from fedstage.settings.ensembles import GlobalModel, SplitModel
-from fedstage.settings.exchange import exchanges_features, students, weights_travel
 from fedstage.settings.experiments import OF_ANY_RUN, Result
-from fedstage.settings.groups import client_groups
 from fedstage.settings.merging import Raw
-from fedstage.settings.privacy import client_privacy
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.partitions import Natural
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
+from fedstage.settings.samples import check_clients
 from fedstage.settings.scores import Axis
+from fedstage.settings.validation import keys, keys_at, suggest, validate
+from fedstage.storage.files import load_json
 
 
 def check_evaluated(where: str, recipe: AnyRecipe, length: RunLength) -> None:
@@ -110,3 +122,108 @@ def check_labels(where: str, runs: Iterable[Run]) -> None:
                 f"{where}: methods.{method}.label = {label!r}: is what {other} is called as well; "
                 "one method per label is allowed"
             )
+
+
+#: All settings of a run.
+_KINDS = (Recipe, OneShotRecipe, RunLength)
+
+
+def check_keys(where: str, settings: Mapping[str, Any], more: Collection[str] = ()) -> None:
+    """Refuse keys that are neither a setting of any run nor one of `more`.
+
+    Raises
+    ------
+    FedstageError
+        If there are such keys; the message has a line for each.
+    """
+    unknown = [key for key in settings if key not in _known() and key not in more]
+    if unknown:
+        known = sorted({*_known(), *more})
+        raise FedstageError(
+            "\n".join(
+                f"{where}: {key} = {settings[key]!r}: unknown key{_meant(key, known)}"
+                for key in unknown
+            )
+        )
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    """Return what a key may have meant: a setting inside a part, one spelt like it, or any."""
+    inside = (f"{part}.{key}" for part in _known() if key in _inside(part))
+    if path := next(inside, None):
+        return f"; did you mean {path!r}?"
+    return suggest(key, known) or f"; use one of {', '.join(known)}"
+
+
+@cache
+def _known() -> dict[str, None]:
+    """Return the keys of all settings of runs, in the order of the classes."""
+    return dict.fromkeys(key for kind in _KINDS for key in keys(kind))
+
+
+def _inside(part: str) -> set[str]:
+    """Return the keys that a part may have, in any of its alternatives."""
+    return {key for kind in _KINDS for key in keys_at(kind, [part])} - {"name"}
+
+
+KEY = "clients"
+
+
+def with_clients(where: str, settings: Raw, folder: Path | None) -> Raw:
+    """Return settings with the number of `clients`, if the partition is natural and none is given.
+
+    `folder` is the data folder, by default the environment's. If the files are missing, the number
+    is taken from the data set as it was made, if its results are here.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such number; UncountedClients if its files are missing or invalid.
+    """
+    partition, data = settings.get("partition"), settings.get("data")
+    natural = isinstance(partition, dict) and partition.get("name") == "natural"
+    if KEY in settings or not natural or data is None:
+        return settings
+    chosen = validate(DataOption, {"data": data}, where).data
+    for fault in check_clients(chosen, Natural(name="natural")):
+        raise FedstageError(f"{where}: {fault}")
+    count: int | None
+    try:
+        count = _count(where, chosen, folder or default_folder())
+    except UncountedClients:
+        if (count := _made(chosen)) is None:
+            raise
+    return {**settings, KEY: count}
+
+
+def _made(data: Data) -> int | None:
+    """Return how many clients a data set had when it was made, None if it was not made here.
+
+    A `division` gives its clients other samples than the data set names.
+    """
+    path = Path(data_file(data, "info"))
+    divided = isinstance(data, Sized) and data.division is not None
+    if divided or not path.is_file():
+        return None
+    return len(load_json(path).get("client_names", ())) or None
+
+
+def _count(where: str, data: Data, folder: Path | None) -> int:
+    if data.centres is not None:
+        return data.centres
+    if not in_layout(data):
+        raise FedstageError(
+            f"{where}: clients: not given; how many data = {data.name} has depends on its "
+            "settings, give a number and the stage partition names the right one"
+        )
+    if folder is None:
+        raise UncountedClients(
+            f"{where}: clients: not given, and no data folder to count them in; set data_folder in "
+            "config.yaml or FEDSTAGE_DATA, or give clients"
+        )
+    try:
+        return count_clients(data, folder)
+    except FedstageError as error:
+        raise UncountedClients(
+            f"{where}: clients: not given, and cannot be counted: {error}"
+        ) from None

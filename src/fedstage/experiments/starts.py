@@ -13,10 +13,10 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan import one_shot, unfederated
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.one_shot_sharing import client_model, trained_on
 from fedstage.plan.runs import Run
 from fedstage.plan.training import global_model
-from fedstage.settings.groups import models_of
+from fedstage.protocol.groups import models_of
+from fedstage.protocol.one_shot import client_model, trained_on
 from fedstage.settings.merging import Raw
 from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe

@@ -10,8 +10,9 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
 from fedstage.models.heads import with_head, with_prototypes
+from fedstage.protocol.groups import head_of
 from fedstage.randomness import Key, drawing_from
-from fedstage.settings.models import Model, check_size, head_of
+from fedstage.settings.models import Model, check_size
 from fedstage.settings.numerics import Numerics
 from fedstage.training.freed_memory import give_back
 from fedstage.training.passes import PLAIN, arrange

@@ -14,7 +14,7 @@ from fedstage.settings.base import is_plugin
 from fedstage.settings.models import InitialModel
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.settings.validation import validate
-from fedstage.storage.project_plugins import load_project_plugins
+from fedstage.storage.yaml_files import load_project_plugins
 
 
 def main(text: str) -> str:

@@ -8,7 +8,6 @@ import re
 from functools import cache, partial
 from typing import Any
 
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, interned, name_of, never
 from fedstage.plan.inputs import (
     ClientsInputs,
@@ -18,10 +17,13 @@ from fedstage.plan.inputs import (
     PartitionInputs,
 )
 from fedstage.plan.results import RESULTS
-from fedstage.plan.rounds import block_of, delays, groups_drawn
+from fedstage.protocol.digests import canonical
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.rounds import block_of
 from fedstage.settings.data import CoreSamples, Data, DataOption, Generated, HeldOut
-from fedstage.settings.equivalences import left_out
-from fedstage.settings.groups import PlanSettings
+from fedstage.settings.data_sets import OfFiles
+from fedstage.settings.equivalences import left_out, simplest
+from fedstage.settings.groups import Delays, PlanSettings
 from fedstage.settings.models import InitialModel, Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.partitions import PartitionSettings
@@ -77,14 +79,20 @@ def dataset(option: DataOption) -> DatasetInputs[str]:
 
     Raw files are no files of the graph, because they lie in the data folder: their digests are.
     """
-    return DatasetInputs(raw_file(option))
+    return DatasetInputs(raw_file(dataset.folder, option))
 
 
-def raw_file(option: DataOption) -> str | None:
-    """Return the list of the raw files of a data set, None if its settings name none."""
-    data = option.data
-    name = folder_of(dataset.folder, option).rpartition("/")[2]
-    return f"{RESULTS}/raw/{name}.json" if data.in_folder and data.raw else None
+def raw_choice(config: Any) -> OfFiles | None:
+    """Return the data set or partition that a folder is of, if its settings name raw files."""
+    of_data = config.data if isinstance(config, DataOption) else None
+    chosen: OfFiles | None = config.partition if isinstance(config, Division) else of_data
+    return chosen if chosen and chosen.in_folder and chosen.raw else None
+
+
+def raw_file(folder: Folder, config: Any) -> str | None:
+    """Return the list of the raw files of a data set or partition, None if it has none."""
+    name = folder_of(folder, config).rpartition("/")[2]
+    return f"{RESULTS}/raw/{name}.json" if raw_choice(config) else None
 
 
 @cache
@@ -147,7 +155,8 @@ PARTITIONS = Folder(
 )
 def partition(division: Division) -> PartitionInputs[str]:
     """Divide the training samples over clients and roles."""
-    return PartitionInputs(*(data_file(division.data, part) for part in ("train", "test", "info")))
+    train, test, info = (data_file(division.data, part) for part in ("train", "test", "info"))
+    return PartitionInputs(train, test, info, raw_file(PARTITIONS, division))
 
 
 @partial(
@@ -259,6 +268,22 @@ def _identity_of_plan(plan: Plan) -> Any:
 def participation(plan: Plan, first: int, last: int) -> ParticipationInputs[str]:
     """Draw the client of each participant of a round."""
     return ParticipationInputs(partition(plan.data, output="histogram") if plan.data else None)
+
+
+def groups_drawn(recipe: Recipe) -> int | None:
+    """Return the number of groups if the group of each client is drawn, else None."""
+    settings = simplest(recipe)
+    return len(client_groups(settings)) if settings.client_groups == "drawn" else None
+
+
+def delays(recipe: Recipe) -> Delays | None:
+    """Return how participants are late, if any are."""
+    settings = simplest(recipe)
+    if settings.staleness.name == "none":
+        return None
+    return Delays.model_construct(
+        staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
+    )
 
 
 @cache

@@ -19,9 +19,9 @@ from inspect import signature
 from operator import attrgetter
 from typing import Any, TypeVar, get_origin
 
-from fedstage.plan.digests import canonical, digest
 from fedstage.plan.inputs import Inputs
 from fedstage.plan.results import RESULTS
+from fedstage.protocol.digests import canonical, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.equivalences import simplest
 

@@ -76,6 +76,7 @@ class PartitionInputs(Inputs[P]):
     train: P
     test: P
     info: P
+    raw: P | None  # the digest of a table of others, if the partition is one
 
 
 class ParticipationInputs(Inputs[P]):

@@ -36,16 +36,6 @@ def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
     return (*ensemble.members, *drawn)
 
 
-def checkpoints(ensemble: EnsembleTrainer | OneByOne) -> int:
-    """Return R, the number of rounds whose models an ensemble has."""
-    return getattr(ensemble, "checkpoints", 1)
-
-
-def member_rounds(round_: int, ensemble: EnsembleTrainer | OneByOne) -> range:
-    """Return the rounds of an ensemble's members after `round_`, fewer in the first rounds."""
-    return range(max(1, round_ - checkpoints(ensemble) + 1), round_ + 1)
-
-
 def sampled_kind(ensemble: Bayesian) -> str:
     """Name the drawn models: gaussian_10, gaussian_10_as_released, dirichlet_10."""
     name = f"{ensemble.distribution}_{ensemble.samples}"

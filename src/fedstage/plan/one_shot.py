@@ -26,17 +26,15 @@ from fedstage.plan.one_shot_sharing import (
     MOMENTS,
     STUDENTS,
     SYNTHESISED,
-    learns_from_ensemble,
-    learns_from_moments,
-    members,
     start_setting,
     student_start,
 )
+from fedstage.protocol.one_shot import learns_from_ensemble, learns_from_moments, members
+from fedstage.protocol.server import needs_validation
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.data import Generated
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.server import needs_validation
-from fedstage.settings.teaching import teaching_of
 
 # --- images that are generated, by clients' generators or against their models --------------------
 

@@ -7,11 +7,10 @@ from functools import cache
 from typing import Any
 
 from fedstage.plan.data_files import common_name, initial_weights, partition_name, short
-from fedstage.plan.discriminators import PLAIN
 from fedstage.plan.graph import Folder, interned
-from fedstage.settings.equivalences import IN_ONE_TRAINING, dealt_models, left_out, simplest
+from fedstage.plan.training_folder import PLAIN
+from fedstage.settings.equivalences import IN_ONE_TRAINING, left_out, simplest
 from fedstage.settings.generators import OfClients
-from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.one_shot_clients import NotQuantised
 from fedstage.settings.optimisation import Client
@@ -79,35 +78,6 @@ def quantised_recipe(recipe: OneShotRecipe) -> LocalRecipe:
     """Return the recipe of the aggregated client models, with their quantisation."""
     precise = local_recipe(recipe).model_copy(update={"quantisation": recipe.quantisation})
     return interned(precise)
-
-
-def trained_on(recipe: LocalRecipe) -> str | None:
-    """Return what a single model is trained on: ``pooled`` or ``core``; None if each client is."""
-    return "pooled" if recipe.pooled else "core" if recipe.on_core else None
-
-
-def client_model(recipe: LocalRecipe | OneShotRecipe, client: int) -> Model:
-    """Return the architecture of a client, with the outputs that its training needs."""
-    model = dealt_models(recipe)[client]
-    learnt = recipe.unknown or recipe.prototypes
-    if learnt is None:
-        return model
-    return model.model_copy(update={"more_outputs": learnt.more_outputs})
-
-
-def members(recipe: OneShotRecipe) -> list[int]:
-    """Return the clients whose models are aggregated, or are candidates for it."""
-    return [client for client in range(recipe.clients) if client not in recipe.forget]
-
-
-def learns_from_ensemble(recipe: OneShotRecipe) -> bool:
-    """Whether an ensemble predicts, or teaches the student on public images."""
-    return recipe.distillation is None or recipe.distillation.teacher == "ensemble"
-
-
-def learns_from_moments(recipe: OneShotRecipe) -> bool:
-    """Whether a recipe's model has a head that follows from moments of clients' features."""
-    return recipe.distillation is not None and recipe.distillation.teacher == "moments"
 
 
 # --- folders --------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def figure_files(name: str) -> str:
 
 
 def description_file(what: str) -> str:
-    """Return the file that describes an experiment's ``runs`` or ``claims``, with wildcards."""
+    """Return the file of an experiment's ``runs``, ``results`` or ``claims``, with wildcards."""
     return f"{RESULTS}/descriptions/{{experiment}}/{{scale}}.{what}.json"
 
 

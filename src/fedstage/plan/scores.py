@@ -8,11 +8,11 @@ from fedstage.plan import data_files, one_shot, unfederated
 from fedstage.plan.graph import File, Stage
 from fedstage.plan.inputs import ClientAccuracyInputs, EvaluationInputs, RetentionInputs
 from fedstage.plan.members import evaluated_name, parse_evaluated
-from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.training import global_model, member_logits, participants_table
 from fedstage.plan.training_folder import FOLDER, teaching
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.rounds import evaluated_rounds
 from fedstage.settings.ensembles import GlobalModel
-from fedstage.settings.groups import client_groups
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength

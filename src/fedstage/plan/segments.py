@@ -20,12 +20,12 @@ from typing import ClassVar
 
 from fedstage.plan import graph
 from fedstage.plan.jobs import of_rounds, walk
-from fedstage.plan.members import checkpoints
 from fedstage.plan.runs import Run
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
-from fedstage.settings.groups import client_groups
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.rounds import checkpoints
 from fedstage.settings.recipes import Recipe
 
 

@@ -6,11 +6,10 @@ without docstrings, of the closure of its imports. The plan writes it if it has 
 reruns the stages that reach it; one of comments, docstrings or formatting, or one that is taken
 back, reruns nothing.
 
-The modules that count follow from folders and settings:
+The modules that count follow from stage and settings:
 
-- In `settings` and `plan`, definitions count one by one, if code that counts uses them
-  (`fedstage.plan.definitions`); for stages whose results are about the plan itself, all of `plan`
-  counts.
+- What `settings` and `plan` compute is in the recipe and in the names of files, so they do not
+  count; for stages whose results are about the plan itself, `plan` does.
 - A module that implements a choice, or that some settings name in `uses`, counts only for the
   recipes that choose it.
 - A package that finds its modules by name counts with the modules that the recipe chooses.
@@ -23,61 +22,51 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan import definitions, syntax
-from fedstage.plan.definitions import Reached
-from fedstage.plan.digests import digest
-from fedstage.plan.graph import Job, Stage
+from fedstage.plan import syntax
+from fedstage.plan.graph import Job
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import STAGES, module_of
-from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents, source
+from fedstage.plan.syntax import PACKAGE, imports, module_digest, modules, parents
+from fedstage.protocol.digests import digest
 
 # Imported so that the classes of all choices are known before any fingerprint is computed.
 from fedstage.settings import one_shot as _one_shot  # noqa: F401
 from fedstage.settings.base import Choice, Settings, choices, subclasses
-from fedstage.settings.groups import PlanSettings
-from fedstage.settings.models import InitialModel
-from fedstage.settings.partitions import PartitionSettings
+from fedstage.settings.data import DataOption
 from fedstage.settings.registry import PLUGINS
 
 DIGITS = 12  # hexadecimal, of the SHA-256 of a module
 
-#: Modules, and rooms, whose definitions count one by one.
-DECLARING = (
-    "fedstage.errors",
-    "fedstage.settings",
-    "fedstage.plan",
-    "fedstage.plan.stages",
-    "fedstage.stages",
-)
-
-
-#: Classes of settings, each with its module.
-Classes = frozenset[tuple[str, str]]
+#: Modules and rooms that declare, and do not count.
+DECLARING = ("fedstage", "fedstage.errors", "fedstage.settings", "fedstage.plan")
 
 
 def chosen_modules(settings: Settings) -> frozenset[str]:
-    """Return the optional modules that these settings need."""
-    return frozenset(module for part in _parts(settings) for module in _needed_by(part))
+    """Return the optional modules that these settings need, less those that read a data set.
+
+    All that is read of a data set is in its files, whose own settings are a `DataOption`.
+    """
+    return frozenset(_needed_by(settings))
 
 
-def _needed_by(part: Settings) -> Iterator[str]:
-    """Yield the optional modules that settings need by themselves, without their parts."""
-    if isinstance(part, Choice):
-        yield part.implemented_in
-    fields = type(part).model_fields
-    for key, module in part.uses.items():
-        if getattr(part, key, fields[key].default) != fields[key].default:
-            yield f"fedstage.{module}"
-
-
-def _parts(value: Any) -> Iterator[Settings]:
-    """Yield settings and all settings in their fields."""
-    if isinstance(value, Settings):
-        yield value
-        value = tuple(getattr(value, key, None) for key in type(value).model_fields)
-    for part in value if isinstance(value, tuple) else ():
-        yield from _parts(part)
+def _needed_by(value: Any) -> Iterator[str]:
+    """Yield the optional modules that settings and all settings in their fields need."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _needed_by(part)
+    if not isinstance(value, Settings):
+        return
+    if isinstance(value, Choice):
+        yield value.implemented_in
+    for key, info in type(value).model_fields.items():
+        if not hasattr(value, key):
+            continue  # of a configuration that is restricted to other settings
+        own = getattr(value, key)
+        if key in value.uses and own != info.default:
+            yield f"fedstage.{value.uses[key]}"
+        if key != "data" or isinstance(value, DataOption):
+            yield from _needed_by(own)
 
 
 @cache
@@ -87,64 +76,41 @@ def optional_modules() -> frozenset[str]:
     return frozenset(used.union(*(kind.modules() for kind in choices())))
 
 
-@cache
-def choice_rooms() -> frozenset[str]:
-    """Return the packages that find the modules of alternatives by name."""
-    return frozenset(f"fedstage.{kind.room}" for kind in choices())
-
-
 @dataclass(frozen=True)
 class Source:
-    """A stage, and what settings choose of the source: modules, and classes of settings."""
+    """A stage, and the optional modules that settings choose."""
 
     stage: str
     chosen: frozenset[str] = frozenset()
-    classes: Classes = frozenset()
 
     @cached_property
     def file(self) -> str:
         """The file that lists the source; its name does not change with edits."""
-        choices = [sorted(self.chosen), sorted(self.classes)]
-        name = f"{self.stage}-{digest(choices)}" if any(choices) else self.stage
+        name = f"{self.stage}-{digest(sorted(self.chosen))}" if self.chosen else self.stage
         return f"{RESULTS}/source/{name}.json"
 
     def parts(self, package: Path = PACKAGE) -> dict[str, str]:
-        """Return the digests of the modules, and of definitions of others, that can be reached."""
-        whole, counted = reachable(self, package)
-        found = counted | {module: module_digest(module, package) for module in whole}
-        return {name: found[name][:DIGITS] for name in sorted(found)}
+        """Return the digests of the modules that can be reached."""
+        found = sorted(reachable(self, package))
+        return {module: module_digest(module, package)[:DIGITS] for module in found}
 
 
-def digest_now(part: str, package: Path = PACKAGE) -> str | None:
-    """Return the digest of a module or ``module:definition``, None if there is none any more."""
-    module, _, name = part.partition(":")
-    if module not in modules(package):
-        return None
-    found = source(module, package)
-    code = found.definitions.get(name) if name else found.code
-    return None if code is None else code.digest[:DIGITS]
+def digest_now(module: str, package: Path = PACKAGE) -> str | None:
+    """Return the digest of a module, None if there is none any more."""
+    return module_digest(module, package)[:DIGITS] if module in modules(package) else None
 
 
 def changed_files(then: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:
-    """Return the files, below the package's folder, of the parts of a source that differ."""
-    parts = (part for part in {**then, **now} if then.get(part) != now.get(part))
-    return sorted({part.partition(":")[0].replace(".", "/") + ".py" for part in parts})
+    """Return the files, below the package's folder, of the modules of a source that differ."""
+    differ = (module for module in {**then, **now} if then.get(module) != now.get(module))
+    return sorted(module.replace(".", "/") + ".py" for module in differ)
 
 
 @cache
 def source_of_job(job: Job) -> Source:
     """Return the source behind the files of a job of the graph."""
     at = job.at
-    return source_of(taken(job.config), job.stage.name, at.get("evaluated"), at.get("members"))
-
-
-@cache
-def taken(settings: Any) -> Any:
-    """Return settings of a partition or of weights without the data set, which is an input."""
-    if not isinstance(settings, PartitionSettings | PlanSettings | InitialModel):
-        return settings
-    kind: Any = type(settings).__bases__[0]
-    return kind.model_construct(**{name: getattr(settings, name) for name in kind.model_fields})
+    return source_of(job.config, job.stage.name, at.get("evaluated"), at.get("members"))
 
 
 @cache
@@ -161,80 +127,41 @@ def source_of(
         parts.append(parse_evaluated(str(evaluated)))
     if members is not None and (drawn := parse_sampled(members)):
         parts.append(drawn)
-    chosen = frozenset().union(*map(chosen_modules, parts))
-    return Source(stage, chosen, frozenset().union(*map(classes_of, parts)))
-
-
-@cache
-def classes_of(settings: Settings) -> Classes:
-    """Return the classes of settings and of their parts, with their modules."""
-    kinds = {kind for part in _parts(settings) for kind in type(part).__mro__}
-    named = ((kind.__module__, kind.__name__) for kind in kinds)
-    return frozenset((module, name) for module, name in named if module in modules())
+    return Source(stage, frozenset().union(*map(chosen_modules, parts)))
 
 
 def read_again() -> None:
     """Read the files again for the next fingerprints, without what functions have cached."""
-    for module in (definitions, syntax, sys.modules[__name__]):
+    for module in (syntax, sys.modules[__name__]):
         for value in vars(module).values():
             if hasattr(value, "cache_clear"):
                 value.cache_clear()
 
 
-def reachable(of: Source, package: Path = PACKAGE) -> tuple[frozenset[str], dict[str, str]]:
-    """Return what can reach the results of a stage with these choices.
-
-    These are modules, whose code counts as a whole, and definitions of others with their digests.
-    """
-    whole, declared = _reached(of.stage, of.chosen, package)
-    counted = declared.copy()
-    counted.finish(of.classes)
-    return whole, counted.definitions
-
-
 @cache
-def _reached(stage: str, chosen: frozenset[str], package: Path) -> tuple[frozenset[str], Reached]:
-    """Return the modules that count as a whole, and the definitions of others that count."""
-    declared = STAGES[stage]
-    declaring = _declaring(declared.about_plan, package)
-    unchosen = optional_modules() - chosen
-    waiting = {module_of(stage)}
-    waiting |= parents(waiting) - declaring
+def reachable(of: Source, package: Path = PACKAGE) -> frozenset[str]:
+    """Return the modules that can reach the results of a stage with these choices."""
+    declaring = DECLARING[:-1] if STAGES[of.stage].about_plan else DECLARING
+    unchosen = optional_modules() - of.chosen
+    choosing = {f"fedstage.{kind.room}" for kind in choices()}  # packages
+    waiting = {module_of(of.stage)}
+    waiting |= parents(waiting)
     found: set[str] = set()
-    reached = Reached(declaring, package)
-    # The code that calls the function of a stage runs in each job, too, and finds its files.
-    reached.name("fedstage.stages.run_job")
-    if isinstance(declared, Stage):
-        reached.name(f"{declared.inputs.__module__}.{stage}")
-    waiting |= reached.modules - optional_modules()
     while waiting:
-        # First all that imports reach, so that few passes over the names used in code are needed.
-        new = set()
-        while waiting:
-            module = waiting.pop()
-            new.add(module)
-            edges = imports(module, package)
-            if module not in optional_modules():
-                edges -= unchosen
-            if module in choice_rooms():
-                edges |= {name for name in chosen if module in _found_by(name)}
-            waiting |= edges - declaring - found - new
-        found |= new
-        reached.add([source(module, package).code for module in new])
-        waiting = reached.modules - optional_modules() - found
-    return frozenset(found), reached
+        module = waiting.pop()
+        if module in declaring or module.startswith(tuple(f"{room}." for room in declaring[1:])):
+            continue
+        found.add(module)
+        edges = imports(module, package)
+        if module not in optional_modules():
+            edges -= unchosen
+        if module in choosing:
+            edges |= {name for name in of.chosen if module in _found_by(name)}
+        waiting |= edges - found
+    return frozenset(found)
 
 
 def _found_by(module: str) -> frozenset[str]:
     """Return the packages that find the module of an alternative, by its name or as a plugin."""
     rooms = (f"fedstage.{room}" for room in PLUGINS.rooms_of(module))
     return frozenset((module.rpartition(".")[0], *rooms))
-
-
-@cache
-def _declaring(about_plan: bool, package: Path) -> frozenset[str]:
-    """Return the modules in declaring rooms, for stages about the plan or for others."""
-    rooms = [f"{name}." for name in DECLARING if not (about_plan and name == "fedstage.plan")]
-    found = (name for name in modules(package) if f"{name}.".startswith((*rooms,)))
-    stages = "fedstage.stages."
-    return frozenset(("fedstage", *(name for name in found if not name.startswith(stages))))

@@ -5,7 +5,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, get_args
 
-from fedstage.plan import data_files, discriminators, one_shot, scores, unfederated
+from fedstage.plan import data_files, one_shot, scores, training_folder, unfederated
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
@@ -23,7 +23,7 @@ def _declared(module: ModuleType) -> Iterator[Stage]:
 GRAPH: tuple[Stage, ...] = (
     *_declared(data_files),
     *OF_ROUNDS,
-    *_declared(discriminators),
+    *_declared(training_folder),
     *_declared(scores),
     *_declared(unfederated),
     *_declared(one_shot),
@@ -120,14 +120,21 @@ def module_of(stage: str) -> str:
 
 #: The results with figures that reports show, and their stages.
 _REPORTED = {"communication": "communication", "costs": "costs", "retention": "retention_summary"}
+#: The stages that show something of other results, if an experiment has these.
+OF_RESULTS = ("properties", "claims", "report")
 #: The stages that read the file of scores.
 _OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
 
 
 def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """Return what a stage of results reads beside the description of the runs, by its names."""
+    """Return what a stage of results reads in addition to the runs' description, by its names.
+
+    `described` has the runs of an experiment at a scale, for `OF_RESULTS` also its results.
+    """
     at = {key: described[key] for key in ("experiment", "scale")}
-    wanted, found = described["results"], dict[str, str | list[str]]()
+    wanted, found = described.get("results", ()), dict[str, str | list[str]]()
+    if stage in OF_RESULTS:
+        found["wanted"] = description_file("results").format(**at)
     if stage in _OF_SCORES:
         found["scores"] = result_file("run_scores", "scores").format(**at)
     if stage == "costs" or (stage == "properties" and "communication" in wanted):

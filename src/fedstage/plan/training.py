@@ -19,7 +19,7 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from fedstage.plan import data_files, discriminators
+from fedstage.plan import data_files, training_folder
 from fedstage.plan.data_files import data_file, info, public_id
 from fedstage.plan.graph import File, Stage, listed, never, reach
 from fedstage.plan.inputs import (
@@ -41,35 +41,34 @@ from fedstage.plan.inputs import (
     ShareInputs,
     UnmaskInputs,
 )
-from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
-from fedstage.plan.rounds import (
-    base_round,
-    first_distillation,
-    is_distilled,
-    takes_features,
-    takes_head,
-    was_taught,
-)
+from fedstage.plan.members import member_kinds, parse_sampled
 from fedstage.plan.training_folder import FOLDER, public_file, teaching
-from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
-from fedstage.settings.exchange import (
+from fedstage.protocol.exchange import (
     caches_labels,
     clients_keep_state,
     exchanges_features,
     exchanges_logits,
-    generates,
-    goes_on,
+    history,
+    is_judged,
     is_stale,
     keeps_state,
     receives_server_logits,
-    students,
     takes_changes,
-    teaches_live,
 )
-from fedstage.settings.groups import client_groups, group_participants, model_of
-from fedstage.settings.recipes import Recipe, re_estimates
-from fedstage.settings.server import has_factors, needs_validation
-from fedstage.settings.teaching import teaching_of
+from fedstage.protocol.groups import client_groups, group_participants, model_of
+from fedstage.protocol.rounds import (
+    base_round,
+    first_distillation,
+    is_distilled,
+    member_rounds,
+    takes_features,
+    takes_head,
+    was_taught,
+)
+from fedstage.protocol.server import has_factors, needs_validation, teaches_live
+from fedstage.protocol.teaching import generates, goes_on, re_estimates, students, teaching_of
+from fedstage.settings.ensembles import EnsembleTrainer, OneByOne
+from fedstage.settings.recipes import Recipe
 
 #: Rounds after the first distillation until each teacher and student has reached all groups.
 _SETTLED = 4
@@ -115,8 +114,8 @@ def local_training(
     base = base_round(recipe, round_, participant)
     logits = received_logits(recipe, base)
     server = _received_server_model(recipe, base)
-    history = _history(recipe, base, group)
-    judged = history and recipe.local.judged
+    past = _past_models(recipe, base, group)
+    judged = past and is_judged(recipe.local)
     validation = data_file(recipe.data, "server_validation")
     by_server = server and receives_server_logits(recipe)
     return LocalTrainingInputs(
@@ -127,7 +126,7 @@ def local_training(
         received_logits=[*logits],
         public=public_file(recipe) if logits or by_server else None,
         server_model=server,
-        history=history,
+        history=past,
         server_validation=validation if judged else None,
     )
 
@@ -151,9 +150,9 @@ def _states(recipe: Recipe, round_: int, group: int) -> list[File]:
     return states
 
 
-def _history(recipe: Recipe, base: int, group: int) -> list[str]:
+def _past_models(recipe: Recipe, base: int, group: int) -> list[str]:
     """Return the last global models up to round `base` that participants learn from, in order."""
-    length = recipe.local.history
+    length = history(recipe.local)
     rounds = range(max(1, base - length + 1), base + 1) if length else ()
     return [global_model(recipe, round_, group) for round_ in rounds]
 
@@ -473,7 +472,7 @@ def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[
     """Teach a group's model with an ensemble."""
     return DistillationInputs(
         **_taught(recipe, round_, group),
-        odds=_only(discriminators.odds_files(recipe)),
+        odds=_only(training_folder.odds_files(recipe)),
     )
 
 

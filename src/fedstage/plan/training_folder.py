@@ -1,20 +1,26 @@
-"""The folder of a recipe that trains in rounds: its name, and the settings that reach its files."""
+"""Folders of rounds and of the discriminators before them: names, and the settings that reach.
+
+Discriminators and their odds on public images (FedGO) are made once before round 1.
+"""
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.data_files import common_name, public_id
-from fedstage.plan.graph import Folder, folder_of, restricted
-from fedstage.settings.equivalences import OF_TEACHERS, simplest
-from fedstage.settings.exchange import (
+from fedstage.plan.data_files import common_name, info, partition_name, public_id, short
+from fedstage.plan.graph import Folder, Stage, folder_of, restricted
+from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicInputs
+from fedstage.protocol.exchange import (
     exchanges_features,
     exchanges_logits,
     keeps_statistics,
     optimises,
 )
-from fedstage.settings.recipes import Recipe, re_estimates
+from fedstage.protocol.teaching import re_estimates
+from fedstage.settings.ensembles import Odds
+from fedstage.settings.equivalences import OF_TEACHERS, simplest
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 
 
@@ -83,3 +89,58 @@ def teaching(recipe: Recipe, *place: Any) -> Iterable[str]:
 def public_file(recipe: Recipe) -> str:
     """Return the public images."""
     return data_files.samples_file(recipe, public_id(recipe))
+
+
+# --- discriminators -------------------------------------------------------------------------------
+
+#: Settings of numerics for stages that store no logits.
+PLAIN = tuple(f"numerics.{name}" for name in ("device", "threads", "precision", "memory_format"))
+
+
+def weighs_by_odds(recipe: Recipe) -> bool:
+    """Whether clients' votes are weighted by the odds of their discriminators."""
+    return isinstance(recipe.ensemble, Odds) and recipe.global_trainer is not None
+
+
+def _label_of_odds(config: Any) -> str:
+    return f"{short(config.data)}-{partition_name(config)}-odds-seed{config.seed}"
+
+
+#: Neither the clients' training in rounds nor the server's use of votes affects these files.
+DISCRIMINATORS = Folder(
+    "discriminators", Recipe, _label_of_odds,
+    lambda config: (
+        "data", "clients", "partition", "validation", "core", "public", "seed",
+        "ensemble.generator", "ensemble.discriminator", *PLAIN,
+    ),
+)  # fmt: skip
+
+
+@partial(
+    Stage,
+    folder=DISCRIMINATORS,
+    outputs={"output": "generator.safetensors", "picture": "images.png"},
+)
+def public_generator(recipe: Recipe) -> PublicInputs[str]:
+    """Train the server's generator on public images."""
+    return PublicInputs(public_file(recipe), info(recipe))
+
+
+@partial(Stage, folder=DISCRIMINATORS, outputs={"output": "client_{client}.safetensors"})
+def client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInputs[str]:
+    """Train a client to tell its images from the generator's."""
+    return ClientDiscriminatorInputs(
+        **data_files.clients_samples(recipe), generator=public_generator(recipe)
+    )
+
+
+@partial(Stage, folder=DISCRIMINATORS, outputs={"output": "odds.safetensors"})
+def client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
+    """Compute the odds that public images are each client's."""
+    made: list[str] = [client_discriminator(recipe, client) for client in range(recipe.clients)]
+    return ClientOddsInputs(public_file(recipe), info(recipe), made)
+
+
+def odds_files(recipe: Recipe) -> list[str]:
+    """Return the odds of all clients on the public images, if votes are weighted by them."""
+    return [client_odds(recipe)] if weighs_by_odds(recipe) else []

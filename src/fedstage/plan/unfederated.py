@@ -18,7 +18,6 @@ from fedstage.plan.data_files import (
     initial_weights,
     scored_samples,
 )
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import File, Folder, Stage, folder_of
 from fedstage.plan.inputs import (
     ClientLogitsInputs,
@@ -26,14 +25,9 @@ from fedstage.plan.inputs import (
     LocalModelInputs,
     QuantisedModelInputs,
 )
-from fedstage.plan.one_shot_sharing import (
-    client_model,
-    local_recipe,
-    members,
-    quantised_recipe,
-    trained_on,
-    unquantised,
-)
+from fedstage.plan.one_shot_sharing import local_recipe, quantised_recipe, unquantised
+from fedstage.protocol.digests import canonical
+from fedstage.protocol.one_shot import client_model, client_of, members, trained_on
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe
 
@@ -72,11 +66,6 @@ def _in_precision(part: str) -> Folder:
         identity=lambda recipe: None if is_precise(recipe) else canonical(recipe.quantisation),
         pattern=f"{{recipe}}/{part}/{{precision}}",
     )
-
-
-def client_of(who: str) -> int | None:
-    """Return the number of a client that trains alone, None for pooled data and the core."""
-    return int(who.removeprefix("client_")) if who.startswith("client_") else None
 
 
 # --- models ---------------------------------------------------------------------------------------

@@ -96,7 +96,10 @@ def _samples(given: Any) -> torch.Tensor:
 def save(made: dict[str, Weights], folder: Path) -> str:
     """Write the files below a folder, unless they are there, and return their folder's name."""
     files = {part: serialised(tensors) for part, tensors in made.items()}
-    name = f"samples-{hashlib.sha256(b''.join(files.values())).hexdigest()[:12]}"
+    digest = hashlib.sha256()
+    for content in files.values():
+        digest.update(content)
+    name = f"samples-{digest.hexdigest()[:12]}"
     for part, content in files.items():
         if not (path := folder / name / f"{part}.safetensors").exists():
             with replacing(path) as temporary:

@@ -6,7 +6,7 @@ from urllib.parse import quote_plus
 from fedstage.errors import FedstageError
 from fedstage.settings.base import CHOICES
 from fedstage.settings.scores import Axis, Cells
-from fedstage.settings.suggestions import suggest
+from fedstage.settings.validation import suggest
 
 
 def as_text(value: Axis) -> str:

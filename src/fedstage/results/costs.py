@@ -7,9 +7,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.plan.discriminators import odds_files
 from fedstage.plan.stages import RECIPES
 from fedstage.plan.training import SECURE
+from fedstage.plan.training_folder import odds_files
+from fedstage.protocol.exchange import exchanges_logits
 from fedstage.results.communication.files import held_files
 from fedstage.results.intervals import interval_of_differences
 from fedstage.results.round_times import read_times
@@ -32,7 +33,6 @@ from fedstage.results.tables.labels import (
     show_value,
     signed_interval,
 )
-from fedstage.settings.exchange import exchanges_logits
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.scores import Metric

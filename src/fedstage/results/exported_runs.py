@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.training import participants_table
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.groups import client_groups
 from fedstage.results.at_hand.runs import last_part, validation_metrics
 from fedstage.results.cells import run_name
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.tables.measured import read_metrics
-from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 

@@ -7,16 +7,11 @@ from math import inf
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.protocol.privacy import delta_of, private_steps, sampling_rate
 from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.aggregators import FederatedRounds
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.privacy import (
-    ClientPrivacy,
-    ExamplePrivacy,
-    delta_of,
-    private_steps,
-    sampling_rate,
-)
+from fedstage.settings.privacy import ClientPrivacy, ExamplePrivacy
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 

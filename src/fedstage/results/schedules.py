@@ -15,8 +15,9 @@ from matplotlib.lines import Line2D
 
 from fedstage.data.participation import participants_of
 from fedstage.errors import FedstageError
+from fedstage.plan.data_files import groups_drawn
 from fedstage.plan.jobs import Edges, Job, jobs_of
-from fedstage.plan.rounds import groups_drawn, is_withdrawn
+from fedstage.protocol.rounds import is_withdrawn
 from fedstage.results.figures.style import PAGE, SMALL, Facets, style
 from fedstage.settings.experiments import Simulation
 from fedstage.settings.recipes import Recipe

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from fedstage.protocol.groups import client_groups, fewest_models, group_participants
 from fedstage.settings.base import (
     ByName,
     Choice,
@@ -16,7 +17,6 @@ from fedstage.settings.base import (
     Rate,
     Settings,
 )
-from fedstage.settings.groups import client_groups, group_participants
 
 
 class WeightedAverage(Settings):
@@ -26,18 +26,10 @@ class WeightedAverage(Settings):
 
 
 class ModelRule(Choice):
-    """A rule that combines the models of all participants of a group into one.
-
-    `fewest` is the number of participants that it needs.
-    """
+    """A rule that combines the models of all participants of a group into one."""
 
     room: ClassVar[str] = "algorithm.aggregation.rules"
     functions: ClassVar[Functions] = {"combine": ("settings", "models", "shares", "start")}
-
-    @property
-    def fewest(self) -> int:
-        """The smallest number of models."""
-        return 1
 
 
 class Median(ModelRule):
@@ -55,11 +47,6 @@ class TrimmedMean(ModelRule):
     trimmed: Positive = 1
     """Number of largest values that are left out, and of smallest values."""
 
-    @property
-    def fewest(self) -> int:
-        """One more than the number of values that are left out."""
-        return 2 * self.trimmed + 1
-
 
 class Krum(ModelRule):
     """The model that is nearest to its neighbours (Blanchard et al. 2017)."""
@@ -70,11 +57,6 @@ class Krum(ModelRule):
     selected: Positive = 1
     """Number of best models whose mean is taken; more than 1 gives Multi-Krum."""
 
-    @property
-    def fewest(self) -> int:
-        """At least 2 f + 3, and at least f + 2 more than are selected."""
-        return max(2 * self.faulty + 3, self.faulty + 2 + self.selected)
-
 
 ServerRule = ByName[WeightedAverage | Median | TrimmedMean | Krum]
 
@@ -82,8 +64,8 @@ ServerRule = ByName[WeightedAverage | Median | TrimmedMean | Krum]
 def check_number(recipe: Any, rule: ServerRule) -> Iterator[str]:
     """Yield a fault if a group has too few participants for the rule."""
     fewest = min(len(group_participants(recipe, group)) for group in client_groups(recipe))
-    if isinstance(rule, ModelRule) and fewest < rule.fewest:
-        yield f"aggregation.rule = {rule.name!r}: needs {rule.fewest} participants, not {fewest}"
+    if fewest < (needed := fewest_models(rule)):
+        yield f"aggregation.rule = {rule.name!r}: needs {needed} participants, not {fewest}"
 
 
 #: Vectors consist of integers modulo this number.

@@ -25,6 +25,7 @@ NAME = r"^[A-Za-z0-9_-]+$"
 WEIGHTS_FILE = r"^results/[A-Za-z0-9_./=-]+\.safetensors$"
 DEVICE = r"^(auto|cpu|cuda(:\d+)?)$"
 SHA256 = r"^[0-9a-f]{8,64}$"
+COMMIT = r"^[0-9a-f]{40}$"
 
 #: What each pattern allows.
 IN_WORDS = {
@@ -32,6 +33,7 @@ IN_WORDS = {
     WEIGHTS_FILE: "must be results/FILE.safetensors, of letters, digits, _, -, ., = and /",
     DEVICE: "must be auto, cpu, cuda or cuda:NUMBER",
     SHA256: "must be 8 to 64 hexadecimal digits, in lower case",
+    COMMIT: "must be a commit, 40 hexadecimal digits in lower case",
 }
 
 

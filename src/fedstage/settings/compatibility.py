@@ -8,11 +8,20 @@ names of the choices from which a plugin's class inherits.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from fedstage.protocol.exchange import history, is_judged, learns_from_server
+from fedstage.protocol.one_shot import changes_loss
 from fedstage.settings.base import Choice, Settings
 
+#: What follows from settings: functions of the part that has the setting.
+DERIVED: dict[str, Callable[[Any], Any]] = {
+    "local.history": history,
+    "local.is_judged": is_judged,
+    "local.learns_from_server": learns_from_server,
+    "unknown.changes_loss": changes_loss,
+}
 _CONDITION = re.compile(r"(no )?([\w.]+?)(?:(!?)=([\w|.]+))?")
 
 #: What is needed, the conditions under which it is needed, and those under which it is lacking.
@@ -139,7 +148,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("no data.are_images",),
     ),
     ("data.server_validation of at least 1 sample",
-     ("local.judged", "server.early_stopping", "server.drop_worst"),
+     ("local.is_judged", "server.early_stopping", "server.drop_worst"),
      ("no data.server_validation",)),
     ("public = core, whose samples are labelled", ("distillation=fedgems",), ("public!=core",)),
     ("labelled public samples, public = core or generated",
@@ -154,7 +163,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "training steps that can be recorded",
         ("numerics.cuda_graphs",),
-        ("privacy.example", "unknown.changes", "prototypes", "generator=fedftg",
+        ("privacy.example", "unknown.changes_loss", "prototypes", "generator=fedftg",
          "server.teacher_images", "data.samples=bags|tokens", "model.dropout!=0.0"),
     ),
 )  # fmt: skip
@@ -180,7 +189,7 @@ def holding(recipe: object, condition: str) -> str | None:
         part = getattr(part, name, None)
     if part is None:
         return None
-    value = getattr(part, last, None)
+    value = DERIVED[path](part) if path in DERIVED else getattr(part, last, None)
     fields = type(part).model_fields if isinstance(part, Settings) else {}
     if no:
         holds = not value and (bool(above) or hasattr(part, last))
@@ -203,7 +212,7 @@ def _names(value: object) -> set[str]:
 
 def _shown(part: object, above: list[str], last: str, value: object) -> str:
     """Return a key and its value; for an attribute that is not a setting, its part's."""
-    of_part = bool(above) and hasattr(type(part), last)
+    of_part = bool(above) and (hasattr(type(part), last) or ".".join((*above, last)) in DERIVED)
     value = getattr(part if of_part else value, "name", part if of_part else value)
     key = ".".join(above if of_part else [*above, last]).replace("global_trainer", "global")
     words = {None: "null", True: "true", False: "false"}

@@ -1,13 +1,24 @@
-"""Settings of config.yaml."""
+"""Settings of config.yaml, and JSON schemas of all settings for editors."""
 
+import ast
+import inspect
+import json
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic_core import core_schema
 
 from fedstage.settings.base import Count, Name, Positive, Settings
-from fedstage.settings.claims import Claim
-from fedstage.settings.experiments import Experiment
+from fedstage.settings.experiments import Experiment, Style
+from fedstage.settings.one_shot import OneShot
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.runs import RunLength
+from fedstage.settings.scores import Claim, ClaimList
 
 
 class Execution(Settings):
@@ -53,3 +64,98 @@ class Config(Settings):
                 "keep = 'needed': needs execution.granularity = 'round' or 'segment', because "
                 "'participant' hands every file on from one job to another"
             )
+
+
+# --- JSON schemas ---------------------------------------------------------------------------------
+#
+# JSON schemas of config.yaml, experiments and claims, for completion and checks in editors.
+#
+# pydantic writes them, with three additions: docstrings below fields describe the fields; a choice
+# may have a short form; and the settings of a base, a cell or a method are *partial*, as only
+# merged settings must be complete.
+
+Schema = dict[str, Any]
+
+FILES: dict[str, Any] = {"config": Config, "experiment": Experiment, "claims": ClaimList}
+#: What settings of runs consist of.
+_OF_RUNS = (Style, OneShot, Recipe, RunLength)
+_PARTIAL: Schema = {"$ref": "#/$defs/PartialSettings"}
+#: Editors support this draft best; it has all keywords that pydantic writes here.
+_DRAFT = "http://json-schema.org/draft-07/schema#"
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write the schemas, including the settings of loaded plugins, into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {folder / f"{name}.schema.json": json.dumps(one) for name, one in schemas().items()}
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def schemas() -> dict[str, Schema]:
+    """Return the schema of each kind of file."""
+    every = (*FILES.values(), *_OF_RUNS)
+    _, generated = models_json_schema(
+        [(kind, "validation") for kind in every], schema_generator=_Generator
+    )
+    definitions: Schema = generated["$defs"]
+    for name in ("Experiment", "Scale"):
+        definitions[name]["properties"]["base"] |= _PARTIAL
+        definitions[name]["properties"]["methods"]["additionalProperties"] = _PARTIAL
+    definitions["CellSettings"]["properties"]["settings"] |= _PARTIAL
+    definitions["Choose"]["properties"]["compare_with"] |= _PARTIAL
+    # A run may also start from a method, and a method from another.
+    properties: Schema = {key: {"type": "string"} for key in ("method", "like")}
+    for part in (definitions[kind.__name__]["properties"] for kind in _OF_RUNS):
+        for key, schema in part.items():
+            known = properties.get(key, schema)
+            properties[key] = known if known == schema else {"anyOf": [known, schema]}
+    properties["start"] = {"anyOf": [{"type": ["string", "null"]}, _PARTIAL]}
+    definitions["PartialSettings"] = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    head = {"$schema": _DRAFT, "$defs": definitions}
+    refer = {name: {"$ref": f"#/$defs/{kind.__name__}"} for name, kind in FILES.items()}
+    return {name: {**head, "allOf": [reference]} for name, reference in refer.items()}
+
+
+class _Generator(GenerateJsonSchema):
+    """Describes fields, and allows partial settings and short forms of choices."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
+        """Return the schema of a settings class, of whose keys only files need any."""
+        described, kind = super().model_schema(schema), schema["cls"]
+        docstrings = _docstrings(kind)
+        for name in docstrings.keys() & kind.model_fields.keys():
+            key = kind.model_fields[name].alias or name
+            described["properties"][key]["description"] = docstrings[name]
+        if kind not in FILES.values():
+            described.pop("required", None)
+        return described
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> Schema:
+        """Allow a choice to be its name, its name with settings, or settings alone."""
+        options = {name: self.generate_inner(one) for name, one in schema["choices"].items()}
+        named = {name: {"anyOf": [one, {"type": "null"}]} for name, one in options.items()}
+        short = {"type": "object", "properties": named, "additionalProperties": False}
+        return {"anyOf": [{"enum": list(options)}, short | {"maxProperties": 1}, *options.values()]}
+
+
+def _docstrings(settings: type[Settings]) -> dict[str, str]:
+    """Return the docstrings of a class's fields, including inherited ones, by the fields' names.
+
+    pydantic could read these itself (`use_attribute_docstrings`), but at every import of the
+    classes, which took a third of the time of an import of all settings.
+    """
+    found: dict[str, str] = {}
+    for kind in (one for one in reversed(settings.__mro__) if issubclass(one, Settings)):
+        [definition] = ast.parse(dedent(inspect.getsource(kind))).body
+        assert isinstance(definition, ast.ClassDef), "of a class"
+        for field, below in pairwise(definition.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = ast.literal_eval(below.value)
+                found[ast.unparse(field.target)] = inspect.cleandoc(text)
+    return found

@@ -8,10 +8,20 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedstage.settings.base import ByName, Count, Fraction, Positive, Seed, Settings, Width
+from fedstage.settings.base import (
+    COMMIT,
+    ByName,
+    Count,
+    Fraction,
+    Positive,
+    Seed,
+    Settings,
+    Width,
+)
 from fedstage.settings.data_sets import (
     CLIENT_COLUMN,
     DataSet,
+    Drawn,
     ImageSet,
     OwnerColumns,
     OwnSamples,
@@ -238,6 +248,43 @@ class TextData(OwnTables, Texts):
     """Column of texts."""
 
 
+class OfHub(Drawn, OwnerColumns):
+    """A data set of the Hugging Face hub, by the package `datasets`: from its cache, or downloaded.
+
+    The names of splits tell which are for training and testing; without one for testing, a
+    validation split is, or a `test_fraction` is drawn. If there is no column `label`, the classes
+    are in the only column of class labels.
+    """
+
+    module: ClassVar[str] = "hub"
+    in_folder: ClassVar[bool] = False
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    package: ClassVar[str | None] = "datasets"
+    clients_hint: ClassVar[str] = CLIENT_COLUMN
+    dataset: str
+    """Name on the hub, such as ``uoft-cs/cifar10``."""
+    revision: Annotated[str, Field(pattern=COMMIT)]
+    """Commit of the data set on the hub, which determines the samples."""
+    subset: str | None = None
+    """Subset, such as a language, where the data set has several."""
+
+
+class HubImages(OfHub, Resized):
+    """Images of the Hugging Face hub."""
+
+    name: Literal["hub"]
+    image: str | None = None
+    """Column of images; by default the only one."""
+
+
+class HubTexts(OfHub, Texts):
+    """Texts of the Hugging Face hub as tokens."""
+
+    name: Literal["hub_texts"]
+    text: str | None = None
+    """Column of texts; by default the only one."""
+
+
 class AgNews(Sized, Texts):
     """AG News as published, or texts in the same format.
 
@@ -297,13 +344,14 @@ class Sent140(Texts):
             )
 
 
-Images = Digits | TorchvisionData | ParquetData | ImageFolder
+Images = Digits | TorchvisionData | ParquetData | ImageFolder | HubImages
 _OfTensors = ImageTensors | FeatureTensors
 Data = ByName[
     Images
     | _OfTensors
     | TableData
     | TextData
+    | HubTexts
     | HeartDisease
     | Isic2019
     | Camelyon16

@@ -19,27 +19,36 @@ from fedstage.settings.base import (
 )
 
 
-class DataSet(Choice):
+class OfFiles(Choice):
+    """A choice that may be read from files in the data folder.
+
+    `in_folder`: whether it is. `raw`: the files that are read, as patterns below the data folder
+    for each part. {Braces} are replaced by the value of a setting, and the first pattern that
+    matches any files counts. The content of these files determines what is made of them
+    (`fedstage.storage.raw_files`); files that the loader verifies by checksums need not be named.
+    `suffixes`: the suffixes, in lower case, of files that count where the pattern is for all files
+    at any depth; by default all.
+    """
+
+    in_folder: ClassVar[bool] = True
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+
+class DataSet(OfFiles):
     """A data set of `samples` that are images, features, bags or tokens.
 
     `has_own_test`: whether the test samples also exist as each client would prepare them.
-    `in_folder`: whether the set is read from the data folder. `raw`: the files that the loader
-    reads, as patterns below the data folder for each part; by default all files in `folder`.
-    {Braces} are replaced by the value of a setting, and the first pattern that matches any files
-    counts. The content of these files determines the data set (`fedstage.storage.raw_files`); files
-    that the loader verifies by checksums need not be named. `centres`: the number of natural
-    clients, if the set has a fixed one. `suffixes`: the suffixes, in lower case, of files that
-    count where the pattern is for all files at any depth; by default all.
-    `clients_hint`: what to do if there are no clients for the natural partition.
+    `centres`: the number of natural clients, if the set has a fixed one.
+    `clients_hint`: what to do if there are no clients for the natural partition. By default, the
+    set is read from all files in `folder`.
     """
 
     room: ClassVar[str] = "data.datasets"
     functions: ClassVar[Functions] = {"load": ("settings", "folder")}
     samples: ClassVar[str] = "images"
     has_own_test: ClassVar[bool] = False
-    in_folder: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("{folder}/**/*",)}
-    suffixes: ClassVar[tuple[str, ...]] = ()
     centres: ClassVar[int | None] = None
     clients_hint: ClassVar[str] = "choose another partition"
 
@@ -112,11 +121,9 @@ class Sized(DataSet):
             )
 
 
-class OwnSamples(Sized):
-    """The user's own samples in a folder; test samples may be drawn from them."""
+class Drawn(Sized):
+    """Samples from which those for testing may be drawn."""
 
-    folder: str
-    """Folder of the files, below the data folder."""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of all samples that is drawn for testing if no test samples are set apart. Test samples
     are drawn with `split_seed`, as evenly over clients and labels as possible.
@@ -126,6 +133,13 @@ class OwnSamples(Sized):
         yield from super()._faults()
         if self.test_fraction is not None and self.division is not None:
             yield "test_fraction and division: give one of them"
+
+
+class OwnSamples(Drawn):
+    """The user's own samples in a folder; test samples may be drawn from them."""
+
+    folder: str
+    """Folder of the files, below the data folder."""
 
 
 #: Hint on how the samples of a table get clients.

@@ -3,22 +3,19 @@
 from functools import cache
 from typing import Any
 
+from fedstage.protocol.exchange import averages_stale, exchanges_features, is_stale
+from fedstage.protocol.groups import client_groups, has_batch_norm, models_of
+from fedstage.protocol.one_shot import dealt_models
+from fedstage.protocol.teaching import learns, re_estimates, students
 from fedstage.settings.aggregation import Aggregation
 from fedstage.settings.aggregators import AggregatorTraining
 from fedstage.settings.data import HeldOut
 from fedstage.settings.ensembles import GlobalTrainer
-from fedstage.settings.exchange import (
-    averages_stale,
-    exchanges_features,
-    is_stale,
-    learns,
-    students,
-)
-from fedstage.settings.groups import client_groups, models_of, shortest
-from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.groups import Cyclic, Random, Staleness, Synchronised
+from fedstage.settings.models import Model
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import Privacy
-from fedstage.settings.recipes import Recipe, re_estimates
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import KlTransfer
 
@@ -61,6 +58,27 @@ def _simplest_of_rounds(recipe: Recipe) -> Recipe:
         simple["start_of"] = "all"
     changed = recipe.model_copy(update=simple)
     return recipe if changed == recipe else changed  # identical objects are compared quickly
+
+
+def shortest(staleness: Staleness) -> Staleness:
+    """Return a staleness in its unique shortest form: ``none`` if no participant is ever late.
+
+    Repeated delays are reduced to one cycle, and delays that are never drawn are left out.
+    """
+    if isinstance(staleness, Cyclic):
+        delays = staleness.delays
+        length = next(
+            n
+            for n in range(1, len(delays) + 1)
+            if len(delays) % n == 0 and delays == delays[:n] * (len(delays) // n)
+        )
+        staleness = staleness.model_copy(update={"delays": delays[:length]})
+        return staleness if any(staleness.delays) else Synchronised(name="none")
+    if isinstance(staleness, Random):
+        number = max(d for d, share in enumerate(staleness.probabilities, start=1) if share)
+        staleness = staleness.model_copy(update={"probabilities": staleness.probabilities[:number]})
+        return staleness if number > 1 else Synchronised(name="none")
+    return staleness
 
 
 def _of_groups(recipe: Recipe) -> dict[str, Any]:
@@ -127,12 +145,6 @@ def _simplest_one_shot(recipe: OneShotRecipe) -> OneShotRecipe:
 def left_out(config: Any) -> float:
     """Return the fraction of each client's samples that does not train its model."""
     return 0.0 if config.local_fraction == 1 else config.aggregator_fraction
-
-
-def dealt_models(config: Any) -> list[Model]:
-    """Return the architecture of each client; several architectures are assigned in turn."""
-    models = config.architectures or (config.model,)
-    return [models[client % len(models)] for client in range(config.clients)]
 
 
 def _training(recipe: OneShotRecipe) -> AggregatorTraining | None:

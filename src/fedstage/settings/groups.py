@@ -1,14 +1,14 @@
 """Groups: which participants train which global model, and what a plan of them is drawn by."""
 
 from collections.abc import Iterator
-from functools import cache
 from math import isclose
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fedstage.protocol.groups import client_groups, head_of, models_of
 from fedstage.settings.base import ByName, ClientCount, Count, Positive, Probability, Seed, Settings
-from fedstage.settings.models import Model, head_of
+from fedstage.settings.models import Model
 
 
 class Synchronised(Settings):
@@ -59,27 +59,6 @@ class Delays(Settings):
 
     staleness: Staleness = Synchronised(name="none")
     withdraw_stale: bool = False
-
-
-def shortest(staleness: Staleness) -> Staleness:
-    """Return a staleness in its unique shortest form: ``none`` if no participant is ever late.
-
-    Repeated delays are reduced to one cycle, and delays that are never drawn are left out.
-    """
-    if isinstance(staleness, Cyclic):
-        delays = staleness.delays
-        length = next(
-            n
-            for n in range(1, len(delays) + 1)
-            if len(delays) % n == 0 and delays == delays[:n] * (len(delays) // n)
-        )
-        staleness = staleness.model_copy(update={"delays": delays[:length]})
-        return staleness if any(staleness.delays) else Synchronised(name="none")
-    if isinstance(staleness, Random):
-        number = max(d for d, share in enumerate(staleness.probabilities, start=1) if share)
-        staleness = staleness.model_copy(update={"probabilities": staleness.probabilities[:number]})
-        return staleness if number > 1 else Synchronised(name="none")
-    return staleness
 
 
 class Groups(Settings):
@@ -175,48 +154,6 @@ class Groups(Settings):
 def _described(model: Model) -> str:
     head = head_of(model)
     return "no head" if head is None else f"head = {head.model_dump()}"
-
-
-def models_of(recipe: Groups) -> tuple[Model, ...]:
-    """Return the architectures of a recipe, the main one first; they may repeat."""
-    return recipe.architectures or (recipe.model,)
-
-
-def model_of(recipe: Groups, group: int) -> Model:
-    """Return the architecture of a group."""
-    return recipe.architectures[group] if recipe.architectures else recipe.model
-
-
-def client_groups(recipe: Groups) -> range:
-    """Return the groups that clients train: all except the server's."""
-    return range(int(recipe.server_model), recipe.global_models)
-
-
-@cache
-def group_participants(recipe: Groups, group: int) -> range:
-    """Return the participants of a round that train a group; the server's group has none.
-
-    If clients have drawn their groups, every group has as many participants as the round, and most
-    of them are absent. If clients take part independently, there is one participant per client.
-    Participants left over from equal shares go to the first groups, one each.
-    """
-    groups = client_groups(recipe)
-    if group not in groups:
-        return range(0)
-    if recipe.participation == "poisson":
-        return range(recipe.clients)
-    number, size = group - groups.start, recipe.participants
-    if recipe.client_groups == "drawn":
-        return range(number * size, (number + 1) * size)
-    share, rest = divmod(size, len(groups))
-    first = number * share + min(number, rest)
-    return range(first, first + share + (number < rest))
-
-
-def client_models(settings: Groups) -> tuple[Model, ...]:
-    """Return the architectures of groups that clients train, without repetitions."""
-    groups = client_groups(settings)
-    return tuple(dict.fromkeys(model_of(settings, group) for group in groups))
 
 
 class PlanSettings(Settings):

@@ -19,38 +19,18 @@ class LocalTraining(Choice):
     learn from, ``weights`` of models, ``logits`` on public data or ``features`` of their own
     samples. `own_loss`: whether clients minimise another loss than `client.loss` of their logits.
     `needs_head`: whether that loss reads the representation of a model with a head; models without
-    a head get `default_head`. `history`: the number of last global models from which a participant
-    learns. `judged`: whether their losses on the server's validation set count. `models_sent`: how
-    many models are sent.
+    a head get `default_head`. `learns_from_past`: whether they learn from the last global models.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
     functions: ClassVar[Mapping[str, tuple[str, ...]]] = {"Trainer": ("settings",)}
     declared: ClassVar[Mapping[str, str]] = {"next_state": "keeps_state", "objective": "own_loss"}
     keeps_state: ClassVar[bool] = False
+    learns_from_past: ClassVar[bool] = False
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
     needs_head: ClassVar[bool] = False
     default_head: ClassVar[Head] = Head()
-
-    @property
-    def history(self) -> int:
-        """How many of the last global models, including its start, a client learns from."""
-        return 0
-
-    @property
-    def judged(self) -> bool:
-        """Whether the last global models count by their losses, which the server measures."""
-        return False
-
-    def models_sent(self, known: int) -> int:
-        """Return how many models the server sends if its history has `known` models."""
-        return 1
-
-    @property
-    def learns_from_server(self) -> bool:
-        """Whether clients that send logits learn from the server's model, not from one another."""
-        return False
 
 
 class FedAvg(LocalTraining):
@@ -127,6 +107,7 @@ class FedGkd(LocalTraining):
 
     uses: ClassVar[Mapping[str, str]] = {"teacher": "algorithm.local_trainers.votes"}
     own_loss: ClassVar[bool] = True
+    learns_from_past: ClassVar[bool] = True
     name: Literal["fedgkd"]
     gamma: NonNegative = 0.2
     """Weight of the distillation, which counts gamma / 2 times."""
@@ -138,20 +119,6 @@ class FedGkd(LocalTraining):
     """
     temperature: Rate = 1.0
     """Temperature of the divergence."""
-
-    @property
-    def history(self) -> int:
-        """`models`, unless their weight is 0."""
-        return self.models if self.gamma else 0
-
-    @property
-    def judged(self) -> bool:
-        """Whether models vote."""
-        return self.teacher == "vote" and self.history > 0
-
-    def models_sent(self, known: int) -> int:
-        """Return 1, plus 1 for the mean of any older models; or all models that vote."""
-        return max(1, known if self.teacher == "vote" else min(known, 2))
 
 
 class LabelCache(Settings):
@@ -184,11 +151,6 @@ class Digest(LocalTraining):
     """Whether clients learn from one another's logits, or from the server's model, which learns
     from clients (FedGEMS).
     """
-
-    @property
-    def learns_from_server(self) -> bool:
-        """Whether the teacher is the server."""
-        return self.teacher == "server"
 
 
 class Gkt(LocalTraining):

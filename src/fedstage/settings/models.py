@@ -148,10 +148,6 @@ class Lower(Architecture):
     width: Width = 16
     """Channels of the feature maps that the body gives."""
 
-    def features(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the features of a sample of this shape."""
-        return (self.width, *shape[1:])
-
 
 class Upper(Architecture):
     """A model that continues from the feature maps of a `Lower`'s body."""
@@ -376,21 +372,10 @@ _OfTexts = DistilBert | Lstm | Bert | EmbeddingBag
 Model = ByName[_Common | _OfPapers | _OfTexts | Perceptron]
 
 
-def head_of(model: Architecture) -> Head | None:
-    """Return the head of a model, if it has one."""
-    head: Head | None = getattr(model, "head", None)
-    return head
-
-
 def with_default(model: Model, head: Head) -> Model:
     """Return a model with this head, if it has none and its architecture takes one."""
     takes = isinstance(model, Headed) and model.head is None
     return model.model_copy(update={"head": head}) if takes else model
-
-
-def has_batch_norm(model: Model) -> bool:
-    """Whether a model has running statistics of batch normalisation."""
-    return getattr(model, "norm", "none") == "batch"
 
 
 def check_size(settings: Architecture, shape: tuple[int, ...]) -> None:

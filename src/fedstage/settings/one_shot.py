@@ -6,6 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from fedstage.protocol.groups import has_batch_norm, models_of
+from fedstage.protocol.one_shot import members
+from fedstage.protocol.teaching import teaching
 from fedstage.settings.aggregation import faults_of_secure
 from fedstage.settings.aggregators import (
     Aggregator,
@@ -25,7 +28,7 @@ from fedstage.settings.base import (
 from fedstage.settings.compatibility import clashes
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.generators import Generator
-from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot_clients import (
     OF_ONE_SHOT,
@@ -46,7 +49,6 @@ from fedstage.settings.samples import (
     check_public,
 )
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import Teaching
 from fedstage.settings.transfers import OneShotTransfer
 
 
@@ -121,43 +123,25 @@ class OneShotRecipe(OneShot):
     seed: Seed
     """Seed of all random draws."""
 
-    @property
-    def client_models(self) -> tuple[Model, ...]:
-        """The architectures of clients, which are assigned in turn."""
-        return self.architectures or (self.model,)
-
-    @property
-    def left(self) -> int:
-        """The number of clients that are not forgotten."""
-        return self.clients - len(set(self.forget))
-
-    @property
-    def teaching(self) -> Teaching[OneShotTransfer] | None:
-        """What a student is trained to learn, if there is one."""
-        how, server = self.distillation, self.server
-        if how is None or how.teacher == "moments" or server is None:
-            return None
-        return Teaching(server, how, self.public)
-
     def _read(self) -> Self:
         """Return these settings, with what nothing reads at its default."""
-        unread: dict[str, Any] = {} if self.teaching else {"server": None}
+        unread: dict[str, Any] = {} if teaching(self) else {"server": None}
         if self.distillation is None:
             unread["generator"] = None
         return self.model_copy(update=unread)
 
     def _faults(self) -> Iterator[str]:
         yield from check_clients(self.data, self.partition)
-        how, models = self.distillation, (*self.client_models, self.student or self.model)
+        how, models = self.distillation, (*models_of(self), self.student or self.model)
         yield from check_models(self.data, models, self.numerics)
-        yield from _check_learnt(self, self.data, self.client_models)
+        yield from _check_learnt(self, self.data, models_of(self))
         rest = round(1 - self.aggregator_fraction, 9)
         if self.local_fraction not in (None, 1.0, rest):
             yield (
                 f"local_fraction = {self.local_fraction}: must be 1 (all samples) or "
                 f"1 - aggregator_fraction = {rest}"
             )
-        if max(self.forget, default=0) >= self.clients or not self.left:
+        if max(self.forget, default=0) >= self.clients or not len(members(self)):
             yield (
                 f"forget = {list(self.forget)}: must be clients, at most {self.clients - 1}, and "
                 "leave at least 1"
@@ -166,14 +150,14 @@ class OneShotRecipe(OneShot):
             yield f"server = null: must be given with distillation = {how.name}"
         yield from clashes(self._read())
         yield from check_privacy(self)
-        alike = self.prototypes is not None and len(set(self.client_models)) == 1
+        alike = self.prototypes is not None and len(set(models_of(self))) == 1
         if self.aggregator.name == "fused_features" and not alike:
             yield "aggregator = fused_features: needs prototypes, and a single architecture"
         yield from self._check_numbers()
         if self.aggregator.fitted:
             yield from self._check_fit()
         if weight := getattr(self.generator, "batch_norm", 0):
-            for model in dict.fromkeys(self.client_models):
+            for model in dict.fromkeys(models_of(self)):
                 if not has_batch_norm(model):
                     yield (
                         f"generator.batch_norm = {weight}: model = {model.name!r} has no batch "
@@ -188,9 +172,10 @@ class OneShotRecipe(OneShot):
     def _check_numbers(self) -> Iterator[str]:
         """Yield numbers of clients or models that are more than there are."""
         rule, chosen, training = self.aggregator, self.members, self.aggregator_training
-        models = self.left if chosen is None else min(self.left, chosen.count)
-        if chosen is not None and chosen.count > self.left:
-            yield f"members.count = {chosen.count}: at most {self.left}, the clients not forgotten"
+        left = len(members(self))
+        models = left if chosen is None else min(left, chosen.count)
+        if chosen is not None and chosen.count > left:
+            yield f"members.count = {chosen.count}: at most {left}, the clients not forgotten"
         if chosen is not None and chosen.judged and not self.validation:
             yield f"validation = 0: members = {chosen.name} needs more than 0"
         if rule.name == "least_unknown" and self.unknown is None:
@@ -200,7 +185,7 @@ class OneShotRecipe(OneShot):
         if training.name == "mirror_descent" and (training.predictors or 1) > models:
             yield f"aggregator_training.predictors = {training.predictors}: at most {models}"
         if training.name == "federated" and training.secure is not None:
-            sizes = [self.left]
+            sizes = [left]
             yield from faults_of_secure(training.secure, sizes, "aggregator_training.secure")
 
     def _check_fit(self) -> Iterator[str]:

@@ -74,11 +74,6 @@ class Unknown(Settings):
         if self.attack is not None and self.outliers is None:
             yield "attack: needs outliers, which it changes; set attack to null"
 
-    @property
-    def changes(self) -> bool:
-        """Whether a client minimises more than the loss of its labels."""
-        return self.outliers is not None or bool(self.second or self.mixed)
-
 
 class Prototypes(Settings):
     """How clients learn one prototype per class in place of the last layer (FAFI).

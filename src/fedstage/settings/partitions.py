@@ -1,10 +1,10 @@
 """How training samples are distributed to clients."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from fedstage.settings.base import (
     ByName,
-    Choice,
     ClientCount,
     Fraction,
     Functions,
@@ -13,15 +13,17 @@ from fedstage.settings.base import (
     Seed,
     Settings,
 )
+from fedstage.settings.data_sets import OfFiles
 
 
-class Scheme(Choice):
+class Scheme(OfFiles):
     """A scheme that distributes samples to clients."""
 
     room: ClassVar[str] = "data.partitions"
     functions: ClassVar[Functions] = {
         "assign": ("settings", "labels", "clients", "generator", "natural")
     }
+    in_folder: ClassVar[bool] = False
 
 
 class Iid(Scheme):
@@ -77,7 +79,23 @@ class Shards(Scheme):
     """Number of shards per client."""
 
 
-Partition = ByName[Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards | Natural]
+class PartitionTable(Scheme):
+    """A partition of others: a table with the client of each sample."""
+
+    in_folder: ClassVar[bool] = True
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"table": ("{file}",)}
+    name: Literal["table"]
+    file: str
+    """CSV, TSV or Parquet file below the data folder, with a row for each sample."""
+    index: str = "index"
+    """Column of the samples' positions in the official training split, from 0."""
+    client: str = "client"
+    """Column of clients, which are numbered in the order of their names."""
+
+
+Partition = ByName[
+    Iid | Dirichlet | DirichletByClient | DirichletEqual | Shards | Natural | PartitionTable
+]
 
 
 class Core(Settings):

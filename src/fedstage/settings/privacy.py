@@ -1,20 +1,19 @@
 """Differential privacy: how much a unit may change a sum, and the noise that hides it."""
 
 from collections.abc import Iterator, Mapping
-from math import ceil
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from fedstage.settings.base import NonNegative, Rate, Settings
-from fedstage.settings.data_sets import DataSet, same_source
-from fedstage.settings.groups import (
-    client_groups,
+from fedstage.protocol.groups import (
     client_models,
-    group_participants,
+    has_batch_norm,
     models_of,
 )
-from fedstage.settings.models import has_batch_norm
+from fedstage.protocol.privacy import delta_of
+from fedstage.protocol.teaching import teaching
+from fedstage.settings.base import NonNegative, Rate, Settings
+from fedstage.settings.data_sets import DataSet, same_source
 from fedstage.settings.optimisation import Client
 
 
@@ -68,7 +67,7 @@ def check_privacy(recipe: Any) -> Iterator[str]:
         return
     if recipe.start is not None:
         yield "start: must be null with privacy, as epsilon does not count what it learnt"
-    if recipe.teaching is not None and shares_source(recipe):
+    if teaching(recipe) is not None and shares_source(recipe):
         yield (
             f"public = {recipe.public.name}: has the source of data = {recipe.data.name}, so a "
             "student may learn from clients' own training samples; take held_out, or another data "
@@ -92,21 +91,6 @@ def shares_source(recipe: Any) -> bool:
         return same_source(recipe.data, recipe.public)
     dealt = recipe.core is not None and recipe.core.samples == "all"
     return dealt and recipe.public.name == "core"
-
-
-def client_privacy(recipe: Any) -> ClientPrivacy | None:
-    """Return the noise that hides clients, if any does."""
-    return None if recipe.privacy is None else recipe.privacy.client
-
-
-def example_privacy(recipe: Any) -> ExamplePrivacy | None:
-    """Return the noise that hides single samples, if any does."""
-    return None if recipe.privacy is None else recipe.privacy.example
-
-
-def delta_of(how: Noise, units: int) -> float:
-    """Return the given delta, or N^-1.1 as in McMahan et al. 2018."""
-    return units**-1.1 if how.delta is None else how.delta
 
 
 def _check_average(recipe: Any, how: ClientPrivacy) -> Iterator[str]:
@@ -134,7 +118,7 @@ def _check_average(recipe: Any, how: ClientPrivacy) -> Iterator[str]:
             f"aggregation.batch_norm = {average.batch_norm!r}: must be re_estimate {key}, as "
             "clients' running statistics are not clipped"
         )
-    if recipe.teaching is not None and recipe.ensemble.members != ("aggregated",):
+    if teaching(recipe) is not None and recipe.ensemble.members != ("aggregated",):
         yield (
             f"ensemble = {recipe.ensemble.name!r}: must be aggregated {key}, as no noise is added "
             "to single clients' models"
@@ -147,7 +131,7 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
     What a client does with noisy gradients needs no check, because it is equally private.
     """
     key = "with privacy.example"
-    for model in client_models(recipe) if hasattr(recipe, "local") else recipe.client_models:
+    for model in client_models(recipe) if hasattr(recipe, "local") else models_of(recipe):
         if has_batch_norm(model) or not model.by_sample:
             yield f"model = {model.name}: must have a gradient of each sample {key}, no batch norm"
     for name in ("batches", "last_batch"):
@@ -157,23 +141,3 @@ def _check_gradients(recipe: Any) -> Iterator[str]:
                 f"client.{name} = {value!r}: must be {allowed} {key}, where each sample is in each "
                 "batch at random"
             )
-
-
-def sampling_rate(batch_size: int, samples: int) -> float:
-    """Return q, the probability with which each of so many samples is in a batch."""
-    return min(1.0, batch_size / samples)
-
-
-def private_steps(client: Client, samples: int) -> int:
-    """Return the steps per round of a client with so many samples and with random batches."""
-    if client.steps is not None:
-        return client.steps
-    assert client.epochs is not None, "checked by Client"
-    return client.epochs * ceil(samples / client.batch_size)
-
-
-def expected_participants(recipe: Any, group: int) -> float:
-    """Return n, the mean number of a group's participants, by which its sum is divided."""
-    if recipe.participation == "poisson" or recipe.client_groups == "drawn":
-        return float(recipe.participants / len(client_groups(recipe)))
-    return float(len(group_participants(recipe, group)))

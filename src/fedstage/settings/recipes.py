@@ -5,6 +5,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from fedstage.protocol.groups import (
+    client_groups,
+    client_models,
+    group_participants,
+    has_batch_norm,
+    head_of,
+    models_of,
+)
+from fedstage.protocol.server import has_factors
+from fedstage.protocol.teaching import is_taught, reads_public
 from fedstage.settings.aggregation import Aggregation, check_number, faults_of_secure
 from fedstage.settings.base import (
     ClientCount,
@@ -17,20 +27,14 @@ from fedstage.settings.compatibility import clashes
 from fedstage.settings.data import Data, HeldOut, Public
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalTrainer
 from fedstage.settings.generators import RoundGenerator
-from fedstage.settings.groups import (
-    Groups,
-    client_groups,
-    client_models,
-    group_participants,
-    models_of,
-)
+from fedstage.settings.groups import Groups
 from fedstage.settings.local_training import (
     Compression,
     FedAvg,
     LocalTrainer,
     Uncompressed,
 )
-from fedstage.settings.models import Head, Model, has_batch_norm, head_of, with_default
+from fedstage.settings.models import Head, Model, with_default
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot_clients import (
     OF_ONE_SHOT,
@@ -49,8 +53,7 @@ from fedstage.settings.samples import (
     check_parts,
     check_public,
 )
-from fedstage.settings.server import Server, has_factors
-from fedstage.settings.teaching import EnsembleTeaching
+from fedstage.settings.server import Server
 from fedstage.settings.transfers import KlTransfer, Transfer
 
 
@@ -107,14 +110,6 @@ class Recipe(Groups):
     seed: Seed
     """Seed of all random draws."""
 
-    @property
-    def teaching(self) -> EnsembleTeaching | None:
-        """What students, or clients, learn from an ensemble, if any do."""
-        if not _is_taught(self) or self.ensemble is None or self.server is None:
-            return None
-        learnt = (self.server, self.distillation, self.public)
-        return EnsembleTeaching(*learnt, self.ensemble, self.global_trainer, self.generator)
-
     def _completed(self) -> Self:
         """Give models without a head the default head of the part that needs one."""
         if not (self.head_sharing or self.local.needs_head):
@@ -131,7 +126,7 @@ class Recipe(Groups):
         unread: dict[str, Any] = {}
         if not any(map(has_batch_norm, models_of(self))):
             unread["aggregation"] = self.aggregation.model_copy(update={"batch_norm": "average"})
-        if not _is_taught(self):
+        if not is_taught(self):
             kl = KlTransfer(name="kl")
             unread |= {"generator": None, "ensemble": None, "distillation": kl}
             unread |= {} if self.local.exchanges == "features" else {"server": None}
@@ -181,22 +176,6 @@ class Recipe(Groups):
                 "aggregation.batch_norm = average: must be re_estimate with aggregation.secure, "
                 "where no running statistics are sent"
             )
-
-
-def _is_taught(recipe: Recipe) -> bool:
-    return recipe.global_trainer is not None or recipe.local.exchanges == "logits"
-
-
-def reads_public(recipe: Recipe) -> bool:
-    """Whether students, clients or running statistics need the public samples."""
-    return _is_taught(recipe) or re_estimates(recipe)
-
-
-def re_estimates(recipe: Recipe) -> bool:
-    """Whether every aggregation re-estimates running statistics on public images."""
-    return recipe.aggregation.batch_norm == "re_estimate" and any(
-        map(has_batch_norm, models_of(recipe))
-    )
 
 
 class LocalRecipe(Settings):

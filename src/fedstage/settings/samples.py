@@ -2,18 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from fedstage.protocol.groups import head_of
 from fedstage.settings.base import is_plugin
 from fedstage.settings.data import CoreSamples, Data, Digits, Generated, OwnTensors, Public, Texts
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.generators import Generator, RoundGenerator
-from fedstage.settings.models import (
-    Lower,
-    Model,
-    OfTexts,
-    Transformer,
-    Upper,
-    head_of,
-)
+from fedstage.settings.models import Lower, Model, OfTexts, Transformer, Upper
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.partitions import Core, Partition
 
@@ -53,11 +47,27 @@ def check_public(
             )
 
 
+#: Settings by which training samples are others than in the official split.
+_CHOOSING = (
+    "train_size", "train_fraction", "held_out", "server_validation", "division", "test_fraction"
+)  # fmt: skip
+
+
 def check_clients(data: Data, partition: Partition) -> Iterator[str]:
-    """Yield a fault if a natural partition has no clients; plugins' data are read first."""
+    """Yield a fault if a natural partition has no clients, or a table's samples are others.
+
+    Plugins' data are read first.
+    """
     if partition.name == "natural" and not (data.has_clients or is_plugin(data)):
         fault = f"partition = natural: data = {data.name} has no column of clients"
         yield f"{fault}; {data.clients_hint}"
+    if partition.name == "table":
+        chosen = {key: getattr(data, key, None) for key in _CHOOSING}
+        for key in (key for key, value in chosen.items() if value):
+            yield (
+                f"data.{key} = {chosen[key]}: not with partition = table, whose positions are of "
+                "the official training split; leave it out"
+            )
 
 
 def check_models(data: Data, models: Iterable[Model], numerics: Numerics) -> Iterator[str]:

@@ -127,31 +127,3 @@ class Server(Optimiser):
                 yield f"swa.start = {self.swa.start}: at most steps - swa.every = {most}"
         if self.teacher_images == "augmented" and self.augmentation == "none":
             yield "teacher_images = 'augmented': nothing is augmented, augmentation = 'none'"
-
-
-def needs_validation(server: Server) -> bool:
-    """Whether a distillation reads the server's validation set."""
-    return server.early_stopping is not None or server.drop_worst != "none"
-
-
-def has_live_teachers(server: Server) -> bool:
-    """Whether the teacher's logits are of the images that the student sees, and so not cached."""
-    return server.teacher_images == "augmented"
-
-
-def has_factors(server: Server) -> bool:
-    """Whether students learn factors of the teachers' feature maps."""
-    return server.factor_transfer is not None and server.factor_transfer.weight > 0
-
-
-def adds_terms(server: Server) -> bool:
-    """Whether students minimise more than a loss of their logits against targets."""
-    buffered = server.buffer is not None and server.buffer.weight > 0
-    return bool(server.labels) or buffered or has_factors(server) or has_live_teachers(server)
-
-
-def without_early_buffer(server: Server, round_: int) -> Server:
-    """Return a round's settings, without the buffer if the round is too early to have one."""
-    if server.buffer is None or round_ > server.buffer.after:
-        return server
-    return server.model_copy(update={"buffer": None})

@@ -24,11 +24,11 @@ from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import new_model, parameter_names, state_of
 from fedstage.plan.inputs import AggregationInputs
-from fedstage.settings.exchange import caches_labels, exchanges_features, exchanges_logits
-from fedstage.settings.groups import model_of
+from fedstage.protocol.exchange import caches_labels, exchanges_features, exchanges_logits
+from fedstage.protocol.groups import features_of, model_of
+from fedstage.protocol.teaching import re_estimates, teaching_of
 from fedstage.settings.models import Lower
-from fedstage.settings.recipes import Recipe, re_estimates
-from fedstage.settings.teaching import teaching_of
+from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import open_tensors, save_tensors
@@ -178,7 +178,7 @@ def _features_sent(recipe: Recipe, group: int, info: dict[str, Any]) -> int:
         return 0
     model = model_of(recipe, group)
     assert isinstance(model, Lower), "checked by Recipe: clients' models give features"
-    return prod(model.features(tuple(info["shape"])))
+    return prod(features_of(model, tuple(info["shape"])))
 
 
 def _columns(group: GroupRound) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from fedstage.algorithm.one_shot.selections import chosen_members
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, traffic
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import AggregatorInputs
-from fedstage.plan.one_shot_sharing import members
+from fedstage.protocol.one_shot import members
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin

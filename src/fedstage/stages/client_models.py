@@ -7,9 +7,9 @@ import torch
 from fedstage.algorithm.one_shot.client_models import compute_client_logits, example, library
 from fedstage.data.samples import read_images, read_samples
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan.digests import canonical
 from fedstage.plan.inputs import ClientLogitsInputs, QuantisedModelInputs
-from fedstage.plan.one_shot_sharing import client_model
+from fedstage.protocol.digests import canonical
+from fedstage.protocol.one_shot import client_model
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, read_unlabelled

@@ -33,8 +33,8 @@ from fedstage.plan.inputs import (
     LabelDistillationInputs,
     StudentInputs,
 )
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import teaching_of
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin
 from fedstage.storage.tensors import save_tensors

@@ -8,9 +8,9 @@ from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.samples import read_labelled, read_public, tell_private
 from fedstage.plan.inputs import DistilledModelInputs
-from fedstage.plan.one_shot_sharing import members
+from fedstage.protocol.one_shot import members
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.teaching import teaching_of
 from fedstage.stages.inputs import begin, load_model, stack_logits
 from fedstage.storage.tensors import load_tensors, save_tensors
 

@@ -15,8 +15,8 @@ from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import EvaluationInputs
-from fedstage.plan.members import checkpoints, parse_evaluated
-from fedstage.plan.rounds import evaluated_rounds
+from fedstage.plan.members import parse_evaluated
+from fedstage.protocol.rounds import checkpoints, evaluated_rounds
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import mean_metrics, model_metrics
 from fedstage.results.scores import ClassCounts, accuracy_on_own, score

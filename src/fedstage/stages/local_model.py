@@ -6,12 +6,11 @@ from fedstage.algorithm.one_shot import prototype_learning, unknown_class
 from fedstage.data.samples import read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
-from fedstage.plan.digests import own_key
 from fedstage.plan.inputs import LocalModelInputs
-from fedstage.plan.one_shot_sharing import client_model
-from fedstage.plan.unfederated import client_of
+from fedstage.protocol.digests import own_key
+from fedstage.protocol.one_shot import client_model, client_of
+from fedstage.protocol.privacy import example_privacy
 from fedstage.randomness import torch_generator
-from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import save_tensors

@@ -23,8 +23,8 @@ from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
 from fedstage.data.participation import client_of
 from fedstage.plan.inputs import LocalTrainingInputs
+from fedstage.protocol.groups import model_of
 from fedstage.randomness import seed_globals
-from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds
 from fedstage.stages.inputs import begin, load_model, read_own

@@ -11,8 +11,8 @@ from fedstage.models.heads import joined
 from fedstage.models.loading import fill_model, new_model, parameter_names
 from fedstage.plan.inputs import LogitsInputs
 from fedstage.plan.members import parse_sampled
+from fedstage.protocol.groups import model_of
 from fedstage.settings.ensembles import Bayesian
-from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import Info, begin, load_model, read_unlabelled
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -9,7 +9,7 @@ import torch
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import OneShotEvaluationInputs
-from fedstage.plan.one_shot_sharing import members
+from fedstage.protocol.one_shot import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.model_metrics import model_metrics
 from fedstage.settings.one_shot import OneShotRecipe

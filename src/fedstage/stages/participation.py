@@ -8,7 +8,7 @@ import numpy as np
 from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, by_group, draw_groups, draw_independently, table
 from fedstage.plan.inputs import ParticipationInputs
-from fedstage.plan.rounds import base_of
+from fedstage.protocol.rounds import base_of
 from fedstage.settings.groups import Delays, PlanSettings
 from fedstage.storage.tables import save_table
 

@@ -7,12 +7,14 @@ import torch
 
 from fedstage.data.bags import Bags
 from fedstage.data.datasets import check_classes
+from fedstage.data.folder import default_folder
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices
 from fedstage.data.partitions.roles import divide_with_core, label_histogram, split_roles, with_core
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.plan.inputs import ClientsInputs, PartitionInputs
 from fedstage.settings.partitions import PartitionSettings
+from fedstage.storage.raw_files import unchanged
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import map_tensors, save_tensors
 from fedstage.weights import Weights
@@ -37,7 +39,8 @@ def partition(
     info, tested = read_info(read.info), map_tensors(read.test)[0]["labels"]
     check_classes(info["name"], info["class_names"], tensors["labels"], tested)
     natural = _column(tensors, "clients")
-    assigned, own = divide_with_core(recipe, labels, natural)
+    with unchanged(recipe.partition, default_folder(), read.raw):
+        assigned, own = divide_with_core(recipe, labels, natural)
     roles = (recipe.validation, recipe.seed, recipe.aggregator_fraction)
     columns = split_roles(assigned, *roles)
     if own is not None:

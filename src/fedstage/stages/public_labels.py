@@ -10,8 +10,8 @@ from fedstage.algorithm.global_trainers.selection import select
 from fedstage.algorithm.global_trainers.transfers import targets_from
 from fedstage.data.samples import read_labelled
 from fedstage.plan.inputs import CachedLabelsInputs, SelectedLabelsInputs
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import teaching_of
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.passes import compute_logits

@@ -30,7 +30,6 @@ from fedstage.data.participation import client_of
 from fedstage.data.samples import read_info
 from fedstage.errors import FedstageError
 from fedstage.models.loading import parameter_names
-from fedstage.plan.digests import own_key
 from fedstage.plan.inputs import (
     AdvertiseInputs,
     ClientStateInputs,
@@ -38,9 +37,10 @@ from fedstage.plan.inputs import (
     ShareInputs,
     UnmaskInputs,
 )
+from fedstage.protocol.digests import own_key
+from fedstage.protocol.exchange import secure_of
+from fedstage.protocol.groups import model_of
 from fedstage.randomness import numpy_generator, secret
-from fedstage.settings.exchange import secure_of
-from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
 from fedstage.storage.tensors import open_tensors, save_tensors

@@ -11,7 +11,7 @@ from fedstage.algorithm.global_trainers.features import Upload, train_server, up
 from fedstage.models.heads import HEAD
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import FeatureTrainingInputs, HeadSharingInputs
-from fedstage.settings.groups import model_of
+from fedstage.protocol.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import Info, begin, load_model, read_own
 from fedstage.storage.tensors import load_tensors, open_tensors, save_tensors

@@ -11,11 +11,11 @@ from fedstage.data.label_counts import count_generated
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.models.loading import state_of
 from fedstage.plan.inputs import SynthesisedInputs
-from fedstage.plan.one_shot_sharing import client_model, members
+from fedstage.protocol.one_shot import client_model, members
+from fedstage.protocol.teaching import server_of
 from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.teaching import server_of
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows

@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from fedstage.plan.digests import SCHEMA_VERSION, canonical, digest
 from fedstage.plan.source import Source, changed_files
+from fedstage.protocol.digests import SCHEMA_VERSION, canonical, digest
 from fedstage.settings.base import Settings
-from fedstage.settings.data_sets import DataSet
+from fedstage.settings.data_sets import OfFiles
 from fedstage.storage.files import load_json, read_bytes, save_json, save_text
 from fedstage.storage.raw_files import raw_contents, recorded
 
@@ -41,9 +41,10 @@ def write_json(path: str, content: Mapping[str, Any]) -> None:
     write(path, json.dumps(content, indent=1) + "\n")
 
 
-def write_raw(path: str, data: DataSet, folder: Path | None, record: Path) -> None:
-    """Write the digests of a data set's raw files; of files that are gone, those of the record."""
-    write_json(path, raw_contents(data, folder) or recorded(record) or {})
+def write_raw(path: str, data: OfFiles, folder: Path | None, record: Path) -> None:
+    """Write the digests of a data set's raw files; if these are gone, as recorded or as before."""
+    then = load_json(path) if Path(path).is_file() else {}
+    write_json(path, raw_contents(data, folder) or recorded(record) or then)
 
 
 def write_source(of: Source) -> None:

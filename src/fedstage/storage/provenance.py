@@ -1,8 +1,9 @@
 """Provenance: what each job read and wrote, with which options and which source.
 
-A record is a JSON file next to the job's log, below `results/logs`. Each job writes its own record,
-as its last step, because many jobs of a recipe may end at the same time. A record holds times, so
-it cannot be among the artefacts, which are compared byte by byte.
+A record is a JSON file below `results/logs`, the log of the job for Snakemake. Each job writes its
+own, as its last step, because many jobs of a recipe may end at the same time. A record holds times,
+so it cannot be among the artefacts, which are compared byte by byte. The record of a job that has
+failed has the error in place of files.
 """
 
 import hashlib
@@ -20,7 +21,9 @@ from fedstage.plan.graph import listed
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import CHECKSUM, read_header
 
-SUFFIX = ".record.json"
+SUFFIX = ".json"
+#: The key, in a record of a job that has failed, of the lines that say why.
+ERROR = "error"
 #: The key, in a record, of the seconds of the parts of a job, by the file that each made.
 PARTS = "parts"
 #: The key, in a record, of the digests of the files that a segment left, by path.

@@ -1,8 +1,8 @@
 """The raw files of a data set, and digests of them, so that other data gives another result.
 
-`DataSet.raw` of the settings names the files, for loaders and for the rule `dataset`, which has a
-digest of them among its params. It follows from names and bytes alone, so it is the same for a copy
-of the data in another place or on another machine.
+`OfFiles.raw` of the settings names the files, for loaders and for the plan, which lists their
+digests in an input file of the jobs. These follow from names and bytes alone, so they are the same
+for a copy of the data in another place or on another machine.
 
 Reading the data at every call would take as long as using it. So digests are kept in the user's
 cache, one file per data folder, each with the size and times of the file that was read. A file that
@@ -21,7 +21,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.syntax import cache_folder
-from fedstage.settings.data_sets import DataSet
+from fedstage.settings.data_sets import OfFiles
 from fedstage.storage.files import load_json, save_text
 
 _DIGITS = 16
@@ -33,7 +33,7 @@ Contents = dict[str, str]
 Known = dict[str, list[Any]]
 
 
-def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
+def raw_contents(settings: OfFiles, folder: Path | None) -> Contents | None:
     """Return the digest of each raw file by its name below the data folder.
 
     None if the set names no raw files, or if no file of some part can be read: data that has been
@@ -52,7 +52,7 @@ def raw_contents(settings: DataSet, folder: Path | None) -> Contents | None:
 
 
 @contextmanager
-def unchanged(settings: DataSet, folder: Path | None, planned: Path | None) -> Iterator[None]:
+def unchanged(settings: OfFiles, folder: Path | None, planned: Path | None) -> Iterator[None]:
     """Check that raw files read in the block are the `planned` ones and do not change in it.
 
     Raises
@@ -74,7 +74,7 @@ def unchanged(settings: DataSet, folder: Path | None, planned: Path | None) -> I
         raise FedstageError(f"{changed[0]}: changed while it was read; start the run again")
 
 
-def _marks(settings: DataSet, folder: Path | None) -> dict[Path, list[int]]:
+def _marks(settings: OfFiles, folder: Path | None) -> dict[Path, list[int]]:
     parts = raw_files(settings, folder) if folder and settings.raw else {}
     return {path: _mark(path) for paths in parts.values() for path in paths}
 
@@ -87,7 +87,7 @@ def recorded(record: Path) -> Contents | None:
     return contents
 
 
-def raw_of_job(settings: DataSet, folder: Path | None) -> dict[str, Any]:
+def raw_of_job(settings: OfFiles, folder: Path | None) -> dict[str, Any]:
     """Return the part of a record of a job `dataset` about raw files, if its set names any."""
     contents = raw_contents(settings, folder)
     return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
@@ -148,7 +148,7 @@ def _announce(size: int, cache: Path) -> None:
 # --- which files they are -------------------------------------------------------------------------
 
 
-def raw_files(settings: DataSet, folder: Path) -> dict[str, list[Path]]:
+def raw_files(settings: OfFiles, folder: Path) -> dict[str, list[Path]]:
     """Return the files of each part by name, below a data folder; a part may have none.
 
     Raises
@@ -159,7 +159,7 @@ def raw_files(settings: DataSet, folder: Path) -> dict[str, list[Path]]:
     return {part: _first(settings, folder, part) for part in _parts(settings)}
 
 
-def find_part(settings: DataSet, folder: Path, part: str) -> list[Path]:
+def find_part(settings: OfFiles, folder: Path, part: str) -> list[Path]:
     """Return the files of a part by name; FedstageError if there are none."""
     if files := _first(settings, folder, part):
         return files
@@ -168,7 +168,7 @@ def find_part(settings: DataSet, folder: Path, part: str) -> list[Path]:
     raise FedstageError(f"{place}: has no {names}")
 
 
-def folder_of(settings: DataSet, folder: Path) -> Path:
+def folder_of(settings: OfFiles, folder: Path) -> Path:
     """Return the folder of a data set that has one; FedstageError if it is not there."""
     place: Path = folder / settings.folder  # type: ignore[attr-defined]
     if not place.is_dir():
@@ -176,20 +176,20 @@ def folder_of(settings: DataSet, folder: Path) -> Path:
     return place
 
 
-def place_of(settings: DataSet, folder: Path, part: str) -> Path:
+def place_of(settings: OfFiles, folder: Path, part: str) -> Path:
     """Return the path of a part that is one file, or the first pattern of one that is several."""
     place, pattern = _split(settings, folder, settings.raw[part][0])
     return place / pattern
 
 
-def _parts(settings: DataSet) -> list[str]:
+def _parts(settings: OfFiles) -> list[str]:
     """Return the parts without those whose setting is left out, such as a vocabulary."""
     if not settings.in_folder:
         return []
     return [part for part, patterns in settings.raw.items() if _value(settings, patterns[0])]
 
 
-def _first(settings: DataSet, folder: Path, part: str) -> list[Path]:
+def _first(settings: OfFiles, folder: Path, part: str) -> list[Path]:
     """Return the files of the first pattern that matches any."""
     for pattern in settings.raw[part]:
         place, below = _split(settings, folder, pattern)
@@ -212,12 +212,12 @@ def visible(place: Path) -> Iterator[Path]:
         yield from (Path(top, name) for name in files if name[0] != ".")
 
 
-def _split(settings: DataSet, folder: Path, pattern: str) -> tuple[Path, str]:
+def _split(settings: OfFiles, folder: Path, pattern: str) -> tuple[Path, str]:
     """Return the path that a pattern's setting gives, taken literally, and the pattern below it."""
     return folder / (_value(settings, pattern) or ""), pattern.partition("/")[2]
 
 
-def _value(settings: DataSet, pattern: str) -> str | None:
+def _value(settings: OfFiles, pattern: str) -> str | None:
     key = pattern.partition("/")[0].strip("{}")
     if key not in type(settings).model_fields:
         raise FedstageError(

@@ -18,7 +18,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.validation import validate_restricted
 from fedstage.storage.files import load_json
-from fedstage.storage.provenance import SUFFIX
+from fedstage.storage.provenance import ERROR, SUFFIX
 from fedstage.storage.yaml_files import load_yaml
 
 Keys = Mapping[str, type | tuple[type, ...]]
@@ -104,7 +104,8 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
         If one is damaged.
     """
     for path in record_files(root, identity):
-        yield path, load_record(path, _FOUND)
+        if record := load_record(path, _FOUND):
+            yield path, record
 
 
 def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
@@ -116,8 +117,15 @@ def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
 
 
 def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
-    """Read the record of a job; FedstageError if it is damaged, or lacks one of `keys`."""
-    job = load_json(path)
+    """Read the record of a job, empty if it failed, or if ``snakemake --touch`` has made the file.
+
+    FedstageError if it is damaged, or lacks one of `keys`.
+    """
+    job = load_json(path) if path.stat().st_size else {}
+    if ERROR in job or not job:
+        return {}
+    if isinstance(job.get("source"), str):  # of a version that listed no modules
+        job["source"] = None
     for key, kind in keys.items():
         if not isinstance(job.get(key), kind):
             raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")
@@ -136,7 +144,8 @@ def readable(paths: Iterable[Path]) -> tuple[dict[Path, dict[str, Any]], dict[Pa
     records, damaged = {}, {}
     for path in paths:
         try:
-            records[path] = load_record(path)
+            if record := load_record(path):
+                records[path] = record
         except FedstageError as error:
             damaged[path] = str(error)
     return records, damaged

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.validation import as_typed
 from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
 from fedstage.storage.records import by_path, readable
 from fedstage.storage.tables import load_table

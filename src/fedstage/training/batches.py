@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import torch
 
+from fedstage.protocol.privacy import private_steps, sampling_rate
 from fedstage.settings.optimisation import Client
-from fedstage.settings.privacy import Noise, private_steps, sampling_rate
+from fedstage.settings.privacy import Noise
 from fedstage.settings.server import Server
 
 #: Maps drawn samples, int64 [rows, b], to the model's input and its targets.

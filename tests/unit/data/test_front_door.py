@@ -217,6 +217,7 @@ def test_the_kind_of_a_column_follows_from_all_blocks(place, monkeypatch):
         (("12 mg", "7 mg", "1.5 mg"), "numbers with a unit or sign"),
         (("12%", "7 %", "0.5%"), "numbers with a unit or sign"),
         (("$12", "€7", "<5"), "numbers with a unit or sign"),
+        (("0,5 kg", "1,5 kg", "12 kg"), "numbers with a unit or sign"),
         (("120/80", "130/85", "90/60"), "two numbers"),
         (("20-29", "30-39", "40 - 49"), "two numbers"),
     ],
@@ -313,7 +314,39 @@ def test_a_folder_named_as_a_split_is_no_client(place, split):
         read(place, "image_folder", client_folders=True)
     with pytest.raises(FedstageError) as caught:
         read(place, "image_folder")
-    assert f"{split}/cat/1.png: must be CLASS/FILE below {place}\n" in f"{caught.value}\n"
+    assert (
+        f"cat/1.png: must be CLASS/FILE below {place}, and so must 7 more\n" in f"{caught.value}\n"
+    )
+
+
+@pytest.mark.parametrize("form", ["{}_set", "My {}", "{}2017"])
+def test_a_hint_never_makes_clients_of_splits(place, form):
+    for part in ("Train", "test"):
+        for n in range(4):
+            picture(place / f"{form.format(part)}/{'cat' if n % 2 else 'dog'}/{n}.png", n)
+    with pytest.raises(FedstageError, match=r"and so must 7 more") as caught:
+        read(place, "image_folder")
+    assert "client_folders" not in str(caught.value)
+    with pytest.raises(FedstageError, match=r"names a split, not a client"):
+        read(place, "image_folder", client_folders=True)
+
+
+@pytest.mark.parametrize("form", ["patients_{}.csv", "X_{}.csv", "a/2020-{}-01.csv"])
+def test_a_word_of_a_name_is_a_split(place, form):
+    for part, count in (("train", 8), ("test", 4)):
+        rows = [[n, "ab"[n % 2]] for n in range(count)]
+        table(place / form.format(part), ["x", "y"], rows)
+    data = read(place, label="y")
+    assert (len(data.train.labels), len(data.test.labels)) == (8, 4)
+    with pytest.raises(FedstageError, match="is there; leave out the fraction"):
+        read(place, **FIXED)
+
+
+@pytest.mark.parametrize("names", [("train", "test"), ("Train", "val"), ("training", "dev")])
+def test_a_column_of_splits_is_said(place, caplog, names):
+    table(place / "all.csv", ["x", "y", "part"], numbered(names))
+    read(place, **FIXED)
+    assert "if these are splits, put the rows into a file for each" in said(caplog)
 
 
 def test_a_column_of_splits_has_no_clients(place):

@@ -12,7 +12,7 @@ from fedstage.data.participation import (
     table,
 )
 from fedstage.errors import FedstageError
-from fedstage.plan.rounds import block_of
+from fedstage.protocol.rounds import block_of
 
 
 def test_clients_of_a_round_are_distinct():

@@ -16,7 +16,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution import cli
 from fedstage.execution.cli import main
 from fedstage.execution.commands import COMMANDS
-from fedstage.execution.jobs import Work, job_of, log_of
+from fedstage.execution.jobs import Work, job_of, record_of
 from fedstage.plan.data_files import participation_table
 from fedstage.plan.graph import recipe_file
 from fedstage.plan.stages import STAGES
@@ -28,7 +28,7 @@ from fedstage.storage.tables import load_table
 
 #: A job that needs nothing but its recipe.
 FILE = participation_table(Recipe.model_validate(federated(clients=10, participants=4, seed=3)), 1)
-JOB, LOG = FILE.job, Path(log_of(FILE.job))
+JOB, RECORD = FILE.job, Path(record_of(FILE.job))
 RECIPE = Path(recipe_file(JOB.folder))
 PLACE = [f"{name}={value}" for name, value in JOB.at.items()]
 WORDS = ["run", "participation", str(RECIPE), *PLACE]
@@ -41,18 +41,18 @@ FAULTS = {
 
 @pytest.fixture
 def fake(monkeypatch, tmp_path):
-    """A job of a stage of this test that fails if its file is called after a fault; its log."""
-    log = tmp_path / "logs" / "deep" / "a.log"
+    """A job of a stage of this test that fails if its file is called after a fault; its record."""
+    record = tmp_path / "logs" / "deep" / "a.json"
 
     def job(name, file, words):
         def run():
             if str(file) in FAULTS:
                 raise FAULTS[str(file)]
 
-        return Work(name, str(log), {}, {}, [], run)
+        return Work(name, str(record), {}, {}, [], run)
 
     monkeypatch.setattr(cli, "job_of", job)
-    return log
+    return record
 
 
 @pytest.fixture
@@ -112,47 +112,59 @@ def test_every_stage_has_a_documented_function(name):
 def test_words_that_are_no_job_are_named(here):
     for name, words, told in (
         ("participatoin", PLACE, "stage = 'participatoin': no such stage"),
-        ("participation", [], "participation : must be given first=... last=..."),
-        ("participation", [*PLACE, "round=1"], "first last round: must be given first=... last="),
+        ("participation", [], "no place: participation must be given first=... last=..."),
+        ("participation", [*PLACE, "round=1"], "round=1: participation must be given first="),
+        ("participation", ["first=x", "last=2"], "first=x last=2: invalid literal for int()"),
     ):
         with pytest.raises(FedstageError, match=re.escape(told)):
             job_of(name, RECIPE, words)
 
 
+def test_words_that_are_no_segment_are_named(here):
+    write_recipe("training.yaml", Recipe.model_validate(federated(clients=10, participants=4)))
+    for name, words, told in (
+        ("segment", ["first=1"], "first=1: segment must be given first=... last=... groups=..."),
+        ("segment", ["first=1", "last=2", "groups=0,x"], "groups=0,x: invalid literal for int()"),
+        ("logits_segment", ["rounds=1,2"], "must be given rounds=... group=... members=... images"),
+    ):
+        with pytest.raises(FedstageError, match=re.escape(told)):
+            job_of(name, Path("training.yaml"), words)
+    made = job_of("segment", Path("training.yaml"), ["groups=0", "first=1", "last=2", "kept=a_1,b"])
+    assert made.log.endswith("segment_0001_0002_groups_0.log")
+
+
 # --- what happens then ----------------------------------------------------------------------------
 
 
-def test_log_has_the_command_and_the_record_stands_beside_it(fake, monkeypatch, capsys):
+def test_the_record_has_the_command_and_what_it_took(fake, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["fedstage", "run", "fake", "a b"])
     assert main() == 0
     assert capsys.readouterr() == ("", "")
-    command, timings = fake.read_text().splitlines()
-    assert command == "fedstage run fake 'a b'"
-    assert re.fullmatch(r"\d+\.\d\d s start-up, \d+\.\d\d s compute, \d+ MB", timings)
-    figures = json.loads((fake.parent / "a.record.json").read_text())
-    assert figures["stage"] == "fake"
+    figures = json.loads(fake.read_text())
+    assert (figures["stage"], figures["command"]) == ("fake", "fedstage run fake 'a b'")
     assert figures["startup_s"] > 0
     assert figures["peak_memory_mb"] > 10
 
 
 @pytest.mark.parametrize("fault", ["user", "users"])
-def test_faults_of_the_user_are_1_and_a_line_each_shown_and_logged(fake, capsys, fault):
+def test_faults_of_the_user_are_1_and_a_line_each_shown_and_recorded(fake, capsys, fault):
     assert main(["run", "fake", fault]) == 1
-    message = f"fedstage fake: {FAULTS[fault]}\n"
+    message = "".join(f"fedstage fake: {line}\n" for line in str(FAULTS[fault]).splitlines())
     assert capsys.readouterr() == ("", message)
-    assert fake.read_text() == message
-    assert [path.name for path in fake.parent.iterdir()] == ["a.log"]
+    command, lines = f"fedstage run fake {fault}", message.splitlines()
+    assert json.loads(fake.read_text()) == {"command": command, "error": lines}
+    assert [path.name for path in fake.parent.iterdir()] == ["a.json"]
 
 
-def test_a_bug_is_one_line_with_its_place_and_its_traceback_is_in_the_log(
-    fake, capsys, monkeypatch
-):
+def test_a_bug_is_one_line_with_its_place_and_its_traceback_is_recorded(fake, capsys, monkeypatch):
     assert main(["run", "fake", "bug"]) == 1
     shown = capsys.readouterr().err
     assert re.fullmatch(
         r"fedstage fake: fedstage/\S+\.py, line \d+: ZeroDivisionError: a bug\n", shown
     )
-    assert fake.read_text().startswith(f"{shown}\nTraceback (most recent call last):\n")
+    record = json.loads(fake.read_text())
+    assert record["error"] == [shown.rstrip("\n")]
+    assert record["traceback"][0] == "Traceback (most recent call last):"
     monkeypatch.setitem(PLUGINS.files, "fedstage_plugins.mine", Path(__file__))
     assert main(["run", "fake", "bug"]) == 1
     assert f"fake: {__file__}, line " in capsys.readouterr().err
@@ -184,7 +196,7 @@ def test_a_stage_runs_in_a_process_of_its_own(here):
     drawn = load_table(Path(FILE), ["round", "client"]).to_pydict()
     first = [client for round_, client in zip(*drawn.values(), strict=True) if round_ == 1]
     assert first == draw(10, 4, 3, 1).tolist()
-    figures = json.loads(LOG.with_suffix(".record.json").read_text())
+    figures = json.loads(RECORD.read_text())
     assert 0.01 < figures["startup_s"] <= elapsed + 0.05
     assert figures["startup_s"] + figures["compute_s"] <= elapsed + 0.05
 
@@ -195,12 +207,12 @@ def test_startup_counts_from_the_start_of_the_process(here):
         "from fedstage.execution.cli import main; main(sys.argv[1:])"
     )
     subprocess.run([sys.executable, "-c", code, *WORDS], check=True)
-    assert json.loads(LOG.with_suffix(".record.json").read_text())["startup_s"] > 0.5
+    assert json.loads(RECORD.read_text())["startup_s"] > 0.5
 
 
 def test_startup_counts_from_when_the_command_was_given(fake):
     assert main(["run", "fake", "a"], started=time.perf_counter() - 100) == 0
-    assert 100 <= json.loads((fake.parent / "a.record.json").read_text())["startup_s"] < 130
+    assert 100 <= json.loads(fake.read_text())["startup_s"] < 130
 
 
 def test_a_file_that_cannot_be_written_ends_in_one_line(here):
@@ -208,7 +220,7 @@ def test_a_file_that_cannot_be_written_ends_in_one_line(here):
     done = fedstage(*WORDS)
     assert done.returncode == 1
     assert done.stderr == (f"fedstage participation: {FILE}: cannot be written: Is a directory\n")
-    assert LOG.read_text() == done.stderr
+    assert json.loads(RECORD.read_text())["error"] == done.stderr.splitlines()
 
 
 @pytest.mark.parametrize("limit", [0, 100, 1000])
@@ -237,7 +249,8 @@ def test_any_locale_and_closed_output_will_do(here, variables, closed):
     command = f"'{sys.executable}' -m fedstage.execution.cli {words} {closed}"
     subprocess.run(command, shell=True, env=os.environ | variables, check=True)
     assert Path(FILE).exists()
-    assert LOG.read_text("utf-8").startswith("fedstage run participation 'é/recipe.yaml' ")
+    command = json.loads(RECORD.read_text("utf-8"))["command"]
+    assert command.startswith("fedstage run participation 'é/recipe.yaml' ")
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback():

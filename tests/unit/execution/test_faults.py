@@ -1,10 +1,11 @@
 import os
 
 from fedstage.execution.faults import faults
+from fedstage.storage.files import save_json
 
 
-def write(path, text):
-    path.write_text(text)
+def write(path, text, **more):
+    save_json(path, {"error": text.splitlines()} | more)
     os.utime(path, (100, 100))
     return path
 
@@ -41,17 +42,17 @@ def test_faults_that_differ_in_what_distinguishes_jobs_are_one(tmp_path):
     ]  # fmt: skip
 
 
-def test_the_traceback_stays_in_the_log(tmp_path):
+def test_the_traceback_stays_in_the_record(tmp_path):
     fault = "fedstage logits: a.py, line 3: NameError: name 'b' is not defined"
-    text = f"{fault}\n\nTraceback (most recent call last):\n  ...\n"
-    log = write(tmp_path / "a.log", text)
+    log = write(tmp_path / "a.json", fault, traceback=["Traceback (most recent call last):"])
     assert faults([("logits", log)], since=50) == [f"logits failed: {log}", fault]
 
 
-def test_a_job_without_a_fault_in_its_log_is_named(tmp_path):
-    old = write(tmp_path / "old.log", "fedstage segment: of another run\n")
-    other = write(tmp_path / "a.log", "Traceback (most recent call last):\n")
-    for log, since in [(old, 200), (None, 200), (tmp_path / "none.log", 200), (other, 50)]:
+def test_a_job_without_a_fault_in_its_record_is_named(tmp_path):
+    old = write(tmp_path / "old.json", "fedstage segment: of another run\n")
+    other = tmp_path / "a.log"  # of a rule that is not ours
+    other.write_text("Traceback (most recent call last):\n")
+    for log, since in [(old, 200), (None, 200), (tmp_path / "none.json", 200), (other, 50)]:
         told = faults([("segment_1", log)], since=since)
         assert told == [f"segment_1 failed: {log or 'no log'}", NOTHING]
 

@@ -11,6 +11,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from fedstage.execution.live import Live, fitting
 from fedstage.execution.progress import Progress, describe_shortly, ending, readable, take_in
+from fedstage.storage.files import save_json
 
 NOW = datetime(2026, 1, 1)
 
@@ -126,9 +127,9 @@ def test_without_a_terminal_no_line_is_redrawn(printing):
     assert sorted(text.splitlines()) == ["0 of 2 jobs done, in 0 s", "b", "the end"]
 
 
-def test_a_fault_is_printed_unless_a_log_has_it(printing, tmp_path):
-    (tmp_path / "a.log").write_text("fedstage a: broken\n")
-    error = told(event=LogEvent.JOB_ERROR, jobid=2, rule_name="a", log=["a.log"])
+def test_a_fault_is_printed_unless_a_record_has_it(printing, tmp_path):
+    save_json(tmp_path / "a.json", {"error": ["fedstage a: broken"]})
+    error = told(event=LogEvent.JOB_ERROR, jobid=2, rule_name="a", log=["a.json"])
     lines = ["fedstage a: broken", "fedstage a: the disk is full"]
     text = printing(lines, [PLANNED, error], terminal=False)
     assert text == "the end\nfedstage a: the disk is full\n0 of 2 jobs done, 1 failed, in 0 s\n"

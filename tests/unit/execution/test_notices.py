@@ -4,6 +4,7 @@ from io import StringIO
 from fedstage.execution import cli
 from fedstage.execution.jobs import Work
 from fedstage.execution.notices import noticing
+from fedstage.storage.files import load_json
 
 
 def test_notices_of_the_package_are_collected_and_only_within():
@@ -27,10 +28,10 @@ def test_notices_stand_on_a_stream_at_once():
         assert stream.getvalue() == "fedstage segment: round 1\n"
 
 
-def test_a_stages_warnings_stand_on_the_terminal_and_in_its_log(monkeypatch, tmp_path, capsys):
-    log, logger = tmp_path / "a.log", logging.getLogger("fedstage.stages")
-    job = Work("noticed", str(log), {}, {}, [], lambda: logger.warning("it is odd"))
+def test_a_stages_warnings_stand_on_the_terminal_and_in_its_record(monkeypatch, tmp_path, capsys):
+    record, logger = tmp_path / "a.json", logging.getLogger("fedstage.stages")
+    job = Work("noticed", str(record), {}, {}, [], lambda: logger.warning("it is odd"))
     monkeypatch.setattr(cli, "job_of", lambda *words: job)
     assert cli.run("noticed", "it") == 0
     assert capsys.readouterr().err == "fedstage noticed: warning: it is odd\n"
-    assert log.read_text().splitlines()[1] == "fedstage noticed: warning: it is odd"
+    assert load_json(record)["notices"] == ["fedstage noticed: warning: it is odd"]

@@ -40,7 +40,7 @@ def probe(output, does=""):
 
 
 def job_of(name, output, words):
-    log = str(output.with_suffix(".log"))
+    log = str(output.with_suffix(".record"))
     return Work(name, log, {}, {}, [], lambda: probe(output, *words))
 
 

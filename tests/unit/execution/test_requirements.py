@@ -1,6 +1,4 @@
 import subprocess
-from contextlib import redirect_stderr
-from io import StringIO
 from subprocess import CompletedProcess
 from types import SimpleNamespace
 
@@ -10,13 +8,13 @@ from tests.shared.settings import distilled, one_shot
 
 from fedstage.errors import FedstageError
 from fedstage.execution import requirements
-from fedstage.execution.cli import main
 from fedstage.execution.requirements import (
     check_device,
     check_models,
     check_packages,
     check_weights,
 )
+from fedstage.models import trial
 from fedstage.plan.data_files import data_file
 from fedstage.settings.models import Bert, CnnSmall, Pretrained
 from fedstage.settings.one_shot import OneShotRecipe
@@ -115,9 +113,8 @@ def calls(tmp_path, monkeypatch):
 
     def run(command, **_):
         made.append(command)
-        with redirect_stderr(StringIO()) as told:
-            code = main(command[command.index("initial_model") :])
-        return CompletedProcess(command, code, stderr=told.getvalue())
+        told = trial.main(command[-1])
+        return CompletedProcess(command, bool(told), stderr=told)
 
     monkeypatch.setattr(requirements, "subprocess", SimpleNamespace(run=run))
     return made

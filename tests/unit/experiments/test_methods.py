@@ -6,7 +6,7 @@ import pytest
 from tests.shared.settings import federated
 
 from fedstage.experiments.resolution import resolve
-from fedstage.settings.exchange import students
+from fedstage.protocol.teaching import students
 from fedstage.settings.experiments import Experiment
 from fedstage.storage.yaml_files import load_yaml
 

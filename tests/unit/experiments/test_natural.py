@@ -6,7 +6,7 @@ import pytest
 
 from fedstage.data.folder import VARIABLE
 from fedstage.errors import FedstageError
-from fedstage.experiments.natural import with_clients
+from fedstage.experiments.run_checks import with_clients
 from fedstage.plan.data_files import data_file
 from fedstage.settings.data import DataOption
 from fedstage.settings.validation import validate

@@ -8,7 +8,7 @@ from tests.shared.settings import federated
 
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
-from fedstage.plan.digests import canonical
+from fedstage.protocol.digests import canonical
 from fedstage.randomness import seed_globals, torch_generator
 from fedstage.settings.models import Bert, DistilBert, EfficientNet, InitialModel
 from fedstage.settings.recipes import Recipe

@@ -10,6 +10,7 @@ from tests.shared.stages import initial_model
 from torch import nn
 
 from fedstage.errors import FedstageError
+from fedstage.models import trial
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.randomness import torch_generator
@@ -146,7 +147,7 @@ IMAGES = {"shape": [1, 8, 8], "classes": 10}
 def draw(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def draw(layers, info=IMAGES, kind="Headed", samples="images", group=0, least=2, **settings):
+    def draw(layers, info=IMAGES, kind="Headed", samples="images", group=0, **settings):
         code = MODEL.replace("LAYERS", layers).replace("KIND", kind).replace("SAMPLES", samples)
         save_json(tmp_path / "info.json", {"mean": [], "std": [], **info})
         chosen = {"model": {"name": "tinynet", **settings}, "seed": 0}
@@ -155,7 +156,7 @@ def draw(tmp_path, monkeypatch):
         with loaded("mine/tinynet.py", code):
             initial_model(
                 settings=json.dumps(chosen), group=group, info=tmp_path / "info.json",
-                least=least, output=output,
+                output=output,
             )  # fmt: skip
         return load_tensors(output)[0]
 
@@ -247,10 +248,21 @@ class Fixed(nn.Module):
         ),
     ],
 )
-def test_a_model_that_does_not_fit_the_data_is_refused_by_its_name_and_file(draw, layers, fault):
-    with pytest.raises(FedstageError) as caught:
-        draw(layers, least=1)
-    assert str(caught.value) == f"mine/tinynet.py: tinynet: {fault}"
+def test_a_model_that_does_not_fit_the_data_is_told_by_its_name_and_file(
+    layers, fault, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDSTAGE_PLUGINS", "mine/tinynet.py")
+    code = MODEL.replace("LAYERS", layers).replace("KIND", "Headed").replace("SAMPLES", "images")
+    settings = {"model": {"name": "tinynet"}, "seed": 0}
+    with loaded("mine/tinynet.py", code):
+        told = trial.main(json.dumps({"settings": settings, "least": 1, **IMAGES}))
+    assert told == f"mine/tinynet.py: tinynet: {fault}"
+
+
+def test_a_model_is_tried_where_its_weights_are_drawn(draw):
+    with pytest.raises(FedstageError, match=r"^mine/tinynet.py: tinynet: output \[n, 11\], must"):
+        draw("nn.Flatten(), nn.Linear(64, classes + 1)")
 
 
 @pytest.mark.parametrize(

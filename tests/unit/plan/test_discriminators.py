@@ -3,7 +3,7 @@
 from tests.shared import recipes
 from tests.shared.settings import SERVER
 
-from fedstage.plan import discriminators
+from fedstage.plan import training_folder
 
 ODDS = {"ensemble": {"odds": {"average": "probabilities"}}, "global": "basic"}
 #: Other values of settings that reach them, and of settings that do not.
@@ -31,16 +31,16 @@ def recipe(**changes):
 def test_discriminators_depend_on_what_they_are_trained_on_only():
     for cases, reaches in ((REACHES, True), (REACHES_NOT, False)):
         for changes in cases:
-            found = discriminators.client_odds(recipe(**changes))
-            assert (found != discriminators.client_odds(recipe())) == reaches, changes
+            found = training_folder.client_odds(recipe(**changes))
+            assert (found != training_folder.client_odds(recipe())) == reaches, changes
 
 
 def test_clients_wait_for_the_generator_and_the_odds_for_all_clients():
-    of_generator = discriminators.public_generator.job(recipe()).inputs
+    of_generator = training_folder.public_generator.job(recipe()).inputs
     assert {key for key in of_generator if of_generator[key]} == {"recipe", "info", "public"}
-    generator = discriminators.public_generator(recipe())
-    assert discriminators.client_discriminator.job(recipe(), 0).inputs["generator"] == generator
-    odds = discriminators.client_odds.job(recipe()).inputs
+    generator = training_folder.public_generator(recipe())
+    assert training_folder.client_discriminator.job(recipe(), 0).inputs["generator"] == generator
+    odds = training_folder.client_odds.job(recipe()).inputs
     names = [path.rpartition("/")[2] for path in odds["discriminators"]]
     assert names == [f"client_{client}.safetensors" for client in range(4)]
     assert odds["public"] == of_generator["public"]

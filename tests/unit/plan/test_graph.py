@@ -10,26 +10,25 @@ from tests.shared.recipes import METHODS, PREVIOUS, after
 from tests.shared.settings import CLIENT, SERVER
 
 from fedstage.plan import graph, one_shot, training
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import File, Folder, Stage, listed, restricted
 from fedstage.plan.inputs import Inputs, P
 from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
-from fedstage.plan.rounds import first_distillation, is_idle
 from fedstage.plan.scores import client_accuracy, evaluation, retention
 from fedstage.plan.training import global_model, logits
-from fedstage.settings.base import Settings
-from fedstage.settings.equivalences import simplest
-from fedstage.settings.exchange import (
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.exchange import (
     caches_labels,
     exchanges_features,
     exchanges_logits,
-    generates,
+    history,
     is_stale,
-    learns,
-    students,
-    teaches_live,
 )
-from fedstage.settings.groups import client_groups
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.rounds import first_distillation, is_idle
+from fedstage.protocol.server import teaches_live
+from fedstage.protocol.teaching import generates, learns, students
+from fedstage.settings.base import Settings
+from fedstage.settings.equivalences import simplest
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 
@@ -196,7 +195,7 @@ def check_variety(configs, known):
     kinds = {
         "stale": is_stale,
         "idle": lambda config: is_idle(config, 2),
-        "history": lambda config: config.local.history,
+        "history": lambda config: history(config.local),
         "generated": generates,
         "live teachers": lambda config: teaches_live(config) and not generates(config),
         "buffer": lambda config: learns(config) and config.server.buffer,

@@ -13,10 +13,10 @@ from tests.shared.settings import CLIENT, federated
 
 from fedstage import settings as package
 from fedstage.plan import data_files, unfederated
-from fedstage.plan.digests import SCHEMA_VERSION, as_json, canonical
 from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.training_folder import owners, training_id
+from fedstage.protocol.digests import SCHEMA_VERSION, as_json, canonical
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import Digits, ParquetData
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -218,9 +218,9 @@ def test_defaults_and_schema_version_are_pinned_together():
     assert (SCHEMA_VERSION, all_defaults()) == (PINNED_VERSION, pinned), (
         "A default is left out of digests: with another default, files that are there already "
         "would be taken for what they are not. Where a default changed, raise "
-        "SCHEMA_VERSION in plan/digests.py, then pin the new version here and the new defaults in "
-        "defaults.yaml. Only a new field, whose default is what was done before it, may be pinned "
-        "under the old version, or one that is never left out, as `dropout` (test_dropout)."
+        "SCHEMA_VERSION in protocol/digests.py, then pin the new version here and the new defaults "
+        "in defaults.yaml. Only a new field, whose default is what was done before it, may be "
+        "pinned under the old version, or one that is never left out, as `dropout` (test_dropout)."
     )
 
 

@@ -13,10 +13,8 @@ from fedstage.plan.one_shot import (
     traffic_tables,
     travelling_models,
 )
-from fedstage.plan.one_shot_sharing import (
-    local_recipe,
-    members,
-)
+from fedstage.plan.one_shot_sharing import local_recipe
+from fedstage.protocol.one_shot import members
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 

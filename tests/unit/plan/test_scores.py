@@ -4,10 +4,10 @@ from tests.shared.graph import lists_of
 from tests.shared.recipes import BASIC, after, recipe
 
 from fedstage.plan import data_files
-from fedstage.plan.rounds import evaluated_rounds
 from fedstage.plan.scores import evaluation
 from fedstage.plan.training import global_model, logits, participants_table
 from fedstage.plan.training_folder import training_folder
+from fedstage.protocol.rounds import evaluated_rounds
 
 #: Nothing teaches its models before round 10.
 ONE = recipe(**BASIC | after(9, "designated"), global_models=2)

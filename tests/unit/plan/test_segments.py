@@ -17,7 +17,7 @@ from fedstage.plan.training import (
     updates,
 )
 from fedstage.plan.training_folder import FOLDER, owners
-from fedstage.settings.groups import client_groups
+from fedstage.protocol.groups import client_groups
 from fedstage.settings.runs import RunLength
 
 LENGTHS = (1, 3, 4, 25)

@@ -5,13 +5,16 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from itertools import product
+from types import FunctionType
+from typing import TypeVar, get_origin
 
 import pytest
 from tests.shared.settings import CLIENT, SERVER, one_shot
 
-from fedstage.plan import discriminators
 from fedstage.plan import one_shot as shot
+from fedstage.plan import training_folder
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.one_shot import generated_images
@@ -19,13 +22,13 @@ from fedstage.plan.source import (
     DECLARING,
     Source,
     chosen_modules,
-    classes_of,
     optional_modules,
     reachable,
 )
 from fedstage.plan.stages import GRAPH, RESULTS, STAGES
-from fedstage.plan.syntax import PACKAGE, imports, module_digest
+from fedstage.plan.syntax import PACKAGE, facts, imports, module_digest, modules
 from fedstage.plan.training import DISTILLATIONS
+from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import DataOption
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
@@ -120,7 +123,7 @@ def asked():
                 yield (shown, name), stage, RECIPES[name]
     for stages, recipes in (
         (OF_ONE_SHOT, ONE_SHOT), (OF_STUDENTS, STUDENTS), (["distillation"], {"odds": ODDS}),
-        (OF_ODDS, {"odds": discriminators.client_odds(ODDS).job.config}),
+        (OF_ODDS, {"odds": training_folder.client_odds(ODDS).job.config}),
         (["feature_moments"], {"closed": shot.feature_moments(CLOSED, 0).job.config}),
         (["closed_form_model"], {"closed": CLOSED}),
     ):  # fmt: skip
@@ -140,14 +143,12 @@ def asked():
 
 def source(stage, *settings):
     """Return the source of a stage for settings and what is beside them."""
-    chosen = frozenset().union(*map(chosen_modules, settings))
-    return Source(stage, chosen, frozenset().union(*map(classes_of, settings)))
+    return Source(stage, frozenset().union(*map(chosen_modules, settings)))
 
 
 def counted(stage, *settings):
-    """Return the modules and definitions that count for a stage, without the package's name."""
-    return {name.removeprefix("fedstage.") for names in reachable(source(stage, *settings))
-            for name in names}  # fmt: skip
+    """Return the modules that count for a stage, without the package's name."""
+    return {name.removeprefix("fedstage.") for name in reachable(source(stage, *settings))}
 
 
 def sources(package):
@@ -192,31 +193,29 @@ def test_no_comment_docstring_or_formatting_of_any_module_counts(tmp_path, befor
         for node in ast.walk(tree):
             if hasattr(node, "body") and isinstance(node.body, list) and node.body:
                 first = node.body[0]
-                if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                value = getattr(first, "value", None)
+                if isinstance(getattr(value, "value", None), str) and isinstance(first, ast.Expr):
                     first.value.value = "Other words."
         path.write_text("# A comment.\n" + ast.unparse(tree))
     assert sources(package) == before
 
 
-def test_an_edit_changes_the_source_of_jobs_for_which_its_module_or_definition_counts(
-    changed, before
-):
+def test_an_edit_changes_the_source_of_jobs_for_which_its_module_counts(changed, before):
     """What counts for which job is in the tables below."""
     names = {job: counted(*of) for job, *of in asked()}
-    for file, old, new, *edited in (
+    for file, old, new, module in (
         ("algorithm/local_trainers/fedprox.py", "def gradient_term(self,",
          "def gradient_term(self, more,", "algorithm.local_trainers.fedprox"),
         ("training/loop.py", "rate_sum += rates", "rate_sum += 2 * rates", "training.loop"),
         ("models/image_generator.py", "class Discriminator", "HALF = 2\nclass Discriminator",
          "models.image_generator"),
-        ("settings/server.py", "round_ > server.buffer.after", "round_ > server.buffer.after + 1",
-         "settings.server:without_early_buffer"),
-        ("settings/exchange.py", "return (0,)\n", "return (1,)\n", "settings.exchange:students"),
-        ("plan/data_files.py", "clients.parquet", "who.parquet",
-         "plan.data_files", "plan.data_files:partition"),
+        ("protocol/server.py", "round_ > server.buffer.after", "round_ > server.buffer.after + 1",
+         "protocol.server"),
+        ("protocol/teaching.py", "return (0,)\n", "return (1,)\n", "protocol.teaching"),
+        ("plan/data_files.py", "clients.parquet", "who.parquet", "plan.data_files"),
         ("storage/files.py", "import os\n", "import os\nTRIES = 3\n", "storage.files"),
     ):  # fmt: skip
-        expected = {job for job in before if names[job] & {*edited}}
+        expected = {job for job in before if module in names[job]}
         assert changed((file, old, new)) == expected != set(), file
 
 
@@ -270,15 +269,20 @@ COUNTED = {
         "datasets.torchvision_data": each(("dataset",), "cifar10"),
     },
 }  # fmt: skip
-#: Modules and definitions, and the stages for which they count, with all settings or those named.
+#: Stages that count how clients train and what they exchange, and that do not.
+OF_PLAN = {"communication", "costs", "properties", "simulation", "round_times"}
+NOT_OF_PLAN = {"dataset", "tables", "figures"}
+#: Modules, and the stages for which they count, with all settings or those named.
 COUNTED_OF_STAGES = {
-    "settings.server:without_early_buffer": ({*TAUGHT}, None),
+    # Clients of `features` receive from a server that is trained as a student is.
+    "protocol.server": (
+        {*TAUGHT, "feature_training", "distilled_model", "local_training", *OF_PLAN}, None
+    ),
     "algorithm.global_trainers.distillation": (
         {*TAUGHT, "synthesised"},
         {name for name, recipe in RECIPES.items() if recipe.global_trainer}
         | {"dense", "coboosting", "odds"},
     ),
-    # Clients of `features` receive from a server that is trained as a student is.
     "algorithm.global_trainers.student": (
         {*TAUGHT, "feature_training", "distilled_model", "local_training"}, None
     ),
@@ -306,9 +310,6 @@ COUNTED_OF_STAGES = {
         {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None
     ),
 }  # fmt: skip
-#: Stages that count how clients train and what they exchange, and that do not.
-OF_PLAN = {"communication", "costs", "properties", "simulation", "round_times", "report"}
-NOT_OF_PLAN = {"dataset", "tables", "figures"}
 
 
 def test_code_counts_for_the_stages_and_settings_that_can_run_it_only():
@@ -331,13 +332,11 @@ def test_code_counts_for_the_stages_and_settings_that_can_run_it_only():
     layers = jobs_of("models.layers")
     assert {of for _, of in layers} >= RECIPES.keys()
     assert not {stage for stage, _ in layers} & {"dataset", "partition", "participation", *OF_RUNS}
-    for of_plan in (
-        jobs_of("plan.data_files") | jobs_of("plan.data_files:partition"),
-        jobs_of("settings.exchange:students"),
-    ):
-        stages = {stage for stage, _ in of_plan}
+    for module in ("plan.data_files", "protocol.teaching"):
+        stages = {stage for stage, _ in jobs_of(module)}
         assert stages >= OF_PLAN
         assert not stages & NOT_OF_PLAN
+    assert not {name for counting in names.values() for name in counting if "settings" in name}
 
 
 def with_data(**keys):
@@ -367,7 +366,7 @@ FLIPPED = {"held_out_augmentation": "flip"}
 IN_INT8 = ("quantised_model", "client_logits", "local_evaluation")
 FEDAVG = RECIPES["fedavg"]
 OF_FREE = "data_free_distillation"
-#: Modules and definitions, and stages of settings for which they count, and do not.
+#: Modules, and stages of settings for which they count, and do not.
 COUNTED_OF_SETTINGS = [
     ("models.int8", product(IN_INT8, [INT8]),
      [*product(IN_INT8, [LOCAL]), ("local_model", INT8)]),
@@ -389,8 +388,6 @@ COUNTED_OF_SETTINGS = [
      [(OF_FREE, FREE)]),
     ("models.pretrained", [("initial_model", PRETRAINED)], [("initial_model", UNTRAINED)]),
     ("models.architectures.efficientnet", [("initial_model", UNTRAINED)], []),
-    ("settings.local_training:FedGkd.history", [("local_training", MEAN)],
-     [("local_training", FEDAVG)]),
 ]  # fmt: skip
 
 
@@ -432,10 +429,43 @@ def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen():
         behind_optional |= waiting
         waiting = set().union(*map(imports, waiting)) - behind_optional
     for stage, loaded in found["loaded"].items():
-        names, (reached, _) = set(loaded), reachable(Source(stage))
+        names, reached = set(loaded), reachable(Source(stage))
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= behind_optional, stage
         assert reached <= names, stage
+
+
+#: What jobs take of `settings` and `plan` besides classes: it reads recipes and names files.
+READING = {
+    "settings.base.implementation", "settings.base.called", "settings.base.is_plugin",
+    "settings.models.check_size",
+    "settings.plugins.describe_error", "settings.plugins.line_of_plugin",
+    "plan.members.parse_evaluated", "plan.members.parse_sampled",
+    "plan.graph.files_in", "plan.stages.module_of",
+    "plan.segment_rules.outputs_of", "plan.training.local_training",
+    "plan.results.RESULTS", "plan.syntax.cache_folder",
+}  # fmt: skip
+#: What classes of settings do besides checking and completing themselves.
+DOING = {"names", "modules", "implemented_in", "are_images", "holds_out", "has_clients", "bounds"}
+
+
+def test_what_runs_in_jobs_takes_nothing_of_settings_and_plan_that_computes():
+    """It would determine results, and count in the source of none; `protocol` is the place."""
+    taken = set()
+    for stage in (name for name, command in STAGES.items() if not command.presents):
+        for module in reachable(Source(stage, optional_modules())):
+            taken.update(facts(module)[1:])
+    rooms = ("fedstage.settings.", "fedstage.plan.")
+    for name in (one for one in taken - modules().keys() if one.startswith(rooms)):
+        module, _, own = name.rpartition(".")
+        value = getattr(import_module(module), own)
+        kind = isinstance(value, type) or get_origin(value) or isinstance(value, TypeVar)
+        assert kind or name.removeprefix("fedstage.") in READING, name
+    for settings in subclasses(Settings):
+        if settings.__module__.startswith(rooms):
+            public = {name for name, value in vars(settings).items() if not name.startswith("_")
+                      and isinstance(value, FunctionType | classmethod | property)}  # fmt: skip
+            assert public <= DOING, settings
 
 
 # --- a module -------------------------------------------------------------------------------------

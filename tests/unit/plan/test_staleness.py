@@ -6,7 +6,7 @@ from tests.shared import recipes
 from tests.shared.recipes import FEDDF
 
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.rounds import base_round
+from fedstage.protocol.rounds import base_round
 
 STRAGGLERS = {"cyclic": {"delays": [0, 1]}}
 RANDOM = {"random": {"probabilities": [0.5, 0.3, 0.2]}}

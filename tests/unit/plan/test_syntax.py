@@ -9,9 +9,9 @@ from fedstage.plan.syntax import cache_folder, key_of, recall, remember
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    syntax.source.cache_clear()
+    syntax.facts.cache_clear()
     yield
-    syntax.source.cache_clear()
+    syntax.facts.cache_clear()
 
 
 def test_what_is_remembered_is_recalled():
@@ -36,10 +36,10 @@ def test_a_folder_that_cannot_be_written_to_is_done_without(tmp_path):
 
 
 def test_what_was_cut_off_is_found_out_again():
-    before = syntax.source("fedstage.randomness")
+    before = syntax.facts("fedstage.randomness")
     (path,) = (cache_folder() / "source").iterdir()
     for text in ("", path.read_text()[:-1], "\xff"):
         path.write_text(text)
-        syntax.source.cache_clear()
+        syntax.facts.cache_clear()
         assert recall(path.name) is None
-        assert syntax.source("fedstage.randomness") == before
+        assert syntax.facts("fedstage.randomness") == before

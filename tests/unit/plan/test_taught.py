@@ -17,11 +17,7 @@ from tests.shared.recipes import (
 from tests.shared.settings import SERVER
 
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.rounds import (
-    first_distillation,
-    is_distilled,
-    was_taught,
-)
+from fedstage.protocol.rounds import first_distillation, is_distilled, was_taught
 
 SERVED = recipes.SERVED | HEADED | DESIGNATED
 FEDSDD = recipes.FEDSDD | after(1, "designated")

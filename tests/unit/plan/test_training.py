@@ -15,7 +15,6 @@ from tests.shared.recipes import (
 )
 
 from fedstage.plan import data_files
-from fedstage.plan.rounds import base_round
 from fedstage.plan.training import (
     aggregated_model,
     aggregation,
@@ -26,6 +25,7 @@ from fedstage.plan.training import (
     updates,
 )
 from fedstage.plan.training_folder import public_file, training_folder
+from fedstage.protocol.rounds import base_round
 
 BATCH_NORM = {"model": "resnet8"}
 RE_ESTIMATE = {"aggregation": {"batch_norm": "re_estimate"}}

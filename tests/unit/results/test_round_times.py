@@ -41,7 +41,7 @@ def test_every_job_has_the_seconds_of_its_record(root):
 
 def test_a_job_without_a_record_is_named(root):
     job = next(job for job in jobs_of(RECIPE, ROUNDS) if job.stage == "distillation")
-    for path in root.glob("results/logs/distillation/**/*.record.json"):
+    for path in root.glob("results/logs/distillation/**/*.json"):
         path.unlink()
     with pytest.raises(FedstageError, match=rf"^{re.escape(job.file)}: no record below"):
         read_times(root, RECIPE, ROUNDS)
@@ -64,7 +64,7 @@ def test_what_nobody_reads_of_the_last_round_need_not_have_been_made(tmp_path):
 def of_several(root, jobs, stage, seconds, **changes):
     """One record of several jobs, which tells the seconds of each."""
     parts = {job.file: one for job, one in zip(jobs, seconds, strict=True)}
-    name = f"later_{training_id(owners(RECIPE)[1])}.record.json"
+    name = f"later_{training_id(owners(RECIPE)[1])}.json"
     path = root / "results/logs" / stage / name
     path.parent.mkdir(exist_ok=True)
     record = {"stage": stage, "made": "2027", "compute_s": 99.0, "outputs": {}, "options": {}}

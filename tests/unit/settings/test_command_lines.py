@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.validation import as_typed
 
 
 def test_a_command_is_quoted():

@@ -3,8 +3,8 @@
 import pytest
 
 from fedstage.errors import FedstageError
+from fedstage.protocol.groups import client_groups, group_participants, model_of, models_of
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import client_groups, group_participants, model_of, models_of
 from fedstage.settings.models import Head
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate

@@ -11,11 +11,11 @@ import pytest
 from fedstage.data.partitions.natural import assign
 from fedstage.errors import FedstageError
 from fedstage.settings.base import alternatives, choices, implementation
+from fedstage.settings.config_file import schemas
 from fedstage.settings.local_training import LocalTrainer
 from fedstage.settings.plugins import faults_of, load_plugins
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.schemas import schemas
 from fedstage.settings.validation import validate
 
 PLUGIN = """

@@ -1,10 +1,7 @@
 import pytest
 
-from fedstage.settings.privacy import (
-    expected_participants,
-    private_steps,
-    sampling_rate,
-)
+from fedstage.protocol.groups import expected_participants
+from fedstage.protocol.privacy import private_steps, sampling_rate
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
 

@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from fedstage.settings.base import IN_WORDS
-from fedstage.settings.schemas import schemas, write_schemas
+from fedstage.settings.config_file import schemas, write_schemas
 
 REPOSITORY = Path(__file__).parents[3]
 SCHEMAS = schemas()

@@ -10,6 +10,8 @@ from tests.shared.settings import distilled
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.errors import FedstageError
+from fedstage.protocol.groups import has_batch_norm
+from fedstage.protocol.teaching import re_estimates
 from fedstage.settings.aggregation import Krum, Median, ServerOptimiser, TrimmedMean
 from fedstage.settings.aggregators import Aggregator, AggregatorTraining, Members
 from fedstage.settings.base import (
@@ -23,13 +25,13 @@ from fedstage.settings.base import (
 from fedstage.settings.data import Data
 from fedstage.settings.ensembles import EnsembleTrainer
 from fedstage.settings.local_training import FedAvg, FedProx, LocalTrainer
-from fedstage.settings.models import Model, has_batch_norm
+from fedstage.settings.models import Model
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.one_shot_clients import Outliers
 from fedstage.settings.optimisation import Client, ClientLoss
 from fedstage.settings.partitions import Partition
-from fedstage.settings.recipes import LocalRecipe, Recipe, re_estimates
+from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.settings.transfers import Transfer
 from fedstage.settings.validation import validate

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from fedstage.settings.groups import Staleness, shortest
+from fedstage.settings.equivalences import shortest
+from fedstage.settings.groups import Staleness
 
 READ = TypeAdapter(Staleness).validate_python
 

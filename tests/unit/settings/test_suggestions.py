@@ -3,8 +3,7 @@ import pytest
 from fedstage.errors import FedstageError
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.suggestions import suggest
-from fedstage.settings.validation import validate
+from fedstage.settings.validation import suggest, validate
 
 RECIPE = {
     "data": "digits",

@@ -47,7 +47,7 @@ FAULTS = [
      "client.schedule.finale = 0.1: unknown key; did you mean 'final'?"),
     ({"partition": "dirichlett"},
      "partition = 'dirichlett': unknown; use 'iid', 'dirichlet', 'dirichlet_by_client', "
-     "'dirichlet_equal', 'shards', 'natural'; did you mean 'dirichlet'?"),
+     "'dirichlet_equal', 'shards', 'natural', 'table'; did you mean 'dirichlet'?"),
     ({"partition": {"dirichlet": {"alpha": -0.5}}},
      "partition.alpha = -0.5: must be greater than 0"),
     ({"on_divergence": "ignore"}, "on_divergence = 'ignore': must be 'stop' or 'drop'"),

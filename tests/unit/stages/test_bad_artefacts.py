@@ -14,11 +14,11 @@ from tests.shared.stages import make_by_command, recipe
 
 from fedstage.execution.cli import main
 from fedstage.plan.data_files import clients_table, data_file, participation_table
-from fedstage.plan.digests import canonical
 from fedstage.plan.graph import listed, recipe_file
 from fedstage.plan.training import aggregation, global_model, local_training
+from fedstage.protocol.digests import canonical
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.files import save_json
+from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tensors import save_tensors
 
 #: Words of the libraries underneath, which tell a person nothing.
@@ -200,8 +200,8 @@ def test_bad_artefact_ends_a_stage_with_1_and_one_line(good, tmp_path, monkeypat
         assert line.startswith(f"fedstage {case.stage}: ")
         assert [part for part in case.told if part not in line] == [], line
         assert [word for word in JARGON if word in line] == [], line
-        logs = [path.read_text() for path in Path("results/logs").rglob("*.log")]
-        assert (shown.err in logs) == ("recipe.yaml: " not in line), line
+        told = [load_json(path)["error"] for path in Path("results/logs").rglob("*.json")]
+        assert ([line] in told) == ("recipe.yaml: " not in line), line
         assert there() == before
 
 

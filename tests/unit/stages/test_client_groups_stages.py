@@ -20,7 +20,6 @@ from fedstage.data.participation import draw_groups
 from fedstage.models.heads import HEAD
 from fedstage.plan import data_files
 from fedstage.plan.data_files import public_id
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.scores import evaluation
 from fedstage.plan.segments import Segment
 from fedstage.plan.training import (
@@ -33,7 +32,8 @@ from fedstage.plan.training import (
     updates,
 )
 from fedstage.plan.training_folder import training_folder
-from fedstage.settings.groups import client_groups, group_participants
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.groups import client_groups, group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.segment import segment
 from fedstage.storage.tables import load_table

@@ -9,7 +9,7 @@ import torch
 from tests.shared.settings import one_shot
 from tests.shared.stages import call
 
-from fedstage.plan.digests import canonical
+from fedstage.protocol.digests import canonical
 from fedstage.results.communication.files import client_models, held_files, traffic_files
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.recipes import Recipe

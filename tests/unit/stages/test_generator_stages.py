@@ -14,7 +14,7 @@ from tests.shared.stages import (
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.plan.digests import as_json, canonical
+from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table

@@ -10,10 +10,10 @@ from tests.shared.stages import recipe as write_recipe
 from fedstage.data.participation import draw_groups
 from fedstage.models.heads import BODY, HEAD
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.training import aggregated_model, global_model, updates
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.groups import client_groups
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import client_groups
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors, save_tensors

@@ -13,8 +13,8 @@ from fedstage.plan import data_files
 from fedstage.plan.graph import recipe_file
 from fedstage.plan.training import global_model
 from fedstage.plan.training_folder import training_folder
+from fedstage.protocol.groups import group_participants
 from fedstage.settings.equivalences import simplest
-from fedstage.settings.groups import group_participants
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import local_training
 from fedstage.storage.planned import write_recipe

@@ -6,7 +6,7 @@ from tests.shared.settings import one_shot
 from tests.shared.stages import closed_form_model, feature_moments, initial_model, recipe
 
 from fedstage.data.partitions import CLIENTS_SCHEMA
-from fedstage.plan.digests import as_json, canonical
+from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table

@@ -25,8 +25,9 @@ from tests.shared.stages import (
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.plan import data_files
-from fedstage.plan.digests import as_json, canonical
-from fedstage.plan.one_shot_sharing import local_recipe, members
+from fedstage.plan.one_shot_sharing import local_recipe
+from fedstage.protocol.digests import as_json, canonical
+from fedstage.protocol.one_shot import members
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.one_shot_clients import Int8

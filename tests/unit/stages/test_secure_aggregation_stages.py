@@ -9,8 +9,8 @@ from tests.shared.settings import federated
 from tests.shared.stages import make_all
 
 from fedstage.algorithm.secure.steps import STEPS, still_there
-from fedstage.plan.exposure import BY_CLIENTS, OF_ONE_CLIENT
 from fedstage.plan.graph import File, behind, listed
+from fedstage.plan.runs import BY_CLIENTS, OF_ONE_CLIENT
 from fedstage.plan.training import (
     advertise,
     aggregation,

@@ -89,8 +89,8 @@ def test_what_can_be_made_again_is_not_waited_for(tmp_path, calls):
     for path in (
         "results/training/recipe/round_0001/group_0/model.safetensors",
         "results/data/digits/train.safetensors",
-        "results/logs/tables/paper/mini.log",
-        "results/logs/evaluation/recipe/metrics/test.record.json",
+        "results/logs/tables/paper/mini.json",
+        "results/logs/evaluation/recipe/metrics/test.json",
         "tables/mini.csv",
     ):
         with replacing(tmp_path / path) as temporary:

@@ -43,8 +43,8 @@ def test_a_source_is_written_only_if_it_has_changed_and_the_file_is_said(
     assert capsys.readouterr().err == told + "reaches\n"  # once
 
 
-@pytest.mark.parametrize(("then", "now"), [({"a.b": "1"}, {"a.b": "2"}), ({"a.b:c": "1"}, {})])
+@pytest.mark.parametrize(("then", "now"), [({"a.b": "1"}, {"a.b": "2"}), ({"a.b": "1"}, {})])
 def test_changed_files_are_those_of_parts_that_differ(then, now):
-    same = {"a.x": "1", "a.y:z": "2"}
+    same = {"a.x": "1", "a.y": "2"}
     for pair in ((then | same, now | same), (now | same, then | same)):
         assert changed_files(*pair) == ["a/b.py"]

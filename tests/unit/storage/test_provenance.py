@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.shared.stages import run_command
 
-from fedstage.execution.jobs import Work, log_of, write_record
+from fedstage.execution.jobs import Work, record_of, write_record
 from fedstage.plan.source import source_of_job
 from fedstage.plan.training import aggregation
 from fedstage.storage.files import load_json
@@ -22,10 +22,10 @@ FIGURES = {"startup_s": 0.5, "compute_s": 1.25, "peak_memory_mb": 300}
 
 
 def recorded(folder, inputs=None, outputs=None, **place):
-    log = folder / "logs/job.1.log"
-    work = Work("aggregation", str(log), inputs or {}, outputs or {}, [], lambda: None, place)
-    write_record(work, None, FIGURES, None, [])
-    return load_json(folder / "logs/job.1.record.json")
+    record = folder / "logs/job.1.json"
+    work = Work("aggregation", str(record), inputs or {}, outputs or {}, [], lambda: None, place)
+    write_record(work, "fedstage run aggregation", None, FIGURES, None, [], "")
+    return load_json(record)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_record_says_stage_time_versions_and_figures(tmp_path):
 
 def test_a_record_has_the_planned_modules_and_none_of_a_job_by_hand(small, small_recipe):
     job = aggregation.job(small_recipe, 1, 1)
-    record, source = Path(log_of(job)).with_suffix(".record.json"), source_of_job(job)
+    record, source = record_of(job), source_of_job(job)
     assert load_json(record)["source"] == source.parts()
     assert "fedstage.algorithm.aggregation.averages" in source.parts()
     Path(source.file).unlink()

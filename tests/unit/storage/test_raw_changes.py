@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedstage.plan.digests import canonical
+from fedstage.protocol.digests import canonical
 from fedstage.settings.data import DataOption
 from fedstage.storage.files import save_json
 from fedstage.storage.planned import write_recipe
-from fedstage.storage.raw_changes import data_behind, raw_changes
 from fedstage.storage.raw_files import raw_of_job
+from fedstage.storage.why import data_behind, raw_changes
 
 MINE = DataOption.model_validate({"data": {"name": "parquet", "folder": "mine"}})
 FILES = ["results/data/mine-0/train.safetensors", "results/data/mine-0/info.json", "results/x/y"]
@@ -29,7 +29,7 @@ def root(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     record = {"stage": "dataset", **raw_of_job(MINE.data, tmp_path / "data")}
-    save_json(tmp_path / "results/logs/dataset/mine-0.record.json", record)
+    save_json(tmp_path / "results/logs/dataset/mine-0.json", record)
     write_recipe(tmp_path / "results/data/mine-0/recipe.yaml", MINE)
     return tmp_path
 
@@ -55,6 +55,21 @@ def test_what_has_changed_is_named(root):
     assert found["mine/test.parquet"].startswith("was ")
 
 
+@pytest.mark.parametrize(
+    "content", ["", "schema: 1\n", "schema: 2\ndigest: 0\nsettings: {data: 1}\n"]
+)
+def test_a_damaged_recipe_is_told_in_a_line(root, content):
+    recipe = root / "results/data/mine-0/recipe.yaml"
+    recipe.write_text(content)
+    (one,) = raw_changes(root, FILES, None)
+    ((how, fault),) = one.files
+    assert how == "its recipe is damaged, left out"
+    assert str(recipe) in fault
+    assert "\n" not in fault
+    if content:  # a file of another form ends with a line of its own
+        assert data_behind(root, []) == []
+
+
 def test_the_folder_is_that_of_a_run(root):
     (root / "data").rename(root / "moved")
     assert said(root) == {"all 2": "so the result stays"}
@@ -70,7 +85,7 @@ def test_a_configuration_that_names_no_folder_is_passed_over(root, text):
 
 
 def test_without_records_there_is_nothing_to_say(root):
-    (root / "results/logs/dataset/mine-0.record.json").unlink()
+    (root / "results/logs/dataset/mine-0.json").unlink()
     assert list(raw_changes(root, FILES, root / "data")) == []
 
 

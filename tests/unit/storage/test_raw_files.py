@@ -149,7 +149,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, settled):
 
 
 def test_the_list_of_data_that_is_not_there_is_what_the_job_has_read(folder, tmp_path):
-    listed, record = tmp_path / "results/raw/mine.json", tmp_path / "a.record.json"
+    listed, record = tmp_path / "results/raw/mine.json", tmp_path / "a.json"
     write_raw(listed, MINE, folder, record)
     assert load_json(listed) == (before := raw_contents(MINE, folder))
     save_json(record, {"stage": "dataset", **raw_of_job(MINE, folder)})
@@ -159,7 +159,9 @@ def test_the_list_of_data_that_is_not_there_is_what_the_job_has_read(folder, tmp
         write_raw(listed, MINE, place, record)
         assert load_json(listed) == before
     write_raw(listed, MINE, None, tmp_path / "none.json")
-    assert load_json(listed) == {}
+    assert load_json(listed) == before
+    write_raw(listed.with_name("new.json"), MINE, None, tmp_path / "none.json")
+    assert load_json(listed.with_name("new.json")) == {}
 
 
 def test_a_record_says_where_the_files_were(folder):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedstage.execution.cli import main
-from fedstage.execution.jobs import log_of
+from fedstage.execution.jobs import record_of
 from fedstage.plan.training import (
     aggregated_model,
     aggregation,
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("small")
 @pytest.fixture
 def average(small_recipe):
     """The record of an aggregation."""
-    return Path(log_of(aggregation.job(small_recipe, 1, 1))).with_suffix(".record.json")
+    return Path(record_of(aggregation.job(small_recipe, 1, 1)))
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_the_latest_record_counts_also_that_of_a_segment(small_recipe, average, 
     change(path)
     segment = load_json(average) | {"stage": "segment", "outputs": {}, "made": "2999-01-01"}
     segment["written"] = {path: content_digest(Path(path))}
-    save_json(Path("results/logs/segment/s.record.json"), segment)
+    save_json(Path("results/logs/segment/s.json"), segment)
     assert path not in verified()[0]
 
 

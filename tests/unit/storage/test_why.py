@@ -17,7 +17,6 @@ from tests.shared.stages import make_by_command, run_command
 from fedstage.errors import FedstageError
 from fedstage.execution.cli import main
 from fedstage.plan import data_files, unfederated
-from fedstage.plan.digests import as_json, canonical
 from fedstage.plan.graph import behind, recipe_file
 from fedstage.plan.scores import evaluation
 from fedstage.plan.segments import LogitsSegment, Segment
@@ -30,6 +29,7 @@ from fedstage.plan.training import (
     teacher_logits,
 )
 from fedstage.plan.training_folder import owners, public_file, training_folder, training_id
+from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.planned import write_recipe, write_source
@@ -217,8 +217,6 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
         "scale": "default",
         "title": "X",
         "rows": ["method"],
-        "results": [],
-        "judged": False,
     }
     runs.parent.mkdir(parents=True)
     content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}
@@ -355,7 +353,7 @@ def test_what_has_no_record_is_an_error(jobs, capsys):
 
 def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
     table = participants_table(RECIPE, 1, 1)
-    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0/*.record.json")
+    (other,) = (jobs / "results/logs/aggregation").rglob("round_0001/group_0/*.json")
     told = why(jobs / table)
     other_inputs = json.dumps(json.loads(other.read_text()) | {"inputs": {"a": 1}})
     for content in ("", "{", "[]", "{}", '{"stage": 1}', b"\xff", other_inputs):
@@ -369,10 +367,13 @@ def test_a_damaged_record_is_named_and_the_others_are_told(jobs, capsys):
         assert str(other) in line
 
 
-def test_a_job_that_failed_leaves_no_record(jobs, capsys):
-    (record,) = Path("results/logs/distillation").rglob("round_0002/**/*.record.json")
-    record.unlink()
+def test_a_job_that_failed_has_made_nothing(jobs, capsys):
+    (record,) = Path("results/logs/distillation").rglob("round_0002/**/*.json")
+    (made,) = load_json(record)["outputs"]["output"]
     Path(AGGREGATED).unlink()
     place = ["round=2", "group=0"]
     assert main(["run", "distillation", recipe_file(training_folder(RECIPE)), *place]) == 1
-    assert not record.exists()
+    assert capsys.readouterr().err.splitlines() == load_json(record)["error"]
+    assert main(["why", made]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{made}: no record below results/logs of a job that made it" in line

@@ -19,7 +19,7 @@ from fedstage.algorithm.secure.messages import (
 )
 from fedstage.algorithm.secure.unmasking import check_answers, place_of, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
-from fedstage.settings.exchange import secure_of
+from fedstage.protocol.exchange import secure_of
 from fedstage.weights import Tensors, shapes_of
 
 

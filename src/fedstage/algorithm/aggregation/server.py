@@ -26,20 +26,24 @@ from fedstage.algorithm.exchange.traffic import bytes_down, bytes_up, payload_by
 from fedstage.algorithm.exchange.updates import Update, answered
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import own_key
-from fedstage.plan.rounds import was_taught
-from fedstage.randomness import torch_generator
-from fedstage.settings.aggregation import ModelRule
-from fedstage.settings.exchange import (
+from fedstage.protocol.digests import own_key
+from fedstage.protocol.exchange import (
     caches_labels,
     exchanges_features,
     exchanges_logits,
+    history,
     is_stale,
     keeps_statistics,
+    models_sent,
     receives_server_logits,
     weights_travel,
 )
-from fedstage.settings.privacy import ClientPrivacy, client_privacy, expected_participants
+from fedstage.protocol.groups import expected_participants
+from fedstage.protocol.privacy import client_privacy
+from fedstage.protocol.rounds import was_taught
+from fedstage.randomness import torch_generator
+from fedstage.settings.aggregation import ModelRule
+from fedstage.settings.privacy import ClientPrivacy
 from fedstage.settings.recipes import Recipe
 from fedstage.weights import Tensors, Weights, together
 
@@ -245,10 +249,10 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
 
 def _older_models_sent(recipe: Recipe, update: Update) -> int:
     """Return how many models a participant gets in addition to its start."""
-    if not recipe.local.history:
+    if not history(recipe.local):
         return 0
     # The model of round 0 has learnt nothing, so it does not teach.
-    return recipe.local.models_sent(min(recipe.local.history, update.metadata["base_round"])) - 1
+    return models_sent(recipe.local, min(history(recipe.local), update.metadata["base_round"])) - 1
 
 
 def _traffic_of_logits(group: GroupRound) -> dict[str, list[Any]]:

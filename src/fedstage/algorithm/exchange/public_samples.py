@@ -2,9 +2,9 @@
 
 import torch
 
+from fedstage.protocol.teaching import teaching_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import teaching_of
 
 
 def samples_of(recipe: Recipe, count: int, round_: int) -> torch.Tensor | None:

@@ -5,12 +5,10 @@ Tensors count, file headers do not; a compressed change counts as it is encoded.
 
 from fedstage.algorithm.exchange.compression import sent_bytes
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.plan.members import checkpoints
-from fedstage.plan.rounds import is_distilled
-from fedstage.settings.exchange import generates, students
+from fedstage.protocol.rounds import checkpoints, is_distilled
+from fedstage.protocol.teaching import generates, students, teaching_of
 from fedstage.settings.local_training import Compression
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import teaching_of
 from fedstage.weights import Tensors, shapes_of
 
 

@@ -25,11 +25,11 @@ from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.errors import FedstageError
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
 from fedstage.models.loading import fill_model
+from fedstage.protocol.teaching import teaching_of
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.generators import FedFtg, RoundGenerator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.losses import each_divergence

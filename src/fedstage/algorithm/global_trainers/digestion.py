@@ -15,9 +15,9 @@ from fedstage.algorithm.global_trainers.selection import from_server
 from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.global_trainers.transfers import loss_of
 from fedstage.data.samples import read_labelled, read_public
+from fedstage.protocol.server import without_early_buffer
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.server import without_early_buffer
-from fedstage.settings.teaching import teaching_of
 from fedstage.training.passes import compute_logits
 
 

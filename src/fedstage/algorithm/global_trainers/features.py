@@ -22,9 +22,9 @@ from fedstage.algorithm.global_trainers.student import Taught, teach
 from fedstage.algorithm.local_trainers.gkt import put_together, taken_apart, transfer
 from fedstage.data.bags import Samples
 from fedstage.models.heads import HEAD, body_of, joined
+from fedstage.protocol.teaching import server_of
 from fedstage.settings.local_training import Gkt
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import server_of
 from fedstage.training.passes import Loss, compute_logits
 from fedstage.weights import Weights
 

@@ -13,10 +13,10 @@ from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.algorithm.global_trainers.transfers import targets_from
 from fedstage.data.bags import Samples
-from fedstage.settings.exchange import caches_labels
+from fedstage.protocol.exchange import caches_labels
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.passes import forward
 

@@ -26,9 +26,10 @@ from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled
 from fedstage.errors import FedstageError
 from fedstage.models.loading import state_of
+from fedstage.protocol.server import adds_terms, has_factors
 from fedstage.randomness import Key, torch_generator
 from fedstage.settings.numerics import Numerics
-from fedstage.settings.server import Server, adds_terms, has_factors
+from fedstage.settings.server import Server
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.batches import epoch_steps, public_batches, public_steps
 from fedstage.training.images import augment, draw

@@ -15,12 +15,11 @@ from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled, read_public, tell_private
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import StudentInputs
-from fedstage.plan.rounds import first_distillation
-from fedstage.settings.exchange import goes_on, students
-from fedstage.settings.groups import model_of
+from fedstage.protocol.groups import model_of
+from fedstage.protocol.rounds import first_distillation
+from fedstage.protocol.server import without_early_buffer
+from fedstage.protocol.teaching import goes_on, students, teaching_of
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.server import without_early_buffer
-from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 from fedstage.weights import Weights
 

@@ -11,9 +11,9 @@ from torch import nn
 from fedstage.algorithm.exchange.updates import answered, read_updates
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.settings.groups import model_of
+from fedstage.protocol.groups import model_of
+from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.teaching import teaching_of
 from fedstage.storage.tensors import load_tensors
 
 

@@ -17,10 +17,10 @@ from fedstage.algorithm.local_trainers import Task, Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
-from fedstage.plan.digests import own_key
+from fedstage.protocol.digests import own_key
+from fedstage.protocol.groups import model_of
+from fedstage.protocol.privacy import example_privacy
 from fedstage.randomness import seed_globals, torch_generator
-from fedstage.settings.groups import model_of
-from fedstage.settings.privacy import example_privacy
 from fedstage.settings.recipes import Recipe
 from fedstage.training.batches import (
     NoisyBatches,

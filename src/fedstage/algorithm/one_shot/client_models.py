@@ -11,7 +11,7 @@ import torch
 from fedstage.data.bags import Bags, Samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan.one_shot_sharing import client_model
+from fedstage.protocol.one_shot import client_model
 from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.storage.tensors import load_tensors

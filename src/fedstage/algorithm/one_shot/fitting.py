@@ -12,11 +12,11 @@ from fedstage.algorithm.one_shot.client_models import of_rule
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.errors import FedstageError
 from fedstage.models.heads import PROTOTYPES
-from fedstage.plan.digests import own_key
-from fedstage.plan.one_shot_sharing import members
+from fedstage.protocol.digests import own_key
+from fedstage.protocol.one_shot import members
+from fedstage.protocol.privacy import example_privacy
 from fedstage.randomness import torch_generator
 from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.privacy import example_privacy
 from fedstage.storage.tensors import load_tensors
 from fedstage.training.images import normalise
 

@@ -8,7 +8,7 @@ import torch
 from fedstage.algorithm.one_shot.aggregators import combination
 from fedstage.algorithm.one_shot.client_models import of_rule
 from fedstage.data.bags import Samples
-from fedstage.plan.one_shot_sharing import members
+from fedstage.protocol.one_shot import members
 from fedstage.settings.aggregators import Aggregator
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.training.images import normalise

@@ -20,7 +20,7 @@ import torch
 from fedstage.algorithm.one_shot.aggregator_training import Samples
 from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.errors import FedstageError
-from fedstage.plan.one_shot_sharing import members
+from fedstage.protocol.one_shot import members
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregators import BestMembers, Members, RandomMembers
 from fedstage.settings.base import implementation

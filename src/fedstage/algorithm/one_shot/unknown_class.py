@@ -22,6 +22,7 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.one_shot.outliers import outliers
+from fedstage.protocol.one_shot import changes_loss
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot_clients import Attack, Unknown
 from fedstage.training.passes import Loss, ModelLoss, forward
@@ -45,7 +46,7 @@ class Means:
 
 def objective(settings: Unknown, means: Means) -> ModelLoss | None:
     """Return the loss that a client minimises; None for the plain loss of its labels."""
-    if not settings.changes:
+    if not changes_loss(settings):
         return None
 
     def of_model(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from fedstage.algorithm.secure.envelopes import Address, Shares, seal, unseal
 from fedstage.algorithm.secure.shares import split
+from fedstage.protocol.exchange import secure_of
 from fedstage.randomness import fraction
 from fedstage.settings.aggregation import Dropouts
-from fedstage.settings.exchange import secure_of
 from fedstage.settings.recipes import Recipe
 
 

@@ -12,7 +12,7 @@ from fedstage.data.excerpts import quoted
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
 from fedstage.settings.data import Data
-from fedstage.settings.data_sets import OwnSamples
+from fedstage.settings.data_sets import Drawn
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def load(settings: Data, folder: Path | None) -> Dataset:
         raise FedstageError(f"data = {settings.name}: {fault}; {hint}")
     place = folder if settings.in_folder else None
     dataset: Dataset = implementation(settings).load(settings, place)
-    if isinstance(settings, OwnSamples):
+    if isinstance(settings, Drawn):
         for line in odd(dataset):
             _LOGGER.warning("%s", line)
     return dataset

@@ -2,19 +2,20 @@
 
 import logging
 import re
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedstage.data.datasets.labelled import Labelled, Named, named
+from fedstage.data.datasets.labelled import Labelled, Named
 from fedstage.data.excerpts import excerpt, listed, normal, quoted
 from fedstage.data.table_files import Files, require
 from fedstage.data.text_files import is_text, row_at
 from fedstage.errors import FedstageError, each
-from fedstage.settings.data import OwnTables, ParquetData
+from fedstage.settings.data import OfHub, OwnTables, ParquetData
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -42,6 +43,25 @@ def is_number(text: str) -> bool:
     return re.fullmatch(pattern, text.strip(), re.IGNORECASE) is not None
 
 
+def coded(what: str, columns: Sequence[pa.ChunkedArray], *, numeric: bool = False) -> Named:
+    """Return values of all files as positions among their sorted names, -1 where empty.
+
+    Names have Unicode's normal form; `what` has names in other forms, too, is told. Integers are
+    sorted as numbers.
+    """
+    chunks = [part for column in columns for part in column.cast(pa.large_string()).chunks]
+    found = pa.chunked_array(chunks, pa.large_string()).dictionary_encode().combine_chunks()
+    written = [normal(text) if text.strip() else None for text in found.dictionary.to_pylist()]
+    counts = Counter(name for name in written if name is not None)
+    if several := [quoted(name) for name, forms in counts.items() if forms > 1]:
+        told = listed(several)
+        _LOGGER.warning("%s: in several Unicode forms, read as one: %s", what, told)
+    names = sorted(counts, key=int if numeric else None)
+    places = {name: place for place, name in enumerate(names)}
+    numbers = np.array([-1 if name is None else places[name] for name in [*written, None]])
+    return Named(numbers[np.from_dlpack(found.indices.fill_null(len(written)))], tuple(names))
+
+
 def named_column(key: str, name: str, files: Files) -> Named:
     """Return the classes, clients or groups in the column of a setting: integers, texts, booleans.
 
@@ -54,39 +74,27 @@ def named_column(key: str, name: str, files: Files) -> Named:
         break.
     """
 
-    def read(file: tuple[Path, pa.Table]) -> tuple[list[str], bool]:
+    def whole(file: tuple[Path, pa.Table]) -> bool:
         path, table = file
-        require(path, f"data.{key}", name, table.column_names)
-        column, what = table.column(name), "labels" if key == "label" else f"{key[:6]}s"
+        require(path, key, name, table.column_names)
+        column, what = table.column(name), f"{key.partition('.')[2].removesuffix('_column')}s"
         kind = kind_of(column.type)
         _refuse_missing(path, name, column)
         refuse_line_breaks(path, name, column)
-        texts = [normal(text) for text in column.cast(pa.string()).to_pylist()]
-        whole = all(map(_WHOLE.fullmatch, set(texts)))
-        fractions = is_text(path) and not all(text.isascii() and text.isdecimal() for text in texts)
-        numbers = fractions and not whole and all(map(is_number, set(texts)))
-        if kind not in ("integer", "text", "boolean") or numbers:
+        texts = column.unique().cast(pa.string()).to_pylist() if is_text(path) else []
+        integers = kind == "integer" or (is_text(path) and all(map(_WHOLE.fullmatch, texts)))
+        plain = integers or all(text.isascii() and text.isdecimal() for text in texts)
+        double = not plain and all(map(is_number, texts))
+        if kind not in ("integer", "text", "boolean") or double:
             raise FedstageError(
-                f"{path}: data.{key} = {name!r}: column is {'double' if numbers else column.type}; "
+                f"{path}: {key} = {name!r}: column is {'double' if double else column.type}; "
                 f"{what} must be texts or integers"
             )
-        return texts, kind == "integer" or (is_text(path) and whole)
+        return integers
 
-    found = each(read, files)
-    texts = [text for own, _ in found for text in own]
-    _tell_forms(key, name, files)
-    return named(texts, numeric=all(whole for _, whole in found))
-
-
-def _tell_forms(key: str, name: str, files: Files) -> None:
-    """Say which names are one in Unicode's normal form, and are written in several."""
-    forms = defaultdict(set)
-    for _, table in files:
-        for text in table.column(name).unique().cast(pa.string()).to_pylist():
-            forms[normal(text)].add(text)
-    if several := [quoted(text) for text, written in forms.items() if len(written) > 1]:
-        told = listed(several)
-        _LOGGER.warning("data.%s = %r: in several Unicode forms, read as one: %s", key, name, told)
+    numeric = all(each(whole, files))
+    columns = [table.column(name) for _, table in files]
+    return coded(f"{key} = {name!r}", columns, numeric=numeric)
 
 
 def text_column(key: str, name: str, files: Files) -> list[str]:
@@ -136,7 +144,7 @@ def refuse_line_breaks(path: Path, name: str, column: pa.ChunkedArray, else_: st
         )
 
 
-def labelled_rows(settings: OwnTables | ParquetData, train: int, files: Files) -> Labelled:
+def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: Files) -> Labelled:
     """Return the names of each row, with the rows that are drawn for testing last.
 
     The first `train` of the files are for training. If no test file has a column of clients or
@@ -148,7 +156,7 @@ def labelled_rows(settings: OwnTables | ParquetData, train: int, files: Files) -
         column = getattr(settings, key)
         # A division takes clients from all rows.
         owned = files if column in tested or settings.division is not None else files[:train]
-        return named_column(key, column, owned) if column is not None else None
+        return named_column(f"data.{key}", column, owned) if column is not None else None
 
     labels, clients, groups = each(of, ["label", "client_column", "group_column"])
     assert labels is not None, "there is a column of labels"

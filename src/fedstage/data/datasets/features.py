@@ -5,19 +5,19 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedstage.data.datasets.columns import NUMBER, is_number, kind_of, refuse_line_breaks
-from fedstage.data.datasets.splits import Rows
-from fedstage.data.excerpts import alike, excerpt, listed, normal, quoted
+from fedstage.data.datasets.columns import NUMBER, coded, is_number, kind_of, refuse_line_breaks
+from fedstage.data.datasets.labelled import Named
+from fedstage.data.excerpts import alike, excerpt, listed, quoted
+from fedstage.data.layouts import are_splits
 from fedstage.data.table_files import Files
 from fedstage.data.text_files import row_at
 from fedstage.errors import FedstageError, each
@@ -27,25 +27,21 @@ _LOGGER = logging.getLogger(__name__)
 Values: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Column:
-    """A feature of all rows: numbers or texts, with NaN or None for missing values."""
+class Column(NamedTuple):
+    """A feature of the rows of all files: numbers, NaN where missing, or categories."""
 
     name: str
-    values: Values | list[str | None]
+    values: Values | Named
     places: Sequence[tuple[Path, int]]  #: each file with its number of rows
-    order: Rows  #: the row of each value, counted over all files
 
-    def taken(self, order: Rows) -> "Column":
-        """Return the values in another order."""
-        if isinstance(self.values, np.ndarray):
-            return Column(self.name, self.values[order], self.places, self.order[order])
-        texts = [self.values[row] for row in order.tolist()]
-        return Column(self.name, texts, self.places, self.order[order])
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """A mask, bool [n], of the rows without a value."""
+        own = self.values
+        return own.numbers < 0 if isinstance(own, Named) else np.isnan(own)
 
-    def where(self, position: int) -> str:
+    def where(self, row: int) -> str:
         """Return the file and row of a value, for messages."""
-        row = int(self.order[position])
         for path, rows in self.places:
             if row < rows:
                 return row_at(path, row)
@@ -68,7 +64,7 @@ _POSSIBLE = {
     "numbers with leading zeros": re.compile(r"[-+]?0\d+(\.\d*)?"),
     "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}"),
     "numbers with a unit or sign":
-        re.compile(rf"[^\w\s.-]{{0,2}}\s*{NUMBER}\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
+        re.compile(rf"[^\w\s.-]{{0,2}}\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
 }  # fmt: skip
 
 
@@ -109,37 +105,42 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
     kinds = {kind: path for path, kind in each(kind, files) if kind != "empty"}
     places = [(path, table.num_rows) for path, table in files]
     columns = [table.column(name) for _, table in files]
-    order = np.arange(sum(rows for _, rows in places))
     if name not in categorical and not kinds.keys() & {"text", "boolean"}:
-        return Column(name, np.concatenate([_numbers(values) for values in columns]), places, order)
-    column = Column(name, [text for one in columns for text in _texts(one)], places, order)
+        return Column(name, np.concatenate([numbers_of(values) for values in columns]), places)
+    values = coded(f"column {quoted(name)}", columns)
+    column = Column(name, values, places)
     if name not in categorical:
-        _check_strays(column, odd)
+        _check_strays(column, values, odd)
     if len(kinds) > 1:
         told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
         raise FedstageError(f"column {quoted(name)}: {told}; must be of one type")
-    levels = {text for text in column.values if isinstance(text, str)}
-    for line in alike(f"categories of {quoted(name)}", sorted(levels)):
+    if are_splits(values.names):
+        told = listed([*values.names])
+        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
+                        "or leave it out with data.drop", quoted(name), told)  # fmt: skip
+    for line in alike(f"categories of {quoted(name)}", values.names):
         _LOGGER.warning("%s", line)
     return column
 
 
-def _check_strays(column: Column, odd: dict[str, list[str]]) -> None:
+def _check_strays(column: Column, values: Named, odd: dict[str, list[str]]) -> None:
     """Refuse texts among numbers, each of which would become a category; note what looks so."""
-    texts = list(column.values)
-    counts = Counter(text for text in texts if isinstance(text, str))
-    kinds = {text: _stray(text) for text in counts if not is_number(text)}
-    by_kind = Counter[str]()
-    for text, kind in kinds.items():
-        by_kind[kind] += counts[text]
-    strays, numbers = by_kind.total(), counts.total() - by_kind.total()
+    by_kind, first, numbers = Counter[str](), dict[str, int](), 0
+    found = np.unique(values.numbers, return_index=True, return_counts=True)
+    for level, row, count in zip(*(part.tolist() for part in found), strict=True):
+        if level < 0 or is_number(values.names[level]):
+            numbers += count if level >= 0 else 0
+            continue
+        by_kind[kind := _stray(values.names[level])] += count
+        first[kind] = min(first.get(kind, row), row)
+    strays = by_kind.total()
     certain = sum(count for kind, count in by_kind.items() if kind in _CERTAIN)
     for kind, count in by_kind.items():
-        first = next(place for place, text in enumerate(texts) if kinds.get(str(text)) == kind)
-        told = f"{excerpt(column.name)} = {quoted(str(texts[first]))}"
+        told = f"{excerpt(column.name)} = {quoted(values.names[values.numbers[first[kind]]])}"
         if numbers >= strays or (kind in _CERTAIN and numbers + 2 * certain >= strays):
             raise FedstageError(
-                f"{column.where(first)}: {told}: {kind}, or name the column in data.categorical"
+                f"{column.where(first[kind])}: {told}: {kind}, or name the column in "
+                "data.categorical"
             )
         if kind in _POSSIBLE and 2 * count >= strays:
             odd[kind].append(told)
@@ -157,17 +158,16 @@ _CODES, _OFTEN = range(3, 11), 5
 _ROWS = 10  # from this many rows on, different integers are not a coincidence
 
 
-def tell_integers(names: Iterable[str], files: Files) -> None:
-    """Say which columns of integers may be codes of categories, or identify the rows."""
-    for name in names:
-        columns = [table.column(name) for _, table in files]
-        if any(kind_of(column.type) not in ("integer", "number") for column in columns):
+def tell_integers(columns: Iterable[Column], train: int) -> None:
+    """Say which columns of integers may be codes of categories, or identify the `train` rows."""
+    for column in columns:
+        if isinstance(column.values, Named):
             continue
-        values = np.concatenate([_numbers(column) for column in columns])
+        values = column.values[:train]
         known = values[np.isfinite(values)]
         if not len(known) or (known != np.rint(known)).any():
             continue
-        different, told = np.unique(known), quoted(name)
+        different, told = np.unique(known), quoted(column.name)
         count, first, last = len(different), int(different[0]), int(different[-1])
         if count in _CODES and len(values) >= _OFTEN * count:
             _LOGGER.warning(
@@ -183,12 +183,8 @@ def tell_integers(names: Iterable[str], files: Files) -> None:
             )  # fmt: skip
 
 
-def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    texts: list[str | None] = column.cast(pa.string()).to_pylist()
-    return [normal(text) if text and text.strip() else None for text in texts]
-
-
-def _numbers(column: pa.ChunkedArray) -> Values:
+def numbers_of(column: pa.ChunkedArray) -> Values:
+    """Return numbers, NaN where missing."""
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # which rounds correctly to a number
     values = pc.fill_null(column.cast(pa.float64(), safe=False), math.nan).combine_chunks()

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,15 +12,14 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, Split, choose_rows, permutation
 from fedstage.data.excerpts import listed, quoted
 from fedstage.data.layouts import are_splits
-from fedstage.errors import FedstageError
-from fedstage.settings.data_sets import OwnSamples, Sized
+from fedstage.errors import FedstageError, each
+from fedstage.settings.data_sets import Drawn, Sized
 
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Named:
-    """The class or client of each row, int64 [n], as a position among sorted names."""
+class Named(NamedTuple):
+    """The class, client or category of each row, int64 [n], as a position among sorted names."""
 
     numbers: Rows
     names: tuple[str, ...]
@@ -37,11 +37,10 @@ class Named:
         return found[self.numbers[rows]]
 
 
-def named(values: Sequence[str], *, numeric: bool = False) -> Named:
-    """Return texts as positions among their sorted names; integers are sorted as numbers."""
-    names = sorted(set(values), key=int if numeric else None)
-    numbers = {value: number for number, value in enumerate(names)}
-    return Named(np.array([numbers[value] for value in values], np.int64), tuple(names))
+def named(values: Sequence[str]) -> Named:
+    """Return texts as positions among their sorted names."""
+    names, numbers = np.unique(values, return_inverse=True)
+    return Named(numbers.astype(np.int64), tuple(names.tolist()))
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,12 @@ class Labelled:
             owners = self.clients.among(own, clients.names)
             return Images(samples(own), labels, torch.from_numpy(owners))
 
+        train, test, own = each(part, [split.train, split.test, split.server_validation])
         return Dataset(
-            train=part(split.train),
-            test=part(split.test),
+            train=train,
+            test=test,
             held_out=samples(split.held_out),
-            server_validation=part(split.server_validation),
+            server_validation=own,
             class_names=self.labels.names,
             client_names=None if clients is None else clients.names,
         )
@@ -91,7 +91,7 @@ class Labelled:
             told = listed([quoted(self.groups.names[number]) for number in both])
             _LOGGER.warning("%d groups have training and test samples: %s", len(both), told)
 
-    def drawn(self, settings: OwnSamples, fraction: float | None = None) -> "Labelled":
+    def drawn(self, settings: Drawn, fraction: float | None = None) -> "Labelled":
         """Return the rows, with a share of each client's samples of each class last, for testing.
 
         The share is `test_fraction`, or else `fraction`, if any. With groups, it is a share of the

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,10 @@ from fedstage.data.datasets.splits import Rows, rows_by_part
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import Files, read_schema, require
 from fedstage.errors import FedstageError, each
-from fedstage.settings.data import ParquetData
+from fedstage.settings.data import HubImages, OfHub, ParquetData
 from fedstage.storage.tables import load_foreign_table
+
+ReadImages: TypeAlias = Callable[[Path], pa.ChunkedArray]  # of the structs in a file
 
 IMAGE_COLUMNS = ("img", "image")
 _MOST_CLASSES = 100_000  # the last layer of a model has a row for each
@@ -44,12 +46,19 @@ def load(settings: ParquetData, folder: Path) -> Dataset:
     found = find_files(settings, folder)
     found.tell(folder / settings.folder)
     every = each(lambda path: (path, _named_columns(settings, path)), [*found.train, *found.test])
-    rows = with_stated_names(settings, every, labelled_rows(settings, len(found.train), every))
+    return images_of(settings, len(found.train), every, _read_images)
+
+
+def images_of(
+    settings: ParquetData | HubImages, train: int, files: Files, read: ReadImages
+) -> Dataset:
+    """Return tables, the first `train` for training, as images, which `read` gives for each."""
+    rows = with_stated_names(settings, files, labelled_rows(settings, train, files))
     decoder = Decoder(settings.image_size, settings.resampling)
     shape: list[int] = []
 
     def samples(own: Rows) -> torch.Tensor:
-        return _images(every, rows.order[own], decoder, shape)
+        return _images(files, rows.order[own], decoder, shape, read)
 
     dataset = rows.dataset(rows.split(settings), samples)
     decoder.tell()
@@ -82,7 +91,7 @@ def _image_column(path: Path, schema: pa.Schema) -> str:
 # --- names of the classes -------------------------------------------------------------------------
 
 
-def with_stated_names(settings: ParquetData, files: Files, rows: Labelled) -> Labelled:
+def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelled) -> Labelled:
     """Return rows whose integer labels have the names in the files' metadata.
 
     Without these, classes are all numbers up to the highest label.
@@ -134,14 +143,16 @@ def _metadata(path: Path, schema: pa.Schema, key: str) -> Any:
 # --- images ---------------------------------------------------------------------------------------
 
 
-def _images(files: Files, rows: Rows, decoder: Decoder, shape: list[int]) -> torch.Tensor:
+def _images(
+    files: Files, rows: Rows, decoder: Decoder, shape: list[int], images: ReadImages
+) -> torch.Tensor:
     """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, which the first one fills."""
     pixels, done = np.empty((len(rows), *shape), np.uint8), 0
     by_file = rows_by_part([table.num_rows for _, table in files], rows)
     for (path, _), own in zip(files, by_file, strict=True):
         if not len(own):
             continue
-        read, where = _reader(path, own.tolist())
+        read, where = _reader(path, images(path), own.tolist())
         if not shape:
             shape += decoder.decode_one(read(0), where(0)).shape
             pixels = np.empty((len(rows), *shape), np.uint8)
@@ -150,10 +161,16 @@ def _images(files: Files, rows: Rows, decoder: Decoder, shape: list[int]) -> tor
     return torch.from_numpy(pixels)
 
 
-def _reader(path: Path, rows: Sequence[int]) -> tuple[Reader, Callable[[int], str]]:
-    """Return two functions of a row's position: its encoded image, and the image's place."""
+def _read_images(path: Path) -> pa.ChunkedArray:
     image = _image_column(path, read_schema(path))
-    encoded = pc.struct_field(load_foreign_table(path, [image]).column(image), "bytes")
+    return load_foreign_table(path, [image]).column(image)
+
+
+def _reader(
+    path: Path, images: pa.ChunkedArray, rows: Sequence[int]
+) -> tuple[Reader, Callable[[int], str]]:
+    """Return two functions of a row's position: its encoded image, and the image's place."""
+    encoded = pc.struct_field(images, "bytes")
 
     def read(place: int) -> bytes | None:
         found: bytes | None = encoded[rows[place]].as_py()

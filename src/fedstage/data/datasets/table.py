@@ -1,7 +1,7 @@
 """Tables of features, CSV or Parquet: one row per sample, with a label and, if known, a client."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.columns import labelled_rows
 from fedstage.data.datasets.features import Column, feature_columns, tell_integers
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.datasets.labelled import Named
 from fedstage.data.datasets.splits import Rows
 from fedstage.data.excerpts import excerpt, listed, quoted
 from fedstage.data.layouts import find_files
@@ -39,13 +40,12 @@ def load(settings: TableData, folder: Path) -> Dataset:
     names = (settings.label, settings.client_column, settings.group_column)
     texts = {*filter(None, names), *settings.categorical}
     every = read_files([*found.train, *found.test], texts)
-    rows, features = both(
+    rows, columns = both(
         partial(labelled_rows, settings, len(found.train), every),
         partial(_features, settings, every),
     )
-    columns = [column.taken(rows.order) for column in features]
-    plain = [column.name for column in columns if column.name not in settings.categorical]
-    tell_integers(plain, every[: len(found.train)])
+    plain = [column for column in columns if column.name not in settings.categorical]
+    tell_integers(plain, sum(table.num_rows for _, table in every[: len(found.train)]))
     split = rows.split(settings)
     where = folder / settings.folder
     if len(np.unique(rows.labels.numbers[split.train])) == 1:
@@ -54,10 +54,10 @@ def load(settings: TableData, folder: Path) -> Dataset:
             f"{where}: {settings.label} = {quoted(name)} in all training rows; at least two "
             "classes are needed"
         )
-    encoded = encode(where, columns, split.train, settings.missing)
+    encoded = encode(where, columns, rows.order[split.train], settings.missing)
     values = torch.from_numpy(encoded.values)
     return replace(
-        rows.dataset(split, lambda own: values[own]),
+        rows.dataset(split, lambda own: values[rows.order[own]]),
         feature_names=encoded.names,
         constant=encoded.constant,
     )
@@ -126,11 +126,10 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
         columns are constant.
     """
     if missing == "refuse":
-        _refuse_unknown(columns)
+        _refuse_missing(columns)
     parts, names, constant = [], [], []
     for column in columns:
-        coded = _standardised if isinstance(column.values, np.ndarray) else _one_hot
-        found = coded(column, train)
+        found = (_one_hot if isinstance(column.values, Named) else _standardised)(column, train)
         if found is None:
             constant.append(column.name)
             continue
@@ -142,66 +141,56 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
     return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
 
 
-def _refuse_unknown(columns: Sequence[Column]) -> None:
+def _refuse_missing(columns: Sequence[Column]) -> None:
     """Refuse missing values: name the first one, and count the rows that have any."""
-    for column in columns:
-        if _unknown(column).any():
-            lacking = np.any([_unknown(one) for one in columns], axis=0)
-            count, rows = int(lacking.sum()), len(lacking)
-            give = (
-                "give a value" if count == 1 else f"{count} of {rows} rows lack values; give them"
-            )
-            _check(column, _unknown(column), f"missing; {give}, or set data.missing = mean")
-
-
-def _unknown(column: Column) -> NDArray[np.bool_]:
-    """Return a mask, bool [n], of the rows without a value."""
-    if isinstance(column.values, np.ndarray):
-        return np.isnan(column.values)
-    return np.array([text is None for text in column.values])
+    first = next((column for column in columns if column.missing.any()), None)
+    if first is not None:
+        lacking = np.logical_or.reduce([column.missing for column in columns])
+        count, rows = int(lacking.sum()), len(lacking)
+        give = "give a value" if count == 1 else f"{count} of {rows} rows lack values; give them"
+        _check(first, first.missing, f"missing; {give}, or set data.missing = mean")
 
 
 Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
 
 
 def _standardised(column: Column, train: Rows) -> Coded:
-    values = np.asarray(column.values)
+    values, missing = np.asarray(column.values), column.missing
     _check(column, np.isinf(values), "infinite; must be finite")
     _check(column, np.abs(values) > _LARGEST, f"must be between {-_LARGEST:g} and {_LARGEST:g}")
-    unknown = _unknown(column)
-    known = values[train][~unknown[train]].tolist()
-    if not known or min(known) == max(known):
+    known = values[train][~missing[train]]
+    if not len(known) or known.min() == known.max():
         return None
-    # fsum is exact: the same bytes on every machine.
-    mean = math.fsum(known) / len(known)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
-    scaled = (np.where(unknown, mean, values) - mean) / deviation
+    # fsum is exact, and so are Python's powers: the same bytes on every machine.
+    mean = math.fsum(known.tolist()) / len(known)
+    squares = [difference**2 for difference in (known - mean).tolist()]
+    deviation = math.sqrt(math.fsum(squares) / len(known))
+    scaled = (np.where(missing, mean, values) - mean) / deviation
     return scaled.astype(np.float32)[:, None], [column.name]
 
 
 def _one_hot(column: Column, train: Rows) -> Coded:
-    texts = list(column.values)
-    seen = {texts[row] for row in train.tolist()}
-    if len(seen) > MOST_CATEGORIES:
+    assert isinstance(column.values, Named), "the caller looks"
+    numbers, names = column.values
+    levels = np.unique(numbers[train])
+    shown = [MISSING if level < 0 else names[level] for level in levels.tolist()]
+    if len(levels) > MOST_CATEGORIES:
         raise FedstageError(
-            f"column {quoted(column.name)}: {len(seen)} categories in the training rows, such "
-            f"as {quoted(sorted(map(str, seen))[0])}; at most {MOST_CATEGORIES}: make it numbers, "
-            f"or leave it out with data.drop{_instead(column.name, seen)}"
+            f"column {quoted(column.name)}: {len(levels)} categories in the training rows, such "
+            f"as {quoted(names[levels[levels >= 0][0]])}; at most {MOST_CATEGORIES}: make it "
+            f"numbers, or leave it out with data.drop{_instead(column.name, shown)}"
         )
-    if len(seen) == 1:
+    if len(levels) == 1:
         return None
-    categories = sorted(text for text in seen if text is not None)
-    levels: list[str | None] = [*categories, *([None] if None in seen else [])]
-    places = {level: place for place, level in enumerate(levels)}
-    numbers = np.array([places.get(text, -1) for text in texts])
-    coded = (numbers[:, None] == np.arange(len(levels))).astype(np.float32)
-    shown = [MISSING if level is None else level for level in levels]
+    if levels[0] < 0:  # the category of missing values is the last one
+        levels, shown = np.roll(levels, -1), [*shown[1:], shown[0]]
+    coded = (numbers[:, None] == levels).astype(np.float32)
     return coded, [f"{column.name}={level}" for level in shown]
 
 
-def _instead(name: str, seen: Iterable[str | None]) -> str:
+def _instead(name: str, seen: Sequence[str]) -> str:
     """Return a hint for a column whose texts have several words each; otherwise an empty string."""
-    several = all(" " in text for text in seen if text is not None)
+    several = all(" " in text for text in seen if text != MISSING)
     return f"; to classify texts, use data = texts with text = {name!r}" if several else ""
 
 

@@ -1,15 +1,17 @@
 """Tables of texts, CSV or Parquet: one row per text, with a label and, if known, a client."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
+from fedstage.data.datasets.labelled import Labelled
 from fedstage.data.datasets.texts import tokens_of, vocabulary_of
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import read_files
 from fedstage.errors import both
-from fedstage.settings.data import TextData
+from fedstage.settings.data import HubTexts, TextData
 
 
 def load(settings: TextData, folder: Path) -> Dataset:
@@ -28,10 +30,17 @@ def load(settings: TextData, folder: Path) -> Dataset:
     found.tell(folder / settings.folder)
     names = (settings.text, settings.label, settings.client_column, settings.group_column)
     every = read_files([*found.train, *found.test], {*filter(None, names)})
-    rows, in_files = both(
+    rows, texts = both(
         partial(labelled_rows, settings, len(found.train), every),
         partial(text_column, "data.text", settings.text, every),
     )
+    return as_tokens(settings, folder, rows, texts)
+
+
+def as_tokens(
+    settings: TextData | HubTexts, folder: Path | None, rows: Labelled, in_files: Sequence[str]
+) -> Dataset:
+    """Return the texts of all files as a data set of tokens."""
     texts = [in_files[row] for row in rows.order.tolist()]
     split = rows.split(settings)
     vocabulary = vocabulary_of(settings, folder, (texts[row] for row in split.train.tolist()))

@@ -106,7 +106,7 @@ def read_lines(path: Path, where: str) -> list[str]:
         raise FedstageError(f"{where}: {error}") from None
 
 
-def vocabulary_of(settings: Texts, folder: Path, texts: Iterable[str]) -> Vocabulary:
+def vocabulary_of(settings: Texts, folder: Path | None, texts: Iterable[str]) -> Vocabulary:
     """Return the vocabulary from a file in the data folder, one piece per line, or from `texts`.
 
     Raises
@@ -118,9 +118,11 @@ def vocabulary_of(settings: Texts, folder: Path, texts: Iterable[str]) -> Vocabu
     return {piece: number for number, piece in enumerate(pieces)}
 
 
-def _pieces(settings: Texts, folder: Path, texts: Iterable[str]) -> list[str]:
+def _pieces(settings: Texts, folder: Path | None, texts: Iterable[str]) -> list[str]:
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
+    if folder is None:
+        raise FedstageError("data.vocabulary: set data_folder in config.yaml or FEDSTAGE_DATA")
     path = place_of(settings, folder, "vocabulary")
     pieces = read_lines(path, f"{path}: data.vocabulary")
     missing = [piece for piece in SPECIAL[:4] if piece not in pieces]

@@ -83,6 +83,10 @@ def divide_with_core(
     if settings.core is None:
         return divide(scheme, labels, clients, generator, natural), None
     if settings.core.samples == "stratified":
+        if scheme.name == "table":
+            raise FedstageError(
+                "core.samples = 'stratified': not with partition = table; use share"
+            )
         if len(labels) <= clients:
             raise FedstageError(
                 f"clients = {clients}: with a core, at most {len(labels) - 1}, one less than there "

@@ -12,12 +12,13 @@ from fedstage.data.samples import read_info, read_labelled, read_samples, read_t
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import data_files, one_shot, unfederated
-from fedstage.plan.one_shot_sharing import client_model, local_recipe, trained_on
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import global_model
+from fedstage.protocol.groups import model_of
+from fedstage.protocol.one_shot import client_model, trained_on
 from fedstage.results.at_hand.runs import find_run
 from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.settings.ensembles import GlobalModel
-from fedstage.settings.groups import model_of
 from fedstage.settings.models import Model
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.scores import Axis

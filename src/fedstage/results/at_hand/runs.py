@@ -12,9 +12,9 @@ from fedstage.results.cells import check_cells, selects, show_point
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
 from fedstage.results.tables.runs import frame_of_runs
-from fedstage.settings.command_lines import as_typed
 from fedstage.settings.scores import Axis
-from fedstage.storage.project_plugins import load_project_plugins
+from fedstage.settings.validation import as_typed
+from fedstage.storage.yaml_files import load_project_plugins
 
 METHOD = "method"
 

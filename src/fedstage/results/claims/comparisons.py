@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedstage.results.cells import as_text, selects, show_point
-from fedstage.settings.claims import Claim
-from fedstage.settings.scores import Axis, Cells
+from fedstage.settings.scores import Axis, Cells, Claim
 
 
 @dataclass(frozen=True)

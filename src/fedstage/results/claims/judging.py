@@ -18,8 +18,7 @@ from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source
 from fedstage.results.tables.runs import RUN, last_rounds, read_runs
-from fedstage.settings.claims import Claim, ClaimsToJudge, Family
-from fedstage.settings.scores import SECONDS
+from fedstage.settings.scores import SECONDS, Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_frame

@@ -10,10 +10,9 @@ from fedstage.errors import FedstageError
 from fedstage.results.cells import as_text, check_cells, show_point
 from fedstage.results.claims.comparisons import Cell, comparisons, sides
 from fedstage.results.published.rows import Point, Row, load_rows, without_seed
-from fedstage.settings.claims import Claim, ClaimList, StatedRows
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
-from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS
+from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS, Claim, ClaimList, StatedRows
 from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 

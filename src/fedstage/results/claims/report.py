@@ -19,7 +19,7 @@ from fedstage.results.claims.verdicts import (
 from fedstage.results.intervals import LEVEL, holm
 from fedstage.results.tables import markdown
 from fedstage.results.tables.labels import NOTHING
-from fedstage.settings.claims import Claim
+from fedstage.settings.scores import Claim
 
 _SUMMARY = [
     *("Claim", "In the paper", "Published numbers", "The paper's own tests"),

@@ -9,8 +9,7 @@ from scipy import stats
 
 from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
 from fedstage.results.intervals import LEVEL, Interval, confidence_interval, p_outside, p_within
-from fedstage.settings.claims import Claim, StatedRows
-from fedstage.settings.scores import Axis
+from fedstage.settings.scores import Axis, Claim, StatedRows
 
 HOLDS, CONTRADICTED, NIL = "holds", "contradicted", "practically nil"
 UNDECIDED, NOT_MEASURED = "undecided", "not measured"

@@ -8,17 +8,19 @@ from itertools import product
 from typing import cast
 
 from fedstage.errors import FedstageError
-from fedstage.plan import discriminators, one_shot, unfederated
+from fedstage.plan import one_shot, training_folder, unfederated
 from fedstage.plan.data_files import data_file
-from fedstage.plan.members import member_kinds, member_rounds, parse_sampled
-from fedstage.plan.one_shot_sharing import members, quantised_recipe
+from fedstage.plan.members import member_kinds, parse_sampled
+from fedstage.plan.one_shot_sharing import quantised_recipe
 from fedstage.plan.scores import participants_tables
 from fedstage.plan.training import aggregated_model, global_model
+from fedstage.protocol.groups import client_groups, group_participants
+from fedstage.protocol.one_shot import members
+from fedstage.protocol.rounds import member_rounds
+from fedstage.protocol.teaching import generates
 from fedstage.results.cells import as_text, check_cells, names_of
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
-from fedstage.settings.exchange import generates
 from fedstage.settings.experiments import is_fixed
-from fedstage.settings.groups import client_groups, group_participants
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
@@ -41,9 +43,12 @@ def traffic_files(recipe: AnyRecipe, rounds: int) -> list[str]:
 
 def before_rounds(recipe: Recipe) -> list[str]:
     """Return what each client receives, and what it sends, before the rounds, if anything."""
-    if not discriminators.weighs_by_odds(recipe):
+    if not training_folder.weighs_by_odds(recipe):
         return []
-    return [discriminators.public_generator(recipe), discriminators.client_discriminator(recipe, 0)]
+    return [
+        training_folder.public_generator(recipe),
+        training_folder.client_discriminator(recipe, 0),
+    ]
 
 
 def client_models(recipe: AnyRecipe, length: RunLength) -> list[str]:

@@ -12,8 +12,9 @@ from itertools import accumulate, chain
 from fedstage.algorithm.exchange.traffic import counts_sent
 from fedstage.plan import one_shot
 from fedstage.plan.data_files import data_file
-from fedstage.plan.one_shot_sharing import members
 from fedstage.plan.training import participants_table
+from fedstage.protocol.one_shot import members
+from fedstage.protocol.teaching import generates
 from fedstage.results.communication.files import (
     before_rounds,
     client_models,
@@ -22,7 +23,6 @@ from fedstage.results.communication.files import (
     traffic_files,
 )
 from fedstage.results.runs_file import Part
-from fedstage.settings.exchange import generates
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import canonical
 from fedstage.plan.runs import Run
+from fedstage.protocol.digests import canonical
 from fedstage.results.published.rows import SEED, Paper, Row, counterparts, load_papers, load_rows
 from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.experiments import Experiment

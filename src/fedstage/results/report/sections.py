@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedstage.plan.digests import canonical
+from fedstage.protocol.digests import canonical
 from fedstage.results.claims.judging import Judged
 from fedstage.results.claims.report import report_parts
 from fedstage.results.report.origins import Origin, shared_settings

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fedstage.errors import FedstageError
-from fedstage.plan.digests import canonical, digest
+from fedstage.protocol.digests import canonical, digest
 from fedstage.results.cells import as_text
 from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns

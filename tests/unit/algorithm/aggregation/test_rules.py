@@ -9,6 +9,7 @@ from fedstage.algorithm.aggregation.rules.krum import scores
 from fedstage.algorithm.aggregation.server import GroupRound, next_model
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.errors import FedstageError
+from fedstage.protocol.groups import fewest_models
 from fedstage.settings.aggregation import Krum, Median, TrimmedMean
 from fedstage.settings.recipes import Recipe
 
@@ -75,7 +76,7 @@ def test_krum_takes_the_best_model_whole_and_multi_krum_the_mean_of_the_best():
     ],
 )
 def test_too_few_models_are_refused(settings, fewest):
-    assert settings.fewest == fewest
+    assert fewest_models(settings) == fewest
     with pytest.raises(FedstageError, match=f"needs at least {fewest}"):
         combined(settings, MODELS[:1] * (fewest - 1), [1.0] * (fewest - 1), START)
 

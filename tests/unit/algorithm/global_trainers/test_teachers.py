@@ -12,8 +12,8 @@ from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import new_model, state_of
+from fedstage.protocol.groups import model_of
 from fedstage.randomness import torch_generator
-from fedstage.settings.groups import model_of
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tensors import save_tensors
 from fedstage.training.images import augment, draw, normalise

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from fedstage.algorithm.local_trainers import Task, local_trainer
 from fedstage.algorithm.local_trainers.fedgkd import votes
+from fedstage.protocol.exchange import history, models_sent
 from fedstage.settings.local_training import FedGkd
 from fedstage.training.passes import PLAIN
 
@@ -57,19 +58,19 @@ def mean_of(*models):
 
 @pytest.mark.parametrize("tau", [1.0, 2.5])
 def test_the_teacher_is_the_mean_of_weights_and_not_of_outputs(tau):
-    history, model = [linear(seed) for seed in (1, 4, 6)], linear(2)
-    found = of_history(model, history, temperature=tau).item()
-    assert found == pytest.approx(GAMMA / 2 * divergence(mean_of(*history), model, tau))
-    of_each = sum(divergence(one, model, tau) for one in history) / 3
+    past, model = [linear(seed) for seed in (1, 4, 6)], linear(2)
+    found = of_history(model, past, temperature=tau).item()
+    assert found == pytest.approx(GAMMA / 2 * divergence(mean_of(*past), model, tau))
+    of_each = sum(divergence(one, model, tau) for one in past) / 3
     assert abs(found - GAMMA / 2 * of_each) > 0.01
 
 
 def test_models_vote_by_their_losses_on_the_servers_samples():
-    history, model = [linear(1), linear(4)], linear(2)
-    found = of_history(model, history, (0.5, 1.5), teacher="vote", temperature=2.0)
+    past, model = [linear(1), linear(4)], linear(2)
+    found = of_history(model, past, (0.5, 1.5), teacher="vote", temperature=2.0)
     shares = [exp(-loss) / (exp(-0.5) + exp(-1.5)) for loss in (0.5, 1.5)]
     expected = sum(
-        share * divergence(one, model, 2.0) for share, one in zip(shares, history, strict=True)
+        share * divergence(one, model, 2.0) for share, one in zip(shares, past, strict=True)
     )
     assert found.item() == pytest.approx(GAMMA / 2 * expected)
     assert sum(votes((3.0, 1.0, 2.0))) == pytest.approx(1)
@@ -86,7 +87,7 @@ def test_of_one_model_there_is_no_gradient_where_it_is_the_students():
 
 
 @pytest.mark.parametrize(
-    ("settings", "history", "sent"),
+    ("settings", "length", "sent"),
     [
         ({}, 5, {0: 1, 1: 1, 2: 2, 5: 2}),
         ({"models": 1}, 1, {0: 1, 1: 1}),
@@ -94,7 +95,7 @@ def test_of_one_model_there_is_no_gradient_where_it_is_the_students():
         ({"gamma": 0.0}, 0, {0: 1}),
     ],
 )
-def test_the_mean_travels_beside_the_model_and_of_those_that_vote_all(settings, history, sent):
+def test_the_mean_travels_beside_the_model_and_of_those_that_vote_all(settings, length, sent):
     chosen = FedGkd(name="fedgkd", **settings)
-    assert chosen.history == history
-    assert {known: chosen.models_sent(known) for known in sent} == sent
+    assert history(chosen) == length
+    assert {known: models_sent(chosen, known) for known in sent} == sent

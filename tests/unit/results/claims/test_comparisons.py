@@ -1,7 +1,7 @@
 from itertools import product
 
 from fedstage.results.claims.comparisons import Cell, comparisons, label_pair
-from fedstage.settings.claims import Claim
+from fedstage.settings.scores import Claim
 
 GRID = {"model": ["small", "large"], "method": ["a", "b", "c"], "partition.alpha": [1.0, 0.1]}
 CELLS = [Cell(dict(zip(GRID, values, strict=True))) for values in product(*GRID.values())]

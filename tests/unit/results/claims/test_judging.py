@@ -7,7 +7,7 @@ from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.judging import cells_of, correct, values_of_runs, values_of_table
 from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, NIL, UNDECIDED, judge
 from fedstage.results.runs_file import ExperimentRuns
-from fedstage.settings.claims import Claim, Family
+from fedstage.settings.scores import Claim, Family
 from fedstage.settings.validation import validate
 
 POINTS = [

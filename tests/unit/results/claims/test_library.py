@@ -5,8 +5,8 @@ import yaml
 
 from fedstage.errors import FedstageError
 from fedstage.results.claims.library import check_claims, check_metrics, load_claims
-from fedstage.settings.claims import Claim
 from fedstage.settings.experiments import Experiment
+from fedstage.settings.scores import Claim
 
 PAPERS = Path(__file__).parents[4] / "workflow/papers"
 FORM = {"greater": {"method": "a"}, "than": {"method": "b"}}

@@ -4,7 +4,7 @@ from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.report import SCHEMA, claim_rows, own_tests, render_report
 from fedstage.results.claims.verdicts import judge
 from fedstage.results.tables import html
-from fedstage.settings.claims import Claim
+from fedstage.settings.scores import Claim
 
 CELLS = [
     Cell({"method": "a", "alpha": 1.0}, {0: 70.0, 1: 72.0, 2: 71.0}, 89.0, 0.5, 3),

@@ -1,7 +1,7 @@
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.settings.claims import Claim, ClaimList
+from fedstage.settings.scores import Claim, ClaimList
 from fedstage.settings.validation import validate
 
 ABOUT = {"id": "a", "text": "t", "place": "p", "experiment": "e"}

@@ -11,7 +11,7 @@ from fedstage.results.claims.verdicts import (
     judge,
     p_of_verdict,
 )
-from fedstage.settings.claims import Claim
+from fedstage.settings.scores import Claim
 
 ABOVE = {"greater": {"method": "a"}, "than": {"method": "b"}}
 BELOW = {"less": {"method": "a"}, "than": {"method": "b"}}

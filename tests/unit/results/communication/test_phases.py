@@ -7,7 +7,7 @@ import torch
 from tests.shared.settings import SERVER, one_shot
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
-from fedstage.plan import discriminators
+from fedstage.plan import training_folder
 from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
@@ -89,8 +89,8 @@ def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     taught = {"ensemble": "odds", "global": "basic", "data": {"digits": {"held_out": 20}}}
     recipe = Recipe.model_validate(one_shot() | {"participants": 2, "server": SERVER} | taught)
     write_rounds(recipe, MOVED)
-    save_tensors(Path(discriminators.public_generator(recipe)), {"a": torch.zeros(100)})
-    save_tensors(Path(discriminators.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
+    save_tensors(Path(training_folder.public_generator(recipe)), {"a": torch.zeros(100)})
+    save_tensors(Path(training_folder.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
     part = Part(length=RunLength(rounds=3), federated=recipe)
     assert phases_of([part]) == [
         Phase(1, "generator", 0, Moved(0, 400, 1600)),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from fedstage.algorithm.aggregation.fitting import fitting
 from fedstage.errors import FedstageError
+from fedstage.protocol.groups import fewest_models
 from fedstage.settings.aggregation import ModelRule
 from fedstage.settings.base import called, implementation
 from fedstage.weights import Weights
@@ -30,10 +31,10 @@ def combined(
         If there are too few models, because participants were absent or dropped, or if the result
         is not such a model.
     """
-    if len(models) < settings.fewest:
+    if len(models) < (fewest := fewest_models(settings)):
         raise FedstageError(
             f"aggregation.rule = {settings.name!r}: {len(models)} participants in a group have "
-            f"sent a model: with these settings it needs at least {settings.fewest}"
+            f"sent a model: with these settings it needs at least {fewest}"
         )
     made = implementation(settings).combine(settings, models, shares, start)
     return fitting(made, models[0], f"{called(settings, 'aggregation.rule')}: combine")

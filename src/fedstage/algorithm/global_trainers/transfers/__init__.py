@@ -10,9 +10,9 @@ from typing import Any, Protocol, cast
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, stack, teacher_logits
+from fedstage.protocol.teaching import EnsembleTeaching, Teaching
 from fedstage.settings.base import implementation
 from fedstage.settings.server import Server
-from fedstage.settings.teaching import EnsembleTeaching, Teaching
 from fedstage.settings.transfers import OneShotTransfer, Transfer
 from fedstage.training.losses import scalar
 from fedstage.training.passes import Loss

@@ -57,7 +57,7 @@ class Task:
     samples: Mapping[int, Samples]  # by client
     seed: int
     members: Sequence[int] = ()  # clients, in order of the members
-    own_key: str = ""  # of the recipe, for noise and secrets (`plan.digests.own_key`)
+    own_key: str = ""  # of the recipe, for noise and secrets (`protocol.digests.own_key`)
     privacy: ExamplePrivacy | None = None  # noise that hides clients' samples, if any does
 
 

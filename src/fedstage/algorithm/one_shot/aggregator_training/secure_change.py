@@ -32,7 +32,7 @@ def secure_change(
     ended : mapping of int to pairs
         By participant, lambda_i and the number of samples, which the server does not get.
     key : tuple
-        The seed, and the recipe's own key for secrets (`plan.digests.own_key`).
+        The seed, and the recipe's own key for secrets (`protocol.digests.own_key`).
 
     Raises
     ------

@@ -10,12 +10,12 @@ import json
 from functools import cache
 from typing import Any
 
-from fedstage.settings.base import Settings
+from pydantic import BaseModel
 
 SCHEMA_VERSION = 2
 
 
-def canonical(settings: Settings) -> dict[str, Any]:
+def canonical(settings: BaseModel) -> dict[str, Any]:
     """Return settings as JSON-serialisable data, without the fields at their defaults."""
     return settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
@@ -32,7 +32,7 @@ def digest(content: Any) -> str:
 
 
 @cache
-def own_key(recipe: Settings) -> str:
+def own_key(recipe: BaseModel) -> str:
     """Return what keys of noise and masks contain, so that no two recipes share any.
 
     Runs of a seed share batches and initial weights, which makes comparisons paired. If they

@@ -1,6 +1,6 @@
 """What clients and server exchange, learn from, and keep, by the settings of a run."""
 
-from fedstage.settings import exchange
+from fedstage.protocol import exchange, server, teaching
 from fedstage.settings.recipes import Recipe
 
 SERVER = {"steps": 20, "batch_size": 16, "learning_rate": 0.01}
@@ -42,6 +42,8 @@ HOLDS = [
     ({"aggregation": {"server_optimizer": "adam"}}, "weights_travel optimises keeps_state"),
     ({"compression": "stc"}, "weights_travel keeps_changes", *STATE),
 ]  # fmt: skip
+#: By their names, with what they are made of.
+NAMED = vars(exchange) | vars(teaching) | vars(server)
 PREDICATES = {
     "exchanges_logits", "exchanges_features", "weights_travel", "caches_labels",
     "receives_server_logits", "learns", "generates", "teaches_public", "teaches_live",
@@ -59,7 +61,7 @@ def test_what_holds_for_which_settings():
         one = recipe(**changes)
         expected = set(" ".join(names).split())
         assert expected <= PREDICATES
-        assert {name for name in PREDICATES if getattr(exchange, name)(one)} == expected, changes
+        assert {name for name in PREDICATES if NAMED[name](one)} == expected, changes
 
 
 def test_students_are_all_models_the_first_or_the_first_of_each_architecture():
@@ -76,4 +78,4 @@ def test_students_are_all_models_the_first_or_the_first_of_each_architecture():
             (None, ()),
         ):
             one = recipe(**groups | {"ensemble": "clients", "global": trainer})
-            assert exchange.students(one) == expected
+            assert teaching.students(one) == expected

@@ -1,13 +1,15 @@
-"""What clients and server exchange, learn from and keep in rounds, by the settings of a run."""
+"""What clients and server exchange, and what they keep from round to round."""
+
+from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from fedstage.settings.aggregation import SecureAggregation
-from fedstage.settings.groups import models_of, shortest
-from fedstage.settings.local_training import Digest
-from fedstage.settings.models import has_batch_norm
-from fedstage.settings.recipes import Recipe
-from fedstage.settings.server import has_live_teachers
+from fedstage.protocol.groups import has_batch_norm, models_of
+
+if TYPE_CHECKING:
+    from fedstage.settings.aggregation import SecureAggregation
+    from fedstage.settings.recipes import Recipe
 
 # --- what travels ---------------------------------------------------------------------------------
 
@@ -36,56 +38,37 @@ def secure_of(recipe: Recipe) -> SecureAggregation:
 
 def caches_labels(recipe: Recipe) -> bool:
     """Whether labels made from clients' logits are kept from round to round (SCARLET)."""
-    return isinstance(recipe.local, Digest) and recipe.local.cache is not None
+    return exchanges_logits(recipe) and getattr(recipe.local, "cache", None) is not None
 
 
 def receives_server_logits(recipe: Recipe) -> bool:
     """Whether clients that send logits learn from the server's model, not from one another."""
-    return recipe.local.learns_from_server
+    return learns_from_server(recipe.local)
 
 
-# --- what learns from an ensemble -----------------------------------------------------------------
+def learns_from_server(local: Any) -> bool:
+    """Whether clients that send logits learn from the server's model, not from one another."""
+    return local.exchanges == "logits" and getattr(local, "teacher", None) == "server"
 
 
-@cache
-def students(recipe: Recipe) -> tuple[int, ...]:
-    """Return the groups whose global models are distilled."""
-    trainer = recipe.global_trainer
-    if trainer is None:
-        return ()
-    if trainer.name == "basic":
-        return tuple(range(recipe.global_models))
-    if trainer.main == "first":
-        return (0,)
-    models = models_of(recipe)
-    return tuple(sorted({models.index(model) for model in models}))
+def history(local: Any) -> int:
+    """Return how many of the last global models, including its start, a client learns from."""
+    return int(local.models) if local.learns_from_past and local.gamma else 0
 
 
-def goes_on(recipe: Recipe) -> bool:
-    """Whether students start from the global models of the previous round."""
-    trainer = recipe.global_trainer
-    return trainer is not None and trainer.starts_from == "previous"
+def is_judged(local: Any) -> bool:
+    """Whether the last global models count by their losses, which the server measures."""
+    return history(local) > 0 and local.teacher == "vote"
 
 
-def learns(recipe: Recipe) -> bool:
-    """Whether anything learns from an ensemble in the rounds."""
-    return recipe.teaching is not None
+def models_sent(local: Any, known: int) -> int:
+    """Return how many models the server sends if its history has `known` models.
 
-
-def generates(recipe: Recipe) -> bool:
-    """Whether students learn from images that the server generates instead of public ones."""
-    return recipe.global_trainer is not None and recipe.generator is not None
-
-
-def teaches_public(recipe: Recipe) -> bool:
-    """Whether anything learns from an ensemble on public samples in the rounds."""
-    return learns(recipe) and not generates(recipe)
-
-
-def teaches_live(recipe: Recipe) -> bool:
-    """Whether teachers' models compute logits of the images that students see."""
-    taught = recipe.teaching
-    return taught is not None and (has_live_teachers(taught.server) or generates(recipe))
+    If they vote, it sends all, else the last one, and the mean of any older ones.
+    """
+    if not history(local):
+        return 1
+    return max(1, known if local.teacher == "vote" else min(known, 2))
 
 
 # --- what is kept from round to round -------------------------------------------------------------
@@ -94,7 +77,12 @@ def teaches_live(recipe: Recipe) -> bool:
 @cache
 def is_stale(recipe: Recipe) -> bool:
     """Whether participants may start from models that are older than the previous round's."""
-    return shortest(recipe.staleness).name != "none"
+    staleness = recipe.staleness
+    if staleness.name == "cyclic":
+        return any(staleness.delays)
+    if staleness.name == "random":
+        return any(staleness.probabilities[1:])
+    return staleness.name != "none"
 
 
 def averages_stale(recipe: Recipe) -> bool:

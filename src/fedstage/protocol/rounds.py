@@ -3,20 +3,20 @@
 Rounds are numbered from 1. Blocks of them have a common file of participants.
 """
 
+from __future__ import annotations
+
 from functools import cache
 from itertools import accumulate, count
+from typing import TYPE_CHECKING, Any
 
+from fedstage.protocol.exchange import exchanges_features
+from fedstage.protocol.groups import client_groups
+from fedstage.protocol.teaching import students
 from fedstage.randomness import fraction
-from fedstage.settings.equivalences import simplest
-from fedstage.settings.exchange import exchanges_features, students
-from fedstage.settings.groups import (
-    Cyclic,
-    Delays,
-    Random,
-    Staleness,
-    client_groups,
-)
-from fedstage.settings.recipes import Recipe
+
+if TYPE_CHECKING:
+    from fedstage.settings.groups import Staleness
+    from fedstage.settings.recipes import Recipe
 
 #: Rounds with a common file of participants.
 BLOCK = 100
@@ -55,9 +55,9 @@ def base_of(staleness: Staleness, seed: int, round_: int, participant: int) -> i
 
 
 def _delay(staleness: Staleness, seed: int, round_: int, participant: int) -> int:
-    if isinstance(staleness, Cyclic):
+    if staleness.name == "cyclic":
         return staleness.delays[(round_ - 1) % len(staleness.delays)]
-    if not isinstance(staleness, Random):
+    if staleness.name != "random":
         return 0
     drawn = fraction(seed, "staleness", round_, participant)
     ends = list(accumulate(staleness.probabilities))
@@ -88,9 +88,9 @@ def first_active(recipe: Recipe, first: int) -> int:
 
 def _may_be_in_step(staleness: Staleness) -> bool:
     """Whether a delay may be 0 in rounds after the first."""
-    if isinstance(staleness, Cyclic):
+    if staleness.name == "cyclic":
         return 0 in staleness.delays
-    if isinstance(staleness, Random):
+    if staleness.name == "random":
         return staleness.probabilities[0] > 0
     return staleness.name == "none"
 
@@ -126,18 +126,12 @@ def was_taught(recipe: Recipe, round_: int, group: int) -> bool:
     return group in students(recipe) and 0 < first_distillation(recipe) <= round_
 
 
-def groups_drawn(recipe: Recipe) -> int | None:
-    """Return the number of groups if the group of each client is drawn, else None."""
-    settings = simplest(recipe)
-    return len(client_groups(settings)) if settings.client_groups == "drawn" else None
+def checkpoints(ensemble: Any) -> int:
+    """Return R, the number of rounds whose models an ensemble has."""
+    found: int = getattr(ensemble, "checkpoints", 1)
+    return found
 
 
-def delays(recipe: Recipe) -> Delays | None:
-    """Return how participants are late, if any are."""
-    settings = simplest(recipe)
-    if settings.staleness.name == "none":
-        return None
-    # Jobs call this, so it must not run code that reads settings, which never counts.
-    return Delays.model_construct(
-        staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
-    )
+def member_rounds(round_: int, ensemble: Any) -> range:
+    """Return the rounds of an ensemble's members after `round_`, fewer in the first rounds."""
+    return range(max(1, round_ - checkpoints(ensemble) + 1), round_ + 1)

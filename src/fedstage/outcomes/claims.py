@@ -22,8 +22,7 @@ from fedstage.outcomes.verdicts import (
     printed,
     stated_range,
 )
-from fedstage.settings.claims import Claim, ClaimsToJudge
-from fedstage.settings.scores import Axis
+from fedstage.settings.scores import Axis, Claim, ClaimsToJudge
 
 _LEGEND = [
     "**Measured**: `holds` if the effect is as claimed in every comparison, `contradicted` if it "

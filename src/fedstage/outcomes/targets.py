@@ -6,7 +6,7 @@ import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.outcomes.tidy import METHOD, Tidy, read_tidy
-from fedstage.settings.command_lines import as_typed
+from fedstage.settings.validation import as_typed
 
 #: The files of a target, below the folder of results.
 _FILES = "results/tables/{experiment}/{scale}.{kind}.parquet"

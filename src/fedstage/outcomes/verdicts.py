@@ -16,8 +16,7 @@ from fedstage.outcomes.statistics import (
     p_within,
 )
 from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
-from fedstage.settings.claims import Claim, Family, StatedRows
-from fedstage.settings.scores import Axis
+from fedstage.settings.scores import Axis, Claim, Family, StatedRows
 
 HOLDS, CONTRADICTED, NIL = "holds", "contradicted", "practically nil"
 UNDECIDED, NOT_MEASURED = "undecided", "not measured"

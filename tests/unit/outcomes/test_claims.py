@@ -9,7 +9,7 @@ from tests.unit.outcomes.conftest import ACCURACIES, tidy_of
 from fedstage.errors import FedstageError
 from fedstage.outcomes.claims import claim_rows, claim_tables, judge_claims
 from fedstage.outcomes.documents import as_markdown
-from fedstage.settings.claims import ClaimsToJudge
+from fedstage.settings.scores import ClaimsToJudge
 
 
 def claims_of(*claims):

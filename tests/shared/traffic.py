@@ -10,7 +10,7 @@ ALL = 20 * MODEL  # of ten clients, up and down
 def run_of(method, phases, course, *, seed=0, alpha=0.1, **more):
     """Return a run without published numbers; `more` are further fields."""
     fields = {"best": None, "one_shot": 2 * MODEL, "held": MODEL, "memory_mib": None}
-    fields |= {"iterative": False, "communicates": bool(phases)}
+    fields |= {"iterative": False, "communicates": bool(phases), "role": "test"}
     settings = {"method": method, "alpha": alpha, "seed": seed}
     return RunTraffic(settings, phases, course, **(fields | more))
 

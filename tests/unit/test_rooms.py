@@ -19,9 +19,9 @@ ROOMS = (
     "training",
     "models",
     "algorithm",
-    "results",
     "outcomes",
     "experiments",
+    "results",
     "stages",
     "execution",
     "python",
@@ -38,6 +38,7 @@ ALGORITHM = (
     "ensemble_trainers",
     "global_trainers",
     "one_shot",
+    "measures",
 )
 
 

@@ -24,13 +24,13 @@ import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
+from fedstage.experiments.claims import MEASURES, Sourced, distinct_cells, load_claims
 from fedstage.experiments.descriptions import claims_to_judge, describe_runs
+from fedstage.experiments.published import PAPER
+from fedstage.experiments.published_rows import load_papers
 from fedstage.results.claims import report
 from fedstage.results.claims.judging import Judged, correct, judge_each
-from fedstage.results.claims.library import MEASURES, Sourced, distinct_cells, load_claims
 from fedstage.results.claims.verdicts import NOT_MEASURED, Effect, Judgement, judge
-from fedstage.results.published.library import PAPER
-from fedstage.results.published.rows import load_papers
 from fedstage.results.tables import markdown
 from fedstage.results.tables.documents import TableFiles
 from fedstage.results.tables.labels import NOTHING

@@ -5,18 +5,19 @@ from collections.abc import Iterator, Sequence
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
+from fedstage.experiments.claims import Sourced, distinct_cells
+from fedstage.experiments.goals import by_value
+from fedstage.experiments.published import PAPER
+from fedstage.experiments.runs_file import SEED
+from fedstage.outcomes.comparisons import comparisons
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import client_accuracy, retention
+from fedstage.plan.traffic import read_files, traffic_files
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.privacy import example_privacy
-from fedstage.results.claims.comparisons import comparisons
-from fedstage.results.claims.library import Sourced, distinct_cells
-from fedstage.results.communication.files import by_value, read_files, traffic_files
-from fedstage.results.published.library import PAPER
-from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -36,7 +37,7 @@ _FEWEST_OF_INTERVALS = 5
 
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
-    """Return the runs file of an experiment at a scale: see `fedstage.results.runs_file`."""
+    """Return the runs file of an experiment at a scale: see `fedstage.experiments.runs_file`."""
     definition = find(catalogue.experiments, experiment, "experiment")
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]

@@ -16,7 +16,7 @@ from fedstage.plan.stages import RECIPES, files_of_result
 from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
 from fedstage.protocol.groups import client_groups
-from fedstage.results.cells import run_name
+from fedstage.settings.cells import run_name
 from fedstage.settings.merging import Raw
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import suggest

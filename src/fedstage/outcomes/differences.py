@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 
 from fedstage.errors import FedstageError
+from fedstage.outcomes.comparisons import Cell, rest_of
 from fedstage.outcomes.labels import (
     METRICS,
     NOTHING,
@@ -32,8 +33,7 @@ from fedstage.outcomes.statistics import (
 from fedstage.outcomes.table import Table
 from fedstage.outcomes.targets import read_target
 from fedstage.outcomes.tidy import METHOD, Header
-from fedstage.results.cells import names_of
-from fedstage.results.claims.comparisons import Cell, rest_of
+from fedstage.settings.cells import names_of
 from fedstage.settings.merging import Raw, assign
 from fedstage.settings.scores import SECONDS, Axis
 

@@ -7,9 +7,9 @@ from typing import cast
 import pandas as pd
 
 from fedstage.errors import FedstageError
+from fedstage.outcomes.comparisons import Cell
 from fedstage.outcomes.tidy import METHOD, SEED, Header, Tidy, by_round, cell_numbers, last_rounds
-from fedstage.results.cells import names_of, selects
-from fedstage.results.claims.comparisons import Cell
+from fedstage.settings.cells import names_of, selects
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS, Axis, Cells
 

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import as_text
 from fedstage.settings.base import Settings
+from fedstage.settings.cells import as_text
 from fedstage.settings.experiments import Bands, Style
 from fedstage.settings.scores import Axis, Metric, Reach
 from fedstage.settings.validation import validate

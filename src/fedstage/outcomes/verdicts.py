@@ -7,6 +7,7 @@ from statistics import fmean
 
 from scipy import stats
 
+from fedstage.outcomes.comparisons import Cell, Pair, Show, comparisons, label_pair
 from fedstage.outcomes.statistics import (
     LEVEL,
     Interval,
@@ -15,7 +16,6 @@ from fedstage.outcomes.statistics import (
     p_outside,
     p_within,
 )
-from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
 from fedstage.settings.scores import Axis, Claim, Family, StatedRows
 
 HOLDS, CONTRADICTED, NIL = "holds", "contradicted", "practically nil"

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedstage.algorithm.measures.metrics import CLASS, OWN_MIX, TEST, VALIDATION
+from fedstage.experiments.runs_file import SEED, ExperimentRun
 from fedstage.results.figures.names import Names, name_of
-from fedstage.results.metrics import CLASS, OWN_MIX, TEST, VALIDATION
-from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.columns import Cell, TextTable, with_deviation
 from fedstage.results.tables.labels import NOTHING, join_labels, show_range
 from fedstage.storage.tables import load_table

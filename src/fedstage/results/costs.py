@@ -7,14 +7,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import SEED, Part
 from fedstage.plan.stages import RECIPES
+from fedstage.plan.traffic import held_files
 from fedstage.plan.training import SECURE
 from fedstage.plan.training_folder import odds_files
 from fedstage.protocol.exchange import exchanges_logits
-from fedstage.results.communication.files import held_files
 from fedstage.results.intervals import interval_of_differences
 from fedstage.results.round_times import read_times
-from fedstage.results.runs_file import SEED, Part
 from fedstage.results.tables.columns import (
     Column,
     Row,

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
+from fedstage.experiments.runs_file import ExperimentRun, Part
 from fedstage.plan.training import participants_table
 from fedstage.protocol.digests import as_json, canonical
 from fedstage.protocol.groups import client_groups
 from fedstage.results.at_hand.runs import last_part, validation_metrics
-from fedstage.results.cells import run_name
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.results.tables.measured import read_metrics
+from fedstage.settings.cells import run_name
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 
@@ -36,7 +36,7 @@ def exported(run: ExperimentRun, folder: Path) -> ExportedRun:
 
     Settings are the content of `recipe.yaml`, which leaves out defaults, the length of the run, and
     its values on the axes of the grid. Scalars are the measures of
-    `fedstage.results.metrics.METRICS_SCHEMA`, such as ``test/top1_accuracy``, the measures on
+    `fedstage.algorithm.measures.metrics.METRICS_SCHEMA`, such as ``test/top1_accuracy``, the measures on
     validation samples if they have been made, and ``training/loss``.
 
     Raises

@@ -7,8 +7,8 @@ from math import inf
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.protocol.privacy import delta_of, private_steps, sampling_rate
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.aggregators import FederatedRounds
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.privacy import ClientPrivacy, ExamplePrivacy

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from fedstage.algorithm.measures.metrics import CLASS
+from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.client_table import (
     NOTES,
     class_table,
@@ -10,8 +12,6 @@ from fedstage.results.client_table import (
     read_clients,
 )
 from fedstage.results.figures.names import read_names
-from fedstage.results.metrics import CLASS
-from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_csv
 from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.labels import for_people, settings_for_people

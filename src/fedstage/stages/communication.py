@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.communication.figure import describe_communication, draw_communication
 from fedstage.results.communication.runs import read_traffic, with_goals, with_one_unit
 from fedstage.results.communication.shown import explain_goal, goal_table, shown_traffic
@@ -14,7 +15,6 @@ from fedstage.results.communication.table import (
 )
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
-from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_exact
 from fedstage.results.tables.documents import TableFiles, write_document
 from fedstage.results.tables.labels import for_people, settings_for_people

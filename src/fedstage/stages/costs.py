@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.costs import COLUMNS, PRIVATE, seconds_of, shown_costs
 from fedstage.results.figures.costs import describe_costs, draw_costs
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.privacy import guarantee
-from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import Cell, write_exact
 from fedstage.results.tables.documents import TableFiles, write_document
 from fedstage.results.tables.labels import for_people, settings_for_people

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedstage.errors import FedstageError, fault_of
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.figures.accuracy import describe_accuracy, draw_accuracy
 from fedstage.results.figures.comparison import describe_comparison, draw_comparison
 from fedstage.results.figures.looks import looks_of_runs
@@ -15,7 +16,6 @@ from fedstage.results.figures.partition import (
 )
 from fedstage.results.figures.style import save_figure
 from fedstage.results.figures.sweep import describe_sweep, draw_sweep
-from fedstage.results.runs_file import SEED
 from fedstage.results.tables.columns import frame_as_csv
 from fedstage.results.tables.labels import for_people, frame_for_people
 from fedstage.results.tables.runs import read_runs, read_scores

@@ -5,10 +5,10 @@ These are FedEED's Table 3 and FedSDD's Table 1: formulas, with the bytes that w
 
 from pathlib import Path
 
+from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.plan.runs import exposed, predicting
 from fedstage.plan.training import aggregation
 from fedstage.protocol.groups import client_groups
-from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import Cell, Column, text_table, write_csv
 from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.labels import NOTHING, for_people, place_for_people

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.figures.looks import looks_of_runs
 from fedstage.results.figures.style import save_figure
 from fedstage.results.retention.curves import describe_curves, draw_curves
@@ -19,7 +20,6 @@ from fedstage.results.retention.table import (
     shown_retention,
     table_rows,
 )
-from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import write_csv, write_exact
 from fedstage.results.tables.documents import TableFiles, write_document
 from fedstage.results.tables.labels import for_people, settings_for_people

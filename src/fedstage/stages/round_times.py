@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.round_times import (
     COLUMNS,
     SHOWN,
@@ -11,7 +12,6 @@ from fedstage.results.round_times import (
     read_times,
     seconds_by_column,
 )
-from fedstage.results.runs_file import read_runs_file
 from fedstage.results.tables.columns import Cell, Row, text_table, write_exact
 from fedstage.results.tables.documents import write_document
 from fedstage.results.tables.labels import for_people, place_for_people

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.report.origins import Jobs, describe_machine, spent
-from fedstage.results.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.tables.columns import write_csv
 from fedstage.results.tables.measured import measure
 from fedstage.results.tables.score_file import axes_of, columns_of, score_rows

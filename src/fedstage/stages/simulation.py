@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from fedstage.experiments.runs_file import SEED, read_runs_file
 from fedstage.results.figures.style import save_figure
-from fedstage.results.runs_file import SEED, read_runs_file
 from fedstage.results.schedules import draw_schedules, schedule
 from fedstage.results.tables.columns import Cell, write_csv
 from fedstage.results.tables.labels import name_for_people

@@ -14,15 +14,15 @@ from typing import Any
 import pandas as pd
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, Part, read_runs_file
 from fedstage.outcomes.tidy import COST, COSTS, SEED, Tidy, typed, write_tidy
 from fedstage.plan.stages import RECIPES
+from fedstage.plan.traffic import held_files
 from fedstage.plan.training import SECURE
 from fedstage.plan.training_folder import odds_files
 from fedstage.protocol.exchange import exchanges_logits
-from fedstage.results.communication.files import held_files
 from fedstage.results.communication.phases import Moved, held_bytes, one_shot_bytes, phases_of
 from fedstage.results.round_times import read_times
-from fedstage.results.runs_file import ExperimentRun, Part, read_runs_file
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.tidy_scores import header_of

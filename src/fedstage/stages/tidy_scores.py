@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, read_runs_file
 from fedstage.outcomes.tidy import (
     ORIGIN,
     SEED,
@@ -22,14 +24,12 @@ from fedstage.outcomes.tidy import (
     typed,
     write_tidy,
 )
-from fedstage.results.cells import show_point
 from fedstage.results.communication.runs import RunTraffic, read_traffic
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.results.report.origins import Jobs, describe_machine, spent
 from fedstage.results.retention.table import RunRetention, overlap, read_retention
-from fedstage.results.runs_file import ExperimentRun, ExperimentRuns, read_runs_file
 from fedstage.results.tables.measured import OF_RUNS, measure, read_metrics
 from fedstage.results.tables.score_file import settings_digest
+from fedstage.settings.cells import show_point
 from fedstage.storage.records import find_artefact
 from fedstage.storage.tables import load_table
 

@@ -5,11 +5,11 @@ from measured import rows_of
 from tests.shared.records import write_record
 from tests.shared.settings import SERVER, one_shot
 
+from fedstage.experiments.runs_file import Part
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.results.costs import Seconds, seconds_of, shown_costs
-from fedstage.results.runs_file import Part
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength

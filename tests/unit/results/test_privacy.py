@@ -8,9 +8,9 @@ from tests.shared.settings import CLIENT, federated, one_shot
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.protocol.privacy import delta_of
 from fedstage.results.privacy import client_epsilon, fixed_size_epsilon, guarantee, poisson_epsilon
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import save_table
 

@@ -9,9 +9,9 @@ import torch
 from tests.shared.settings import one_shot
 from tests.shared.stages import call
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
+from fedstage.plan.traffic import client_models, held_files, traffic_files
 from fedstage.protocol.digests import canonical
-from fedstage.results.communication.files import client_models, held_files, traffic_files
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA

@@ -11,11 +11,11 @@ import torch
 from tests.shared.settings import config, experiment, federated
 from tests.shared.stages import call
 
+from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs, files_of_rounds
 from fedstage.plan.scores import retention
 from fedstage.plan.training import global_model, participants_table
-from fedstage.results.retention.measures import RETENTION_SCHEMA
 from fedstage.results.retention.table import RunRetention, mean_overlaps
 from fedstage.settings.scores import RETAINED
 from fedstage.storage.files import save_json

@@ -7,15 +7,15 @@ from statistics import fmean
 
 import yaml
 
+from fedstage.algorithm.measures.metrics import spread
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRuns
+from fedstage.outcomes.comparisons import Cell, rest_of
 from fedstage.results.at_hand.runs import METHOD, read_finished
-from fedstage.results.cells import as_text
-from fedstage.results.claims.comparisons import Cell, rest_of
 from fedstage.results.claims.judging import cells_of, values_of_runs
-from fedstage.results.metrics import spread
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import METRICS, mean_and_std, name_for_people
 from fedstage.results.tables.runs import frame_of_runs
+from fedstage.settings.cells import as_text
 from fedstage.settings.merging import Raw, assign
 from fedstage.settings.scores import Axis
 

@@ -10,9 +10,9 @@ import pandas as pd
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRuns
+from fedstage.outcomes.comparisons import Cell
 from fedstage.results.at_hand.runs import read_finished, read_target
-from fedstage.results.cells import names_of
-from fedstage.results.claims.comparisons import Cell
 from fedstage.results.claims.judging import cells_of, values_of_runs
 from fedstage.results.claims.report import p_text
 from fedstage.results.intervals import (
@@ -22,11 +22,11 @@ from fedstage.results.intervals import (
     p_of_differences,
     paired,
 )
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables import latex
 from fedstage.results.tables.columns import frame_as_csv
 from fedstage.results.tables.labels import METRICS, NOTHING, join_for_people, signed
 from fedstage.results.tables.runs import frame_of_runs
+from fedstage.settings.cells import names_of
 from fedstage.settings.scores import SECONDS
 from fedstage.storage.files import save_text
 

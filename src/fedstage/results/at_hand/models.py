@@ -10,6 +10,7 @@ from torch import nn
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_info, read_labelled, read_samples, read_test_clients
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, Part
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import data_files, one_shot, unfederated
 from fedstage.plan.one_shot_sharing import local_recipe
@@ -17,7 +18,6 @@ from fedstage.plan.training import global_model
 from fedstage.protocol.groups import model_of
 from fedstage.protocol.one_shot import client_model, trained_on
 from fedstage.results.at_hand.runs import find_run
-from fedstage.results.runs_file import ExperimentRun, Part
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.models import Model
 from fedstage.settings.recipes import LocalRecipe, Recipe

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
 from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
-from fedstage.results.cells import check_cells, selects, show_point
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part, read_runs_file
 from fedstage.results.tables.runs import frame_of_runs
+from fedstage.settings.cells import check_cells, selects, show_point
 from fedstage.settings.scores import Axis
 from fedstage.settings.validation import as_typed
 from fedstage.storage.yaml_files import load_project_plugins
@@ -126,7 +126,7 @@ def load(target: str, folder: str | Path = ".") -> pd.DataFrame:
         Columns `method`, `label` (its name in tables), a column for each further axis of the
         experiment's grid, `seed`, `round`, `evaluated` (``global_model``, ``clients``, ...),
         `role` (``test``, ``validation``: the samples), `measure` (a column of
-        `fedstage.results.metrics.METRICS_SCHEMA`) and `value` (float; accuracies in percent).
+        `fedstage.algorithm.measures.metrics.METRICS_SCHEMA`) and `value` (float; accuracies in percent).
         Scores on validation samples are among the rows if they have been made.
 
     Raises

@@ -8,11 +8,13 @@ import pandas as pd
 import torch
 
 from fedstage.algorithm.ensemble_trainers import read_members, teacher_logits
+from fedstage.algorithm.measures.scores import accuracy_on_own, by_own_mix, score
 from fedstage.algorithm.one_shot.client_models import compute_client_logits, of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, Part
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import one_shot, unfederated
 from fedstage.plan.members import evaluated_name
@@ -26,8 +28,6 @@ from fedstage.results.at_hand.models import (
 )
 from fedstage.results.at_hand.runs import find_run
 from fedstage.results.figures.names import name_of, read_names
-from fedstage.results.runs_file import ExperimentRun, Part
-from fedstage.results.scores import accuracy_on_own, by_own_mix, score
 from fedstage.settings.ensembles import GlobalModel, OneByOne
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe

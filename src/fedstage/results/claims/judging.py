@@ -9,15 +9,15 @@ from pathlib import Path
 import pandas as pd
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import as_text, show_point
-from fedstage.results.claims.comparisons import Cell
+from fedstage.experiments.published_rows import without_seed
+from fedstage.experiments.runs_file import SEED, ExperimentRun, ExperimentRuns
+from fedstage.outcomes.comparisons import Cell
 from fedstage.results.claims.verdicts import Judgement, judge
 from fedstage.results.intervals import holm
-from fedstage.results.published.rows import without_seed
-from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.labels import settings_for_people
 from fedstage.results.tables.layout import describe_source
 from fedstage.results.tables.runs import RUN, last_rounds, read_runs
+from fedstage.settings.cells import as_text, show_point
 from fedstage.settings.scores import SECONDS, Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
 from fedstage.storage.files import load_json

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from scipy import stats
 
-from fedstage.results.claims.comparisons import Cell, Pair, Show, comparisons, label_pair
+from fedstage.outcomes.comparisons import Cell, Pair, Show, comparisons, label_pair
 from fedstage.results.intervals import LEVEL, Interval, confidence_interval, p_outside, p_within
 from fedstage.settings.scores import Axis, Claim, StatedRows
 

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.communication.runs import RunTraffic
 from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of, point_handle
 from fedstage.results.figures.placing import (
@@ -33,7 +34,6 @@ from fedstage.results.figures.placing import (
 )
 from fedstage.results.figures.seeds import draw_curve, draw_dot, explain_seeds, spread_of
 from fedstage.results.figures.style import Facets, style
-from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import head_of
 from fedstage.settings.experiments import Bands
 from fedstage.settings.scores import Metric

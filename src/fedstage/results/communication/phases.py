@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 
 from fedstage.algorithm.exchange.traffic import counts_sent
+from fedstage.experiments.runs_file import Part
 from fedstage.plan import one_shot
 from fedstage.plan.data_files import data_file
-from fedstage.plan.training import participants_table
-from fedstage.protocol.one_shot import members
-from fedstage.protocol.teaching import generates
-from fedstage.results.communication.files import (
+from fedstage.plan.traffic import (
     before_rounds,
     client_models,
     held_files,
     holds_one,
     traffic_files,
 )
-from fedstage.results.runs_file import Part
+from fedstage.plan.training import participants_table
+from fedstage.protocol.one_shot import members
+from fedstage.protocol.teaching import generates
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.storage.files import load_json

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import as_text, selects
-from fedstage.results.communication.files import fixed_goal
+from fedstage.experiments.goals import fixed_goal
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.results.communication.phases import (
     Moved,
     Phase,
@@ -16,9 +16,9 @@ from fedstage.results.communication.phases import (
     phases_of,
     total,
 )
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.labels import METHOD
 from fedstage.results.tables.measured import read_metrics
+from fedstage.settings.cells import as_text, selects
 from fedstage.settings.experiments import is_fixed
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.scores import Axis, Cells, Metric, Reach

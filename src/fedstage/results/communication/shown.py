@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from fedstage.results.communication.files import by_value
+from fedstage.experiments.goals import by_value
 from fedstage.results.communication.runs import Reached, RunTraffic
 from fedstage.results.communication.table import MIB
 from fedstage.results.tables.columns import Column, TextTable, average, text_table, with_deviation

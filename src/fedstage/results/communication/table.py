@@ -9,9 +9,9 @@ from typing import get_args
 
 import pyarrow as pa
 
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.communication.phases import Moved
 from fedstage.results.communication.runs import Reached, RunTraffic
-from fedstage.results.runs_file import SEED
 from fedstage.results.tables.columns import Cell, Column
 from fedstage.settings.scores import Communicated
 

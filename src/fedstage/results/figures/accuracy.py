@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.figures.looks import BEHIND, NONE, Look, line_handle, looks_of
 from fedstage.results.figures.placing import (
     FACET,
@@ -25,7 +26,6 @@ from fedstage.results.figures.placing import (
 from fedstage.results.figures.rounds import Strip, draw_strip, strip_beside
 from fedstage.results.figures.seeds import Dot, draw_curve, draw_rows, explain_seeds, spread_of
 from fedstage.results.figures.style import EM, SMALL, Facets, style
-from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import ROLES, head_of
 from fedstage.results.tables.runs import RUN, last_rounds
 from fedstage.settings.experiments import Bands

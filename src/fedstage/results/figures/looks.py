@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from matplotlib.lines import Line2D
 
+from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.results.figures.placing import line_axis
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import METHOD, show_value
 from fedstage.settings.experiments import Colour, Marker, Style
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fedstage.results.runs_file import ExperimentRun
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.storage.files import load_json
 
 LONGEST = 18  # characters of a name in a figure

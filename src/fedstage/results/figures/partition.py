@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import SEED, ExperimentRun
 from fedstage.results.figures.looks import COLOURS
 from fedstage.results.figures.names import NUMBERS, Names, name_of, shorten
 from fedstage.results.figures.rounds import round_numbers
@@ -26,7 +27,6 @@ from fedstage.results.figures.style import (
     figure_width,
     style,
 )
-from fedstage.results.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.labels import join_labels
 from fedstage.settings.scores import Axis
 from fedstage.storage.tables import frame_of, load_table

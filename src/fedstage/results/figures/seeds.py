@@ -15,11 +15,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import offset_copy
 
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.figures.looks import GREY, MARKER_SIZE, Look
 from fedstage.results.figures.placing import title_of_lines
 from fedstage.results.figures.style import SMALL, Facets
 from fedstage.results.intervals import confidence_interval
-from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import Bands
 
 PERCENTAGES = 0.0, 100.0  # the least and the highest

@@ -9,8 +9,8 @@ from typing import Any
 
 import fedstage
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.plan.runs import folders_of
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.settings.merging import flatten
 from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.why import facts_of, files_read, settings_of

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from fedstage.experiments.runs_file import SEED, ExperimentRun, ExperimentRuns, Part
 from fedstage.protocol.digests import canonical
 from fedstage.results.claims.judging import Judged
 from fedstage.results.claims.report import report_parts
 from fedstage.results.report.origins import Origin, shared_settings
 from fedstage.results.report.page import Section, facts, folded, picture, preformatted, wide
-from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, Part
 from fedstage.results.tables import html
 from fedstage.results.tables.labels import (
     METHOD,

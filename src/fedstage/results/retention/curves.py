@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.figures.looks import NONE, Look, line_handle, looks_of
 from fedstage.results.figures.placing import FACET, LINE, line_axis, placed, title_of_lines
 from fedstage.results.figures.rounds import round_ticks
 from fedstage.results.figures.seeds import PERCENTAGES, draw_curve, explain_seeds
 from fedstage.results.figures.style import Facets, style
 from fedstage.results.retention.table import RunRetention
-from fedstage.results.runs_file import SEED
 from fedstage.settings.experiments import Bands
 
 #: Columns of measures, and the labels of their axes.

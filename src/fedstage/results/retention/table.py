@@ -10,11 +10,10 @@ from typing import Any, get_args
 import pyarrow as pa
 import torch
 
+from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
+from fedstage.algorithm.measures.metrics import spread
 from fedstage.errors import FedstageError
-from fedstage.results.cells import show_point
-from fedstage.results.metrics import spread
-from fedstage.results.retention.measures import RETENTION_SCHEMA
-from fedstage.results.runs_file import SEED, ExperimentRun
+from fedstage.experiments.runs_file import SEED, ExperimentRun
 from fedstage.results.tables.columns import (
     Cell,
     Column,
@@ -27,6 +26,7 @@ from fedstage.results.tables.columns import (
     with_deviation,
 )
 from fedstage.results.tables.labels import METHOD, axis_label, mean_and_std, show_value
+from fedstage.settings.cells import show_point
 from fedstage.settings.scores import Axis, Retained
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors

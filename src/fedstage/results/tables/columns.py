@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from fedstage.results.metrics import arrow_type, spread
+from fedstage.algorithm.measures.metrics import arrow_type, spread
 from fedstage.results.tables.labels import NOTHING, mean_and_std
 
 # --- exact numbers --------------------------------------------------------------------------------

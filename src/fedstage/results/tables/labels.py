@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedstage.results.runs_file import SEED, ExperimentRuns
+from fedstage.experiments.runs_file import SEED, ExperimentRuns
 from fedstage.settings.scores import Axis, Metric
 
 NOTHING = "–"

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.results.privacy import guarantee
-from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.settings.scores import SECONDS, Metric
 from fedstage.storage.tables import frame_of, load_table
 

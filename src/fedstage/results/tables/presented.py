@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.results.intervals import LEVEL, holm, p_of_differences, paired
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import for_people, frame_for_people, join_for_people
 from fedstage.results.tables.layout import (
     BY_SEED,

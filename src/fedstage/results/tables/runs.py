@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA, arrow_type
 from fedstage.errors import FedstageError
-from fedstage.results.cells import show_point
-from fedstage.results.metrics import METRICS_SCHEMA, arrow_type
-from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.experiments.runs_file import SEED, ExperimentRun, ExperimentRuns, read_runs_file
 from fedstage.results.tables.measured import AS_RELEASED, PRIVATE, measure
 from fedstage.results.tables.score_file import measured_in, read_score_file
+from fedstage.settings.cells import show_point
 from fedstage.settings.scores import SECONDS, Axis
 
 #: Columns of the frame in addition to settings and measurements: the run's position in the runs

@@ -17,13 +17,13 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.protocol.digests import canonical, digest
-from fedstage.results.cells import as_text
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.runs_file import SEED, ExperimentRun, ExperimentRuns
 from fedstage.results.tables.columns import harmless
 from fedstage.results.tables.measured import OF_RUNS
+from fedstage.settings.cells import as_text
 from fedstage.storage.tables import frame_of
 
 #: Columns that identify a score together with the axes of the run.

@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import SEED
 from fedstage.results.intervals import welch_interval
-from fedstage.results.runs_file import SEED
 from fedstage.results.tables.labels import METRICS, join_labels
 from fedstage.results.tables.measured import AS_RELEASED, PRIVATE
 from fedstage.results.tables.runs import (

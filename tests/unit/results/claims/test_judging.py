@@ -3,10 +3,10 @@ import pytest
 from measured import described, runs_file
 
 from fedstage.errors import FedstageError
-from fedstage.results.claims.comparisons import Cell
+from fedstage.experiments.runs_file import ExperimentRuns
+from fedstage.outcomes.comparisons import Cell
 from fedstage.results.claims.judging import cells_of, correct, values_of_runs, values_of_table
 from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, NIL, UNDECIDED, judge
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.scores import Claim, Family
 from fedstage.settings.validation import validate
 

@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.results.claims.comparisons import Cell
+from fedstage.outcomes.comparisons import Cell
 from fedstage.results.claims.report import SCHEMA, claim_rows, own_tests, render_report
 from fedstage.results.claims.verdicts import judge
 from fedstage.results.tables import html

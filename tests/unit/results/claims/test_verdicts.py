@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from fedstage.results.claims.comparisons import Cell
+from fedstage.outcomes.comparisons import Cell
 from fedstage.results.claims.verdicts import (
     CONTRADICTED,
     HOLDS,

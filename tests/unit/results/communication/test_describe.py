@@ -9,7 +9,7 @@ from tests.shared.settings import SERVER, config, federated
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.results.runs_file import ExperimentRuns
+from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 
 WORKFLOW = Path(__file__).parents[4] / "workflow"

@@ -7,9 +7,10 @@ import torch
 from tests.shared.settings import SERVER, one_shot
 
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
+from fedstage.experiments.runs_file import Part
 from fedstage.plan import training_folder
+from fedstage.plan.traffic import traffic_files
 from fedstage.plan.training import aggregated_model, participants_table
-from fedstage.results.communication.files import traffic_files
 from fedstage.results.communication.phases import (
     Moved,
     Phase,
@@ -19,7 +20,6 @@ from fedstage.results.communication.phases import (
     phases_of,
     total,
 )
-from fedstage.results.runs_file import Part
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength

@@ -2,9 +2,9 @@
 
 import pytest
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.results.communication.runs import best_round
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.storage.tables import save_table
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.results.figures.looks import COLOURS, PALETTE, looks_of, looks_of_runs
-from fedstage.results.runs_file import ExperimentRun, ExperimentRuns
 from fedstage.settings.experiments import Style
 
 #: Machado, Oliveira and Fernandes 2009, for the full deficiency: what such a reader sees.

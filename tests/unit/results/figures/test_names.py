@@ -3,8 +3,8 @@ import pytest
 from measured import described
 from tests.shared.settings import one_shot
 
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.results.figures.names import Names, name_partitions, read_names
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.files import save_json
 
 CENTRES, CLASSES = ("Basel", "Bern"), ("ill", "well")

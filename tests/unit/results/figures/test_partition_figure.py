@@ -4,13 +4,13 @@ import pytest
 from measured import described
 
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.results.figures.partition import (
     describe_partition,
     draw_partition,
     find_partitions,
     read_histogram,
 )
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.storage.tables import save_table
 
 

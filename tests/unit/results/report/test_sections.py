@@ -3,8 +3,8 @@
 from measured import described, runs_file
 from tests.shared.settings import federated, one_shot
 
+from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.results.report.sections import main_settings
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.validation import validate
 
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from measured import CANDIDATES, described, rows_of
 
-from fedstage.results.retention.measures import RETENTION_SCHEMA
+from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.results.retention.table import (
     COLUMNS,
     RunRetention,
@@ -15,7 +16,6 @@ from fedstage.results.retention.table import (
     shown_retention,
     table_rows,
 )
-from fedstage.results.runs_file import ExperimentRun
 from fedstage.results.tables.columns import schema_of
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows

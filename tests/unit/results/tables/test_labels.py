@@ -3,7 +3,7 @@ import math
 import pandas as pd
 from measured import described, runs_file
 
-from fedstage.results.runs_file import ExperimentRuns
+from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.results.tables.labels import (
     for_people,
     frame_for_people,

@@ -4,7 +4,7 @@ import statistics
 import pytest
 import torch
 
-from fedstage.results.scores import area_under_curve, own_accuracies, score
+from fedstage.algorithm.measures.scores import area_under_curve, own_accuracies, score
 
 # Predictions 0, 1, 1, 2, 2 of classes 0, 1, 2, 2, 0; class 3 does not occur.
 LOGITS = torch.tensor([[3.0, 0, 0, 0], [0, 3, 0, 0], [0, 3, 1, 0], [0, 0, 3, 0], [1, 0, 3, 0]])

@@ -1,6 +1,6 @@
 import pytest
 
-from fedstage.results.cells import as_text, selects
+from fedstage.settings.cells import as_text, selects
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import pytest
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.results.claims.library import check_claims, check_metrics, load_claims
+from fedstage.experiments.claims import check_claims, check_metrics, load_claims
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.scores import Claim
 
-PAPERS = Path(__file__).parents[4] / "workflow/papers"
+PAPERS = Path(__file__).parents[3] / "workflow/papers"
 FORM = {"greater": {"method": "a"}, "than": {"method": "b"}}
 GRID = [
     {"method": method, "seed": 0, "partition.alpha": alpha, "data": "cifar10 train_size 500"}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedstage.results.retention.measures import (
+from fedstage.algorithm.measures.forgetting import (
     Venn,
     forgetting,
     venn,

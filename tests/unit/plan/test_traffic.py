@@ -7,18 +7,12 @@ from tests.shared import settings
 from tests.shared.settings import SERVER
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.goals import check_goal
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone, local_recipe, quantised_recipe
+from fedstage.plan.traffic import client_models, held_files, holds_one, read_files, traffic_files
 from fedstage.plan.training import aggregated_model, participants_table
-from fedstage.results.communication.files import (
-    check_goal,
-    client_models,
-    held_files,
-    holds_one,
-    read_files,
-    traffic_files,
-)
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength

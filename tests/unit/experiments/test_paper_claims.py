@@ -6,11 +6,11 @@ from functools import cache
 import pytest
 from tests.shared.experiments import WORKFLOW, experiments
 
-from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.library import check_claims, load_claims
+from fedstage.experiments.claims import check_claims, load_claims
+from fedstage.experiments.published_rows import counterparts, load_rows
+from fedstage.outcomes.comparisons import Cell
 from fedstage.results.claims.report import own_tests
 from fedstage.results.claims.verdicts import NOT_MEASURED, judge
-from fedstage.results.published.rows import counterparts, load_rows
 
 CLAIMS = load_claims([], WORKFLOW / "papers")
 NAMES = sorted({one.claim.experiment for one in CLAIMS})

@@ -5,9 +5,9 @@ from collections import defaultdict
 import pytest
 from tests.shared.experiments import WORKFLOW, experiments
 
+from fedstage.experiments.published_rows import load_rows
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training_folder import training_id
-from fedstage.results.published.rows import load_rows
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 

@@ -5,8 +5,8 @@ import statistics
 import pytest
 import torch
 
-from fedstage.results.model_metrics import mean_metrics, model_metrics
-from fedstage.results.scores import accuracy_on_own, score
+from fedstage.algorithm.measures.model_metrics import mean_metrics, model_metrics
+from fedstage.algorithm.measures.scores import accuracy_on_own, score
 
 COUNTS = {0: {0: 3}, 1: {1: 2}, 2: {0: 1, 2: 4}}
 

@@ -6,8 +6,8 @@ from tests.shared.settings import config, federated
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
+from fedstage.experiments.runs_file import read_runs_file
 from fedstage.plan.training_folder import training_id
-from fedstage.results.runs_file import read_runs_file
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import save_json
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fedstage.results.cells import as_text, selects, show_point
+from fedstage.settings.cells import as_text, selects, show_point
 from fedstage.settings.scores import Axis, Cells, Claim
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import show_point
 from fedstage.settings.base import Settings
+from fedstage.settings.cells import show_point
 from fedstage.settings.experiments import Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe

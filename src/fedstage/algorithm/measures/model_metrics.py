@@ -6,8 +6,14 @@ from typing import Any
 
 import torch
 
-from fedstage.results.metrics import spread
-from fedstage.results.scores import ClassCounts, Score, accuracies_on_own, own_accuracies, score
+from fedstage.algorithm.measures.metrics import spread
+from fedstage.algorithm.measures.scores import (
+    ClassCounts,
+    Score,
+    accuracies_on_own,
+    own_accuracies,
+    score,
+)
 
 
 def model_metrics(

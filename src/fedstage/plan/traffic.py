@@ -3,11 +3,9 @@
 No torch here: the Snakefile reads this.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import cast
 
-from fedstage.errors import FedstageError
 from fedstage.plan import one_shot, training_folder, unfederated
 from fedstage.plan.data_files import data_file
 from fedstage.plan.members import member_kinds, parse_sampled
@@ -18,13 +16,10 @@ from fedstage.protocol.groups import client_groups, group_participants
 from fedstage.protocol.one_shot import members
 from fedstage.protocol.rounds import member_rounds
 from fedstage.protocol.teaching import generates
-from fedstage.results.cells import as_text, check_cells, names_of
 from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
-from fedstage.settings.experiments import is_fixed
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
-from fedstage.settings.scores import Axis, Cells, Reach
 
 AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
@@ -127,55 +122,3 @@ def read_files(recipe: AnyRecipe, length: RunLength) -> list[str]:
     if isinstance(recipe, Recipe) and generates(recipe):
         files.append(data_file(recipe.data, "info"))  # whose classes clients count
     return list(dict.fromkeys(files))
-
-
-# --- accuracies that runs are to reach ------------------------------------------------------------
-#
-# Fixed accuracies that runs are to reach, as in Fed-ET's C_acc(x) (Cho et al. 2022, Section 4).
-#
-# No torch or pandas here: the Snakefile reads this.
-
-
-def fixed_goal(reach: Reach | None, point: Mapping[str, Axis]) -> float | None:
-    """Return the accuracy in percent that a run is to reach, None unless `reach` fixes it.
-
-    `point` are the run's values on all axes.
-    """
-    if not is_fixed(reach):
-        return None
-    if not isinstance(reach, dict):
-        return reach
-    ((axis, goals),) = by_value(reach).items()
-    return next((goals[name] for name in names_of(axis, point[axis]) if name in goals), None)
-
-
-def by_value(reach: Reach | None) -> dict[str, dict[str, float]]:
-    """Return the goals of the values of an axis, written as texts; empty if there are none."""
-    parts = reach.items() if isinstance(reach, dict) else ()
-    return {
-        axis: {as_text(value): goal for value, goal in goals.items()}
-        for axis, goals in parts
-        if isinstance(goals, dict)
-    }
-
-
-def check_goal(experiment: str, reach: Reach | None, points: Sequence[Mapping[str, Axis]]) -> None:
-    """Refuse a goal that names an axis or value that no cell has, or leaves out a cell.
-
-    Raises
-    ------
-    FedstageError
-        If an axis or a value is in none of the experiment's points, or a point has no goal.
-    """
-    where = f"{experiment}: communication.reach"
-    if isinstance(reach, dict):
-        named: Cells = {axis: list(goals) for axis, goals in by_value(reach).items()}
-        check_cells(where, experiment, named or cast(Cells, reach), points)
-    if not is_fixed(reach):
-        return
-    for point in points:
-        if fixed_goal(reach, point) is None:
-            ((axis, goals),) = by_value(reach).items()
-            raise FedstageError(
-                f"{where}.{axis}: {as_text(point[axis])!r}: missing; there are {', '.join(goals)}"
-            )

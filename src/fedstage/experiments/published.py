@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.published_rows import (
+    SEED,
+    Paper,
+    Row,
+    counterparts,
+    load_papers,
+    load_rows,
+)
 from fedstage.plan.runs import Run
 from fedstage.protocol.digests import canonical
-from fedstage.results.published.rows import SEED, Paper, Row, counterparts, load_papers, load_rows
 from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.models import Model

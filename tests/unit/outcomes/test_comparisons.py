@@ -1,6 +1,6 @@
 from itertools import product
 
-from fedstage.results.claims.comparisons import Cell, comparisons, label_pair
+from fedstage.outcomes.comparisons import Cell, comparisons, label_pair
 from fedstage.settings.scores import Claim
 
 GRID = {"model": ["small", "large"], "method": ["a", "b", "c"], "partition.alpha": [1.0, 0.1]}

@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.results.figures.images import named, save_grid, tiled
+from fedstage.training.image_grid import named, save_grid, tiled
 
 SIDE, STEP = 8, 8 + 6  # of an image, and with the gap beside it
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from fedstage.results.metrics import CLASS, OWN_MIX
-from fedstage.results.scores import PERCENT, ClassCounts, Score, by_own_mix, count_own
+from fedstage.algorithm.measures.metrics import CLASS, OWN_MIX
+from fedstage.algorithm.measures.scores import PERCENT, ClassCounts, Score, by_own_mix, count_own
 from fedstage.training.passes import class_accuracies
 
 Row = dict[str, Any]

@@ -9,15 +9,15 @@ from tests.shared.settings import CLIENT, config, federated
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
+from fedstage.experiments.published import measured_at, published_at
+from fedstage.experiments.published_rows import Paper, Row
 from fedstage.experiments.targets import results_of
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
-from fedstage.results.published.library import measured_at, published_at
-from fedstage.results.published.rows import Paper, Row
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-WORKFLOW = Path(__file__).parents[4] / "workflow"
+WORKFLOW = Path(__file__).parents[3] / "workflow"
 BASE = federated(
     data="cifar10", clients=10, participants=4, partition={"dirichlet": {"alpha": 0.1}}, rounds=8
 )

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.results.published.rows import HEADER, Row, counterparts, load_papers, load_rows
+from fedstage.experiments.published_rows import HEADER, Row, counterparts, load_papers, load_rows
 from fedstage.settings.scores import Published
 from fedstage.settings.validation import validate
 
-FOLDER = Path(__file__).parents[4] / "workflow/papers"
+FOLDER = Path(__file__).parents[3] / "workflow/papers"
 RECIPE = "table2,cifar10,1.0,resnet20,fedsdd,K=4;R=1,top1_accuracy,percent,89.06,0.19,3"
 
 

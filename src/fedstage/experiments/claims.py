@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import as_text, check_cells, show_point
-from fedstage.results.claims.comparisons import Cell, comparisons, sides
-from fedstage.results.published.rows import Point, Row, load_rows, without_seed
+from fedstage.experiments.published_rows import Point, Row, load_rows, without_seed
+from fedstage.outcomes.comparisons import Cell, comparisons, sides
+from fedstage.settings.cells import as_text, check_cells, show_point
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS, Claim, ClaimList, StatedRows

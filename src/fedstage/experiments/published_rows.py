@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.results.cells import as_text, names_of, show_point
 from fedstage.settings.base import Settings
+from fedstage.settings.cells import as_text, names_of, show_point
 from fedstage.settings.scores import Axis, Columns, Published
 from fedstage.settings.validation import validate
 from fedstage.storage.files import read_bytes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedstage.outcomes.comparisons import Cell
+from fedstage.results.comparisons import Cell
 from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, judge
 from fedstage.results.intervals import confidence_interval
 from fedstage.settings.scores import Claim

@@ -21,6 +21,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+from fedstage.results.claims.judging import Judged, correct, judge_each
+from fedstage.results.claims.verdicts import NOT_MEASURED, Effect, Judgement, judge
+from fedstage.results.tables import markdown
+from fedstage.results.tables.documents import TableFiles
+from fedstage.results.tables.labels import NOTHING
+from fedstage.results.tables.runs import read_runs
+from fedstage.results.tables.score_file import key_of, read_score_file
+from fedstage.stages.tables import tables
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
@@ -29,17 +37,9 @@ from fedstage.experiments.descriptions import claims_to_judge, describe_runs
 from fedstage.experiments.published import PAPER
 from fedstage.experiments.published_rows import load_papers
 from fedstage.results.claims import report
-from fedstage.results.claims.judging import Judged, correct, judge_each
-from fedstage.results.claims.verdicts import NOT_MEASURED, Effect, Judgement, judge
-from fedstage.results.tables import markdown
-from fedstage.results.tables.documents import TableFiles
-from fedstage.results.tables.labels import NOTHING
-from fedstage.results.tables.runs import read_runs
-from fedstage.results.tables.score_file import key_of, read_score_file
 from fedstage.settings.config_file import Config
 from fedstage.settings.scores import Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
-from fedstage.stages.tables import tables
 from fedstage.storage.files import save_json
 
 WORKFLOW = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.published_rows import Point, Row, load_rows, without_seed
-from fedstage.outcomes.comparisons import Cell, comparisons, sides
+from fedstage.results.comparisons import Cell, comparisons, sides
 from fedstage.settings.cells import as_text, check_cells, show_point
 from fedstage.settings.experiments import Experiment, Result
 from fedstage.settings.merging import Raw

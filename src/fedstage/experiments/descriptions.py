@@ -9,7 +9,6 @@ from fedstage.experiments.claims import Sourced, distinct_cells
 from fedstage.experiments.goals import by_value
 from fedstage.experiments.published import PAPER
 from fedstage.experiments.runs_file import SEED
-from fedstage.outcomes.comparisons import comparisons
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
@@ -18,6 +17,7 @@ from fedstage.plan.scores import client_accuracy, retention
 from fedstage.plan.traffic import read_files, traffic_files
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.privacy import example_privacy
+from fedstage.results.comparisons import comparisons
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -86,6 +86,7 @@ def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "bands": experiment.figures.bands or _bands(runs),
         "simulation": canonical(experiment.simulation),
+        "traffic": "communication" in experiment.results or None,
     }
     return {key: value for key, value in head.items() if value is not None}
 

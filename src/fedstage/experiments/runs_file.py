@@ -126,8 +126,7 @@ class ExperimentRuns(Settings):
     `published` names the paper and table of the runs' published numbers. `memory`, `params` and
     `ratio` name the sources of published communication costs, whose notes give the scales of
     measurement.
-    `results` are the kinds of results that the experiment has, and `judged` says whether claims are
-    about it.
+    `traffic` says whether bytes are counted.
     `labels` are the names of methods for people, and `styles` are their given looks in figures.
     """
 
@@ -146,32 +145,12 @@ class ExperimentRuns(Settings):
     ratio: str | None = None
     communication_notes: list[str] = []
     reach: Reach | None = None
-    results: list[str] = []
-    judged: bool = False
+    traffic: bool = False
     labels: dict[str, str] = {}
     styles: dict[str, Style] = {}
     bands: Bands = "interval"
     simulation: Simulation = Simulation()
     runs: Annotated[list[ExperimentRun], Field(min_length=1)]
-
-    @property
-    def axes(self) -> list[str]:
-        """The axes of the table: rows, then columns."""
-        return [*self.rows, *self.columns]
-
-    def places(self) -> dict[tuple[Axis, ...], list[ExperimentRun]]:
-        """Return the runs by their place, the values on `axes`; runs of a place differ in seed."""
-        places: dict[tuple[Axis, ...], list[ExperimentRun]] = {}
-        for run in self.runs:
-            places.setdefault(tuple(run.settings[axis] for axis in self.axes), []).append(run)
-        return places
-
-    def federated(self) -> list[bool]:
-        """Return whether each place has a federated method, in rounds or in one shot."""
-        kinds = ("federated", "one_shot")
-        return [
-            all(run.length.training in kinds for run in runs) for runs in self.places().values()
-        ]
 
 
 def read_runs_file(path: Path) -> ExperimentRuns:

@@ -8,7 +8,7 @@ from tests.shared.experiments import WORKFLOW, experiments
 
 from fedstage.experiments.claims import check_claims, load_claims
 from fedstage.experiments.published_rows import counterparts, load_rows
-from fedstage.outcomes.comparisons import Cell
+from fedstage.results.comparisons import Cell
 from fedstage.results.claims.report import own_tests
 from fedstage.results.claims.verdicts import NOT_MEASURED, judge
 

@@ -90,7 +90,11 @@ rule table:
         "fedstage run table {input.runs} shown={wildcards.shown}"
 
 
-use rule table as table_in_another_format with:
+rule table_in_another_format:
+    """Put something of an experiment into a table as HTML, LaTeX or Parquet."""
+    input:
+        unpack(given("table")),
+        infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
     output:
         "results/{shown}/{experiment}/{scale}.{format}",
     log:
@@ -98,6 +102,8 @@ use rule table as table_in_another_format with:
     wildcard_constraints:
         shown="|".join(TABLES),
         format="|".join(FURTHER["table"]),
+    message:
+        "table ({wildcards.shown}, {wildcards.format}) of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
         "fedstage run table {input.runs} shown={wildcards.shown} formats={wildcards.format}"
 
@@ -120,7 +126,12 @@ rule figure:
         "fedstage run figure {input.runs} shown={wildcards.shown}"
 
 
-use rule figure as figure_in_another_format with:
+rule figure_in_another_format:
+    """Draw something of an experiment as SVG or PDF."""
+    input:
+        unpack(given("figure")),
+        partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
+        infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
     output:
         "results/figures/{experiment}/{scale}_{shown}.{format}",
     log:
@@ -128,6 +139,9 @@ use rule figure as figure_in_another_format with:
     wildcard_constraints:
         shown="|".join(FIGURES),
         format="|".join(FURTHER["figure"]),
+    message:
+        "figure ({wildcards.shown}, {wildcards.format}) of {wildcards.experiment},"
+        " scale {wildcards.scale}"
     shell:
         "fedstage run figure {input.runs} shown={wildcards.shown} formats={wildcards.format}"
 

@@ -10,7 +10,7 @@ from fedstage.execution.faults import faults
 from fedstage.execution.internals import plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.targets import link_runs, linked
-from fedstage.experiments.targets import explain_unknown, shown_results
+from fedstage.experiments.targets import explain_unknown, shared_work, shown_results
 
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
@@ -68,7 +68,8 @@ def tables():
     there = [path for path in shown_results(CATALOGUE, wanted()) if (FOLDER / path).exists()]
     named = [path for path in there if path.endswith(".md")]
     shown = [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in named]
-    return shown + [f"\nWith figures: {path}\n" for path in there if path not in named]
+    shown += [f"\nWith figures: {path}\n" for path in there if path not in named]
+    return shown + explained(shared_work, CATALOGUE, linked(there))
 
 
 if workflow.is_main_process and workflow.modifier.is_main_snakefile():

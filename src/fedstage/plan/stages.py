@@ -58,7 +58,7 @@ _of_plan = partial(_result, plan=True)
 
 #: The stages that present an experiment.
 RESULTS = (
-    _result("scores", "put all scores of an experiment's runs into one file"),
+    _of_plan("scores", "put all scores of an experiment's runs into one file"),
     _of_plan("costs", "put what an experiment's runs cost into one file: seconds, bytes, memory"),
     _result("table", "put scores, costs, communication, claims and more into a table"),
     _result("figure", "draw accuracy over rounds or bytes, the partition, and more"),

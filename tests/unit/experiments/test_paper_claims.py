@@ -9,8 +9,8 @@ from tests.shared.experiments import WORKFLOW, experiments
 from fedstage.experiments.claims import check_claims, load_claims
 from fedstage.experiments.published_rows import counterparts, load_rows
 from fedstage.results.comparisons import Cell
-from fedstage.results.claims.report import own_tests
-from fedstage.results.claims.verdicts import NOT_MEASURED, judge
+from fedstage.results.claims import own_tests
+from fedstage.results.verdicts import NOT_MEASURED, judge
 
 CLAIMS = load_claims([], WORKFLOW / "papers")
 NAMES = sorted({one.claim.experiment for one in CLAIMS})

@@ -8,7 +8,7 @@ from fedstage.algorithm.measures.forgetting import (
     forgetting,
     venn,
 )
-from fedstage.results.retention.table import overlap
+from fedstage.stages.scores import overlap
 
 
 def right(text):

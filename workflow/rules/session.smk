@@ -64,12 +64,18 @@ def show_finished():
 
 
 def tables():
-    """Return the targets' tables that there are, each below its path, and the paths of reports."""
+    """Return the targets' tables that there are, the paths of reports, and what sharing saves."""
     there = [path for path in shown_results(CATALOGUE, wanted()) if (FOLDER / path).exists()]
     named = [path for path in there if path.endswith(".md")]
-    shown = [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in named]
+    shown = [f"\n{path}\n\n{without_legend((FOLDER / path).read_text('utf-8'))}" for path in named]
     shown += [f"\nWith figures: {path}\n" for path in there if path not in named]
-    return shown + explained(shared_work, CATALOGUE, linked(there))
+    return shown + [f"\n{line}\n" for line in explained(shared_work, CATALOGUE, linked(there))]
+
+
+def without_legend(text):
+    """Return a document's first table, with the lines above it."""
+    lines = text.partition("\n## ")[0].rstrip().splitlines()
+    return "\n".join(line for line in lines if not line.startswith("- ")).rstrip() + "\n"
 
 
 if workflow.is_main_process and workflow.modifier.is_main_snakefile():

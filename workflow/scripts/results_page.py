@@ -24,7 +24,7 @@ import pandas as pd
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.claims import Sourced, distinct_cells, load_claims
-from fedstage.experiments.descriptions import claims_to_judge, describe_runs
+from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
 from fedstage.experiments.published import PAPER
 from fedstage.experiments.published_rows import load_papers
 from fedstage.experiments.runs_file import ExperimentRuns
@@ -91,6 +91,8 @@ def measure(catalogue: Catalogue, folder: Path) -> Judged:
     scores = Tidy(scores.frame[scores.frame[SEED].isin(seeds)], scores.header)
     if "table" in catalogue.experiments[name].results:
         write_tables(folder / "table.md", [score_table(scores)])
+    if not claims_on(catalogue, name):
+        return Judged(scores.header, [])
     known = {None, *last_rounds(scores).columns}
     known |= RETAINED if PARTICIPANTS in set(scores.frame["role"]) else set()
     claims = validate(ClaimsToJudge, claims_to_judge(catalogue, name), name)

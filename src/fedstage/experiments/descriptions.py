@@ -209,7 +209,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         "validation": _validation(run),
         "retention": [retention(*last) for last in lasts] if "retention" in results else None,
         "clients": [client_accuracy(*last) for last in lasts] if "clients" in results else None,
-        "over_rounds": _over_rounds(run) if experiment.table.also else None,
+        "over_rounds": _over_rounds(run) if "maximum" in experiment.table.also else None,
     }
     return {key: value for key, value in described.items() if value}
 

@@ -6,14 +6,14 @@ the published numbers of its cell.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import Settings
 from fedstage.settings.cells import show_point
-from fedstage.settings.experiments import Bands, Simulation, Style
+from fedstage.settings.experiments import Also, Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
@@ -136,7 +136,7 @@ class ExperimentRuns(Settings):
     rows: Annotated[list[str], Field(min_length=1)]
     columns: list[str] = []
     metric: Metric = "top1_accuracy"
-    also: list[Literal["maximum"]] = []
+    also: list[Also] = []
     over: str | None = None
     published: str | None = None
     notes: list[str] = []

@@ -302,11 +302,7 @@ COUNTED_OF_STAGES = {
          "feature_moments"},
         {"resnet20", "features", "fedkd", "dense", "closed"},
     ),
-    "results.tables.measured": (OF_RUNS - {"retention_summary"}, None),
-    "results.tables.runs": (
-        OF_RUNS - {"retention_summary", "run_scores", "communication", "costs"}, None
-    ),
-    "results.scores": (
+    "algorithm.measures.scores": (
         {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None
     ),
 }  # fmt: skip

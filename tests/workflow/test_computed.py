@@ -125,7 +125,7 @@ def test_claims_about_time_are_judged_by_the_seconds_of_each_run(copy):
     ]
     path.write_text(yaml.safe_dump(config))
     run = copy.make()
-    assert run.jobs.keys() == {"all", "run_scores", "round_times", "claims"}
+    assert run.jobs.keys() == {"all", "scores", "costs", "table"}
     found = {row["claim"]: row for row in rows(copy, "results/claims/tiny/default.csv")}
     # Nothing is distilled by SCAFFOLD; one seed decides nothing.
     assert [found[name]["seeds"] for name in ("added", "round", "loss")] == ["0", "1", "1"]

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from fedstage.results.comparisons import Cell
-from fedstage.results.verdicts import CONTRADICTED, HOLDS, judge
 from fedstage.results.statistics import confidence_interval
+from fedstage.results.verdicts import CONTRADICTED, HOLDS, judge
 from fedstage.settings.scores import Claim
 
 CLAIM = {"id": "a", "text": "t", "place": "p", "experiment": "e"}

@@ -78,8 +78,10 @@ rule table:
         unpack(given("table")),
         infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
     output:
-        "results/{shown}/{experiment}/{scale}.md",
-        in_report("results/{shown}/{experiment}/{scale}.csv", "{shown}"),
+        files=[
+            "results/{shown}/{experiment}/{scale}.md",
+            in_report("results/{shown}/{experiment}/{scale}.csv", "{shown}"),
+        ],
     log:
         "results/logs/table/{experiment}/{scale}.{shown}.json",
     wildcard_constraints:
@@ -96,7 +98,7 @@ rule table_in_another_format:
         unpack(given("table")),
         infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
     output:
-        "results/{shown}/{experiment}/{scale}.{format}",
+        files="results/{shown}/{experiment}/{scale}.{format}",
     log:
         "results/logs/table/{experiment}/{scale}.{shown}.{format}.json",
     wildcard_constraints:
@@ -115,7 +117,7 @@ rule figure:
         partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
         infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
     output:
-        in_report("results/figures/{experiment}/{scale}_{shown}.png", "{shown}"),
+        files=in_report("results/figures/{experiment}/{scale}_{shown}.png", "{shown}"),
     log:
         "results/logs/figure/{experiment}/{scale}.{shown}.json",
     wildcard_constraints:
@@ -133,7 +135,7 @@ rule figure_in_another_format:
         partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
         infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
     output:
-        "results/figures/{experiment}/{scale}_{shown}.{format}",
+        files="results/figures/{experiment}/{scale}_{shown}.{format}",
     log:
         "results/logs/figure/{experiment}/{scale}.{shown}.{format}.json",
     wildcard_constraints:

@@ -10,7 +10,8 @@ from fedstage.execution.faults import faults
 from fedstage.execution.internals import plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.targets import link_runs, linked
-from fedstage.experiments.targets import explain_unknown, shared_work, shown_results
+from fedstage.plan.sharing import shared_work
+from fedstage.experiments.targets import explain_unknown, shown_results
 
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
@@ -69,7 +70,9 @@ def tables():
     named = [path for path in there if path.endswith(".md")]
     shown = [f"\n{path}\n\n{without_legend((FOLDER / path).read_text('utf-8'))}" for path in named]
     shown += [f"\nWith figures: {path}\n" for path in there if path not in named]
-    return shown + [f"\n{line}\n" for line in explained(shared_work, CATALOGUE, linked(there))]
+    targets = {"/".join(key): CATALOGUE.runs[key] for key in linked(there)}
+    lines = {name: explained(shared_work, runs) for name, runs in targets.items()}
+    return shown + [f"\n{name}: {line}\n" for name, line in lines.items() if line]
 
 
 def without_legend(text):

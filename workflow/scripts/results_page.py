@@ -112,7 +112,9 @@ def check_settings(scores: Tidy, experiment: ExperimentRuns, folder: Path) -> No
         if place not in runs:
             raise FedstageError(f"{folder.name}: {place}: no run of the experiment")
         if found != runs[place]:
-            raise FedstageError(f"{folder.name}: {place}: settings = {found}: must be {runs[place]}")
+            raise FedstageError(
+                f"{folder.name}: {place}: settings = {found}: must be {runs[place]}"
+            )
 
 
 def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Path) -> list[str]:

@@ -12,7 +12,6 @@ from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.results import BY_METHOD, RESULTS, result_files
 from fedstage.plan.runs import Run, main_folder, settings_of_folders, split_target
-from fedstage.plan.sharing import describe_sharing
 from fedstage.plan.stages import RECIPES
 from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
@@ -165,20 +164,6 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
         files |= dict.fromkeys(results_of(catalogue, name) if name in targets else shown)
     tables = [path for path in files if path.endswith(".md")]
     return tables + [path for path in files if path.startswith("results/report/")]
-
-
-def shared_work(catalogue: Catalogue, keys: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line on what sharing saves, for each experiment and scale where it does."""
-    lines = []
-    for key in keys:
-        runs = catalogue.runs[key]
-        methods = len({str(run.axes["method"]) for run in runs})
-        parts = [
-            [(part.recipe, part.length.rounds) for tried in run.evaluated() for part in tried.chain()]
-            for run in runs
-        ]
-        lines += [f"{'/'.join(key)}: {line}" for line in [describe_sharing(parts, methods)] if line]
-    return lines
 
 
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ from fedstage.plan import unfederated
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import local_recipe
+from fedstage.plan.runs import Run
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 
@@ -28,3 +29,12 @@ def describe_sharing(runs: Sequence[Sequence[tuple[AnyRecipe, int]]], methods: i
     if made == apart:
         return ""
     return f"{made:,} trainings for {methods} methods; apart they would be {apart:,}"
+
+
+def shared_work(runs: Sequence[Run]) -> str:
+    """Write what sharing saves for the runs of an experiment, as `describe_sharing` does."""
+    parts = [
+        [(part.recipe, part.length.rounds) for tried in run.evaluated() for part in tried.chain()]
+        for run in runs
+    ]
+    return describe_sharing(parts, len({str(run.axes["method"]) for run in runs}))

@@ -56,7 +56,7 @@ def properties(*, runs: Path, scores: Path | None = None, markdown: Path, csv: P
     shown["Ensemble"] = exact["ensemble"].fillna(NOTHING)
     shown["Students"] = exact["students"].astype(str)
     shown["Secure aggregation"] = [
-        "yes" if one is None else f"no: {one}" for one in exact["reader"]
+        "yes" if pd.isna(one) else f"no: {one}" for one in exact["reader"]
     ]
     legend = list(_LEGEND)
     if "communication" in exact:

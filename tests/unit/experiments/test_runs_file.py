@@ -62,7 +62,6 @@ def test_a_runs_file_is_read_as_it_was_written(written):
     experiment, runs, path = written
     found = read_runs_file(path)
     assert (found.experiment, found.scale, found.title) == ("a", "default", "A")
-    assert found.axes == ["method", "evaluate", "participants"]
     assert found.simulation == experiment.simulation
     assert [run.recipe for run in found.runs] == [run.recipe for run in runs]
     assert [run.length for run in found.runs] == [run.length for run in runs]
@@ -70,18 +69,6 @@ def test_a_runs_file_is_read_as_it_was_written(written):
         training_id(run.recipe) for run in runs
     ]
     assert all(isinstance(run.recipe, Recipe) for run in found.runs)
-
-
-def test_runs_of_a_place_differ_in_their_seed(written):
-    *_, path = written
-    places = read_runs_file(path).places()
-    assert len(places) == 8
-    assert list(places)[:2] == [
-        ("fedavg", "global_model", 4),
-        ("fedavg", "aggregated checkpoints 3", 4),
-    ]
-    for runs in places.values():
-        assert [run.recipe.seed for run in runs] == [0, 1]
 
 
 def test_a_damaged_runs_file_is_named(written):

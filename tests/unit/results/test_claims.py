@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.unit.outcomes.conftest import ACCURACIES, tidy_of
+from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.errors import FedstageError
 from fedstage.results.claims import claim_rows, claim_tables, judge_claims

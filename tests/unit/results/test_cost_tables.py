@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tests.unit.outcomes.conftest import tidy_of
+from tests.unit.results.conftest import tidy_of
 
 from fedstage.results.cost_tables import (
     client_tables,

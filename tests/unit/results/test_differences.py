@@ -5,9 +5,9 @@ import pytest
 import yaml
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from tests.unit.outcomes.conftest import ACCURACIES, tidy_of
+from tests.unit.results.conftest import ACCURACIES, tidy_of
 
-from fedstage import outcomes
+from fedstage import results
 from fedstage.errors import FedstageError
 from fedstage.results.differences import compare_table
 from fedstage.results.tidy import write_tidy
@@ -28,7 +28,7 @@ def folder(tmp_path, tidy):
 
 
 def test_p_values_are_those_of_scipy_and_statsmodels(folder):
-    found = outcomes.compare(TARGET, folder=folder)
+    found = results.compare(TARGET, folder=folder)
     pairs = [("local_only", "fedavg"), ("local_only", "fedsdd"), ("fedavg", "fedsdd")]
     expected = [
         stats.ttest_rel(ACCURACIES[left, alpha], ACCURACIES[right, alpha]).pvalue
@@ -42,25 +42,25 @@ def test_p_values_are_those_of_scipy_and_statsmodels(folder):
 
 
 def test_a_baseline_is_compared_with_in_its_own_column(folder):
-    found = outcomes.compare(TARGET, ["fedsdd"], baseline="fedavg", folder=folder)
+    found = results.compare(TARGET, ["fedsdd"], baseline="fedavg", folder=folder)
     assert found[["row", "than"]].drop_duplicates().to_numpy().tolist() == [["FedSDD", "FedAvg"]]
     assert found["difference"].tolist() == pytest.approx([71 - 182.5 / 3, 0.0])
-    shown = compare_table(found, TARGET, "top1_accuracy").shown
+    shown = compare_table(found, TARGET).shown
     assert shown["difference"].tolist() == ["+10.17", "+0.00"]
 
 
 def test_unknown_rows_are_refused(folder):
     with pytest.raises(FedstageError, match="rows: 'fedx': no such row; use one of local_only"):
-        outcomes.compare(TARGET, ["fedx"], folder=folder)
+        results.compare(TARGET, ["fedx"], folder=folder)
 
 
 def test_a_target_without_results_says_what_makes_them(folder):
     with pytest.raises(FedstageError, match=r"there are the scores of tiny/mini; .*snakemake"):
-        outcomes.scores("other", folder)
+        results.scores("other", folder)
 
 
 def test_scores_have_labels_and_the_header(folder):
-    frame = outcomes.scores(TARGET, folder)
+    frame = results.scores(TARGET, folder)
     assert frame.attrs["title"] == "Tiny"
     assert dict(zip(frame["method"], frame["label"], strict=True))["fedavg"] == "FedAvg"
 
@@ -81,7 +81,7 @@ def test_the_best_value_of_a_swept_axis_is_yaml_to_paste(tmp_path):
     header = tidy.header.model_copy(update={"cells": cells, "columns": [*rename.values()]})
     frame = tidy.frame.rename(columns=rename).assign(role="validation")
     folder = saved(tmp_path, tidy._replace(frame=frame, header=header))
-    text = outcomes.best(TARGET, folder=folder)
+    text = results.best(TARGET, folder=folder)
     assert yaml.safe_load(text)["cells"] == [
         {"at": {"method": "fedavg"}, "settings": {"client": {"learning_rate": 1.0}}}
     ]
@@ -90,4 +90,4 @@ def test_the_best_value_of_a_swept_axis_is_yaml_to_paste(tmp_path):
 
 def test_best_refuses_test_samples(folder):
     with pytest.raises(FedstageError, match="choose on validation samples only"):
-        outcomes.best(TARGET, folder=folder)
+        results.best(TARGET, folder=folder)

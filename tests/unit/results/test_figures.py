@@ -1,7 +1,7 @@
 """Figures: what is drawn at one, five and eleven methods, and reproducible files."""
 
 import pytest
-from tests.unit.outcomes.conftest import ACCURACIES, tidy_of
+from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.errors import FedstageError
 from fedstage.results.curves import draw_rounds

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.shared.experiments import WORKFLOW
-from tests.unit.outcomes.conftest import ACCURACIES, tidy_of
+from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.results.documents import as_markdown
 from fedstage.results.table import BEST, STAR, score_table

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from tests.unit.outcomes.conftest import ACCURACIES, tidy_of
+from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.errors import FedstageError
 from fedstage.results.tidy import (

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from fedstage.stages.clients import clients
 from measured import described, runs_file
 from tests.shared.settings import federated
 
 from fedstage.algorithm.measures.clients import of_classes, of_mixes, of_own
 from fedstage.algorithm.measures.metrics import CLIENTS_SCHEMA
 from fedstage.algorithm.measures.scores import own_accuracies, score
-from fedstage.stages.clients import clients
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 

@@ -269,7 +269,7 @@ def client_tables(scores: Tidy, names: Mapping[str, Sequence[str]]) -> list[Tabl
     `names` may have names of `clients` and `classes`.
     """
     frame, header = scores.frame, scores.header
-    tables = []
+    exact, tables = _of_clients(scores, names), []
     for key, kinds, of in (("client", _OWN, "clients"), ("label", {"class": ""}, "classes")):
         for role, about in kinds.items():
             rows = frame[(frame["role"] == role) & frame[key].notna()]
@@ -290,5 +290,27 @@ def client_tables(scores: Tidy, names: Mapping[str, Sequence[str]]) -> list[Tabl
                     mean_and_std(float(mean.get(i, nan)), float(std.get(i, nan))) for i in numbers
                 ]
             title = f"Accuracy by {'client' if key == 'client' else 'class'} (%)"
-            tables.append(Table(f"{title}{': ' * bool(about)}{about}", shown, 1, rows))
+            tables.append(Table(f"{title}{': ' * bool(about)}{about}", shown, 1, exact))
     return tables
+
+
+def _of_clients(scores: Tidy, names: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Return a row for each run and client, or class: samples and accuracy, with their names."""
+    key = [*scores.run, "role", "client", "label"]
+    samples, accuracy = (
+        scores.frame[scores.frame["measure"] == f"own_{name}"][[*key, "value"]].rename(
+            columns={"value": name}
+        )
+        for name in ("samples", "accuracy")
+    )
+    found = samples.merge(accuracy, on=key, how="left").rename(columns={"role": "of"})
+    for number, name, of in (
+        ("client", "client_name", "clients"),
+        ("label", "class_name", "classes"),
+    ):
+        known = names.get(of, ())
+        told = {
+            i: known[i] if i < len(known) else str(i) for i in found[number].dropna().astype(int)
+        }
+        found[name] = found[number].map(told)
+    return found

@@ -249,7 +249,12 @@ def retention(wildcards):
 def traffic(wildcards):
     """Return what bytes are counted from, where they are."""
     at = (wildcards.experiment, wildcards.scale)
-    return files_of(CATALOGUE, *at) if described(wildcards, "runs").get("traffic") else []
+    return files_of(CATALOGUE, *at) if counts_bytes(wildcards) else []
+
+
+def counts_bytes(wildcards):
+    """Return whether an experiment has communication among its results."""
+    return described(wildcards, "runs").get("traffic", False)
 
 
 def shows_clients(wildcards):

@@ -42,7 +42,7 @@ rule scores:
     input:
         unpack(given("scores")),
         metrics=of_runs("metrics", "over_rounds", "clients"),
-        validation=of_runs("validation"),
+        validation=lambda w: of_runs("validation")(w) if counts_bytes(w) else [],
         participants=participants,
         retention=retention,
         traffic=traffic,

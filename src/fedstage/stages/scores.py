@@ -35,7 +35,7 @@ from fedstage.storage.records import find_artefact
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
-_MEASURES = [name for name in METRICS_SCHEMA.names if name not in WHAT]
+MEASURES = [name for name in METRICS_SCHEMA.names if name not in WHAT]
 #: The samples that forgetting is measured on.
 PARTICIPANTS = "participants"
 
@@ -77,7 +77,7 @@ def joined(
 
 
 def _scores(measured: pd.DataFrame) -> Iterator[Row]:
-    names = [*_MEASURES, *(name for name in OF_RUNS if name in measured)]
+    names = [*MEASURES, *(name for name in OF_RUNS if name in measured)]
     for row in measured.to_dict("records"):
         about = {name: row[name] for name in ("evaluated", "role", "round")}
         for name in names:

@@ -12,7 +12,7 @@ from fedstage.experiments.descriptions import describe_runs
 from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.tidy import write_tidy
 from fedstage.stages.properties import ensemble_size, properties
-from fedstage.stages.scores import _MEASURES, joined
+from fedstage.stages.scores import MEASURES, joined
 from fedstage.storage.files import save_json
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -26,7 +26,7 @@ def made(tmp_path, name, sent=None):
         scores = tmp_path / "scores.parquet"
         experiment = read_runs_file(tmp_path / "runs.json")
         about = {"evaluated": "global_model", "role": "test", "round": 1}
-        measured = [pd.DataFrame([about | dict.fromkeys(_MEASURES)]) for _ in sent]
+        measured = [pd.DataFrame([about | dict.fromkeys(MEASURES)]) for _ in sent]
         more = [[{**about, "measure": "bytes", "value": moved}] for moved in sent]
         write_tidy(scores, joined(experiment, measured, [{}] * len(sent), more))
     files = {"markdown": tmp_path / "t.md", "csv": tmp_path / "t.csv"}

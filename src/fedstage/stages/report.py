@@ -68,7 +68,7 @@ def report(
         "Versions": "; ".join(dict.fromkeys(_versions(experiment.runs))) or "not recorded",
         **({"Shared work": shared} if shared else {}),
     }
-    settings = _common([flatten(canonical(part.recipe)) for part in parts])
+    settings = _common([flatten(canonical(p.length) | canonical(p.recipe)) for p in parts])
     save_text(output, render_report(measured, sections, about=about, settings=settings))
 
 

@@ -31,8 +31,8 @@ import yaml
 
 #: Folders below `results` of files that hold times, or are no results.
 NOT_COMPARED = ("logs", "descriptions", "round_times", "costs", "report")
-#: The end of files of scores, which hold times too; what tables show of them is compared.
-_SCORES = ".scores.csv"
+#: Ends of files of scores and costs, which hold times too; what tables show of scores is compared.
+_TIMED = (".scores.parquet", ".costs.parquet")
 #: The keys of what a file states of itself: in the metadata of tensors, and in JSON and YAML.
 _STATED = ("file", "source", "sha256")
 _SEAL = "fedstage"
@@ -44,7 +44,7 @@ def artefacts(folder: Path) -> Iterator[Path]:
     for path in sorted(results.rglob("*")):
         inside = path.relative_to(results)
         hidden = any(part.startswith(".") for part in inside.parts)
-        timed = inside.parts[0] in NOT_COMPARED or path.name.endswith(_SCORES)
+        timed = inside.parts[0] in NOT_COMPARED or path.name.endswith(_TIMED)
         if path.is_file() and not hidden and not timed:
             yield path
 

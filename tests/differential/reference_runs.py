@@ -25,11 +25,11 @@ from reference.network import (
 from reference.reading import Recorded
 from safetensors.torch import load_file
 
+from fedstage.experiments.runs_file import read_runs_file
 from fedstage.plan import data_files
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.protocol.groups import model_of
 from fedstage.protocol.one_shot import client_model
-from fedstage.results.runs_file import read_runs_file
 
 REPOSITORY = Path(__file__).parents[2]
 ROUNDS, SEEDS, CLIENTS, PARTICIPANTS = 3, 12, 5, 3

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedstage.results.claims.comparisons import Cell
-from fedstage.results.claims.verdicts import CONTRADICTED, HOLDS, judge
-from fedstage.results.intervals import confidence_interval
+from fedstage.results.comparisons import Cell
+from fedstage.results.statistics import confidence_interval
+from fedstage.results.verdicts import CONTRADICTED, HOLDS, judge
 from fedstage.settings.scores import Claim
 
 CLAIM = {"id": "a", "text": "t", "place": "p", "experiment": "e"}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedstage.results.model_metrics import mean_metrics, model_metrics
-from fedstage.results.scores import calibration_error, disagreement, score
+from fedstage.algorithm.measures.model_metrics import mean_metrics, model_metrics
+from fedstage.algorithm.measures.scores import calibration_error, disagreement, score
 
 BINS = 15
 

@@ -53,7 +53,7 @@ from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.protocol.groups import client_groups
 from fedstage.randomness import torch_generator
-from fedstage.results.intervals import welch_interval
+from fedstage.results.statistics import welch_interval
 from fedstage.training.batches import client_batches, public_batches
 from fedstage.training.images import view
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from fedstage.results.scores import score
+from fedstage.algorithm.measures.scores import score
 
 
 def drawn(classes, seed, samples=200, ties=False):

@@ -2,7 +2,7 @@
 
 from tests.shared.settings import federated
 
-from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.storage.tables import save_table
 
 #: What runs consist of, of which tests of tables, figures and claims read no more than the length.

@@ -71,8 +71,8 @@ def test_a_run_goes_on_after_its_login_session_was_killed(first_round, reference
     assert asked == {
         "segment_0002_0002": ("gpu", "gres:gpu:fake:1"),
         "evaluation": ("gpu", "gres:gpu:fake:1"),
-        "run_scores": ("main", "gres:gpu:fake:0"),
-        "tables": ("main", "gres:gpu:fake:0"),
+        "scores": ("main", "gres:gpu:fake:0"),
+        "table": ("main", "gres:gpu:fake:0"),
     }
     results, expected = session.project.results(), reference.results()
     assert {path: results[path] for path in expected} == expected

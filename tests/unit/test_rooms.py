@@ -37,6 +37,7 @@ ALGORITHM = (
     "ensemble_trainers",
     "global_trainers",
     "one_shot",
+    "measures",
 )
 
 

@@ -286,7 +286,8 @@ class Project:
         return {
             str(path.relative_to(self.path)): path.read_bytes()
             for path in paths
-            if path.is_file() and not path.name.endswith(".scores.csv")  # which has seconds
+            if path.is_file()
+            and not path.name.endswith((".scores.parquet", ".costs.parquet"))  # with seconds
         }
 
     def recipe(self, *, method="fedavg"):

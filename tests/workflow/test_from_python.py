@@ -125,7 +125,7 @@ def trained(study):
 
 
 def scores(folder, target="study"):
-    frame = results.load(target, folder=folder)
+    frame = results.scores(target, folder=folder)
     return frame.drop(columns="label").sort_values(["method", "round", "measure", "evaluated"])
 
 

@@ -2,15 +2,13 @@
 
 import pytest
 
-from fedstage.plan.results import FORMATS
-
 pytestmark = pytest.mark.workflow
 
 
 def test_a_finished_run_makes_every_result(finished):
     assert finished.files("results/tables/tiny/default.*") != []
     assert len(finished.files("results/training/*/metrics/*/*.parquet")) == 3
-    assert all(len(finished.files(f"results/figures/tiny/*.{kind}")) == 2 for kind in FORMATS)
+    assert len(finished.files("results/figures/tiny/*")) == 2
 
 
 def test_second_call_does_nothing(copy):
@@ -18,7 +16,9 @@ def test_second_call_does_nothing(copy):
     assert run.jobs == {}
     assert "Nothing to be done" in run.output
     table = "results/tables/tiny/default.md"
-    assert run.output.endswith(f"\n{table}\n\n{(copy.path / table).read_text()}")
+    assert f"\n{table}\n\n" in run.output
+    head = (copy.path / table).read_text().partition("\n- ")[0]
+    assert head in run.output  # without its legend
     assert table not in copy.plan().output
 
 
@@ -34,7 +34,7 @@ def test_deleted_metrics_rerun_one_evaluation_and_the_tables(copy):
     metrics.unlink()
     run = copy.make()
     assert run.jobs == {
-        "evaluation": 1, "run_scores": 1, "tables": 1, "figures": 1, "all": 1,
+        "evaluation": 1, "scores": 1, "table": 1, "figure": 1, "all": 1,
     }  # fmt: skip
     assert copy.results() == before
 

@@ -33,7 +33,7 @@ def test_the_file_in_workflow_makes_the_configured_targets(project):
     project.configure(methods=["fedavg"])
     plan = project.plan("--snakefile", str(SHIM))
     assert plan.jobs == project.plan().jobs
-    assert plan.jobs["tables"] == 1
+    assert plan.jobs["table"] == 1
 
 
 def test_the_folder_above_is_the_place_to_run_it(project):
@@ -53,7 +53,7 @@ def test_another_workflow_uses_this_one_as_a_module(project):
     assert (project.path / "best.txt").read_text().startswith("fedavg,")
     shutil.rmtree(project.path / "results/tables")
     again = project.plan("--snakefile", str(outer), "results/tables/tiny/default.csv")
-    assert set(again.jobs) == {"fedstage_run_scores", "fedstage_tables"}
+    assert set(again.jobs) == {"fedstage_scores", "fedstage_table"}
 
 
 DEPLOYED = """
@@ -75,7 +75,7 @@ def test_a_workflow_as_snakedeploy_writes_it_makes_the_targets_of_its_own_file(p
     config = project.path / "config/config.yaml"
     config.parent.mkdir()
     (project.path / "config.yaml").rename(config)
-    assert project.plan("--snakefile", str(outer)).jobs["tables"] == 1
+    assert project.plan("--snakefile", str(outer)).jobs["table"] == 1
     config.write_text("{}")
     refused = project.call("--snakefile", str(outer), "--dry-run")
     assert refused.code != 0

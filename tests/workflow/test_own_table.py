@@ -52,15 +52,6 @@ def test_each_centre_is_a_client(patients):
     assert (info["train"], info["test"], info["constant"]) == (300, 100, [])
 
 
-def test_names_stand_beside_the_figure(patients):
-    project, _ = patients
-    table = pd.read_csv(project.path / "results/figures/patients/default_partition.csv")
-    assert list(table["client_name"].unique()) == ["Basel", "Bern", "Chur", "Geneva"]
-    assert set(table["class_name"]) == {"ill", "well"}
-    assert table["samples"].sum() == 300
-    assert (project.path / "results/figures/patients/default_partition.png").exists()
-
-
 def test_each_centre_and_class_has_its_accuracy_by_name(patients):
     project, _ = patients
     table = pd.read_csv(project.path / "results/clients/patients/default.csv")

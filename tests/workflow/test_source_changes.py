@@ -66,7 +66,7 @@ def test_the_distillation_makes_students_anew_and_what_reads_them(edited, finish
     assert plan.trained() == [(2, 0, student)]
     assert plan.jobs == {
         "distillation": 2, "local_training": 1, "aggregation": 1, "logits": 1, "evaluation": 1,
-        "run_scores": 1, "tables": 1, "figures": 1, "all": 1,
+        "scores": 1, "table": 1, "figure": 1, "all": 1,
     }  # fmt: skip
     project.make()
     assert project.make().jobs == {}
@@ -84,7 +84,7 @@ def test_what_follows_from_a_recipe_makes_anew_what_runs_it_and_what_reads_that(
     assert plan.trained() == [(2, 0, taught), (2, 1, taught)]
     assert plan.jobs == {
         "distillation": 2, "local_training": 2, "aggregation": 1, "logits": 1, "evaluation": 1,
-        "run_scores": 1, "tables": 1, "all": 1,
+        "scores": 1, "table": 1, "all": 1,
     }  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def test_an_edit_that_changes_no_byte_computes_its_own_stage_anew_alone(copy, ed
     plan = copy.plan()
     assert "fedstage/stages/aggregation.py has changed, which aggregation reaches" in plan.output
     assert {round_ for round_, _, _ in plan.trained()} == {2}  # the first reads no average
-    assert plan.jobs["aggregation"] > 0 < plan.jobs["tables"]
+    assert plan.jobs["aggregation"] > 0 < plan.jobs["table"]
     edit(other[0], other[2], other[1])
     assert copy.plan().jobs == {}
 

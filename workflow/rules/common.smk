@@ -25,10 +25,10 @@ from fedstage.experiments.targets import last_states, named_targets, results_of
 from fedstage.plan.data_files import AnyRecipe, Initial, raw_choice
 from fedstage.plan.graph import listed, place_value, recipe_file
 from fedstage.plan.members import PATTERN as MEMBERS
-from fedstage.plan.results import choice_file, description_file, figure_files, files_at
+from fedstage.plan.results import FILES, FURTHER, choice_file, description_file
 from fedstage.plan.runs import settings_of_folders, sources_of
 from fedstage.plan.segment_rules import named, segment_rules
-from fedstage.plan.stages import GRAPH, OF_SETTINGS, RESULTS, given_files
+from fedstage.plan.stages import FIGURES, GRAPH, OF_SETTINGS, RESULTS, TABLES, given_files
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.syntax import modules
 from fedstage.protocol.teaching import re_estimates
@@ -255,6 +255,22 @@ def retention(wildcards):
     return [*measures, *right]
 
 
+def traffic(wildcards):
+    """Return what bytes are counted from, where they are."""
+    at = (wildcards.experiment, wildcards.scale)
+    return files_of(CATALOGUE, *at) if counts_bytes(wildcards) else []
+
+
+def counts_bytes(wildcards):
+    """Return whether an experiment has communication among its results."""
+    return described(wildcards, "runs").get("traffic", False)
+
+
+def shows_clients(wildcards):
+    """Return whether an experiment shows the accuracy of clients and classes."""
+    return "clients" in described(wildcards, "results")["results"]
+
+
 def described(wildcards, what):
     """Return the description of an experiment at a scale: its runs, or claims."""
     return description(wildcards.experiment, wildcards.scale, what)
@@ -279,7 +295,8 @@ def given(stage):
     def files(wildcards):
         at = (wildcards.experiment, wildcards.scale)
         planned = {"runs": described_in(*at, "runs"), "source": Source(stage).file}
-        read = given_files(stage, description(*at, "runs") | description(*at, "results"))
+        about = description(*at, "runs") | description(*at, "results")
+        read = given_files(stage, about, wildcards.get("shown", ""))
         planned |= {name: read.pop(name) for name in ("definitions", "wanted") if name in read}
         chosen = {"chosen": of_runs("chosen")(wildcards)}
         return {name: local(path) for name, path in planned.items()} | read | chosen
@@ -298,20 +315,14 @@ def files_of_target(target):
     return [*map(metrics_of, runs), *chain.from_iterable(states), *results_of(CATALOGUE, target)]
 
 
-def shown(path, caption, result):
+def in_report(path, what):
     """Return a file that Snakemake's report shows."""
     return report(
         path,
-        caption=f"../report/{caption}.rst",
+        caption="../report/result.rst",
         category="{experiment}",
-        labels={"result": result, "scale": "{scale}"},
+        labels={"result": what, "scale": "{scale}"},
     )
-
-
-def figure(name, caption, result):
-    """Return the files of a figure, of which the report shows the first."""
-    first, *others = files_at(figure_files(name))
-    return [shown(first, caption, result), *others]
 
 
 def choice_of(wildcards):
@@ -322,8 +333,8 @@ def choice_of(wildcards):
 def link_storage(provider):
     """Let the folders of results lead to an object storage's copies on this machine."""
     prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
-    made = (path for stage in RESULTS for path in stage.outputs.values())
-    for folder in sorted({*OF_SETTINGS, *(path.split("/")[1] for path in made)}):
+    made = (path.split("/")[1] for stage in RESULTS for path in stage.outputs.values())
+    for folder in sorted({*OF_SETTINGS, *TABLES, *made} - {"{shown}"}):
         query = f"{prefix}/results/{folder}"
         here, there = Path("results", folder), Path(provider.object(query).local_path()).absolute()
         there.mkdir(parents=True, exist_ok=True)

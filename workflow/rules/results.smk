@@ -22,141 +22,33 @@ rule choice:
         "fedstage run choice {input.description}"
 
 
-rule run_scores:
-    """Put the metrics of an experiment's runs into one file."""
+rule scores:
+    """Put all scores of an experiment's runs into one file."""
     input:
-        unpack(given("run_scores")),
-        metrics=of_runs("metrics", "over_rounds"),
+        unpack(given("scores")),
+        metrics=of_runs("metrics", "over_rounds", "clients"),
+        validation=lambda w: of_runs("validation")(w) if counts_bytes(w) else [],
         participants=participants,
+        retention=retention,
+        traffic=traffic,
     output:
-        scores="results/tables/{experiment}/{scale}.scores.csv",
+        scores="results/tables/{experiment}/{scale}.scores.parquet",
     log:
-        "results/logs/run_scores/{experiment}/{scale}.json",
+        "results/logs/scores/{experiment}/{scale}.json",
     message:
-        "run_scores of {wildcards.experiment}, scale {wildcards.scale}"
+        "scores of {wildcards.experiment}, scale {wildcards.scale}"
     shell:
-        "fedstage run run_scores {input.runs}"
-
-
-rule tables:
-    """Put the scores of an experiment into a table."""
-    input:
-        unpack(given("tables")),
-    output:
-        csv="results/tables/{experiment}/{scale}.csv",
-        parquet="results/tables/{experiment}/{scale}.parquet",
-        markdown="results/tables/{experiment}/{scale}.md",
-        html=shown("results/tables/{experiment}/{scale}.html", "table", "table"),
-        latex="results/tables/{experiment}/{scale}.tex",
-    log:
-        "results/logs/tables/{experiment}/{scale}.json",
-    message:
-        "tables of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run tables {input.runs}"
-
-
-rule figures:
-    """Draw accuracy over rounds, and the partition."""
-    input:
-        unpack(given("figures")),
-        partitions=of_runs("partition"),
-        infos=of_runs("info"),
-    output:
-        samples="results/figures/{experiment}/{scale}_partition.csv",
-        accuracy=figure("accuracy", "accuracy", "accuracy over rounds"),
-        partition=figure("partition", "partition", "partition"),
-    log:
-        "results/logs/figures/{experiment}/{scale}.json",
-    message:
-        "figures of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run figures {input.runs}"
-
-
-rule comparison:
-    """Draw measured against published accuracy."""
-    input:
-        unpack(given("comparison")),
-    output:
-        figure=figure("published", "published", "measured beside published"),
-    log:
-        "results/logs/comparison/{experiment}/{scale}.json",
-    message:
-        "comparison of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run comparison {input.runs}"
-
-
-rule sweep:
-    """Draw accuracy over the values of an axis."""
-    input:
-        unpack(given("sweep")),
-    output:
-        figure=figure("over", "sweep", "accuracy over an axis"),
-    log:
-        "results/logs/sweep/{experiment}/{scale}.json",
-    message:
-        "sweep of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run sweep {input.runs}"
-
-
-rule claims:
-    """Judge a paper's claims by the scores of an experiment, and what was measured besides."""
-    input:
-        unpack(given("claims")),
-    output:
-        csv="results/claims/{experiment}/{scale}.csv",
-        parquet="results/claims/{experiment}/{scale}.parquet",
-        markdown="results/claims/{experiment}/{scale}.md",
-        html=shown("results/claims/{experiment}/{scale}.html", "claims", "claims"),
-    log:
-        "results/logs/claims/{experiment}/{scale}.json",
-    message:
-        "claims of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run claims {input.runs}"
-
-
-rule communication:
-    """Add up what clients send and receive, and draw accuracy against it."""
-    input:
-        unpack(given("communication")),
-        metrics=of_runs("metrics", "over_rounds"),
-        validation=of_runs("validation"),
-        files=lambda w: files_of(CATALOGUE, w.experiment, w.scale),
-    output:
-        csv="results/communication/{experiment}/{scale}.csv",
-        parquet="results/communication/{experiment}/{scale}.parquet",
-        markdown="results/communication/{experiment}/{scale}.md",
-        html=shown(
-            "results/communication/{experiment}/{scale}.html", "communication", "communication"
-        ),
-        by_run="results/communication/{experiment}/{scale}.runs.parquet",
-        figure=figure("communication", "accuracy_of_bytes", "accuracy against communication"),
-    log:
-        "results/logs/communication/{experiment}/{scale}.json",
-    message:
-        "communication of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run communication {input.runs}"
+        "fedstage run scores {input.runs}"
 
 
 rule costs:
-    """Put accuracy, bytes, seconds and memory of each method into a table."""
+    """Put seconds, bytes and memory of an experiment's runs into one file, from jobs' records."""
     input:
         unpack(given("costs")),
         metrics=of_runs("metrics"),
-        participants=participants,
+        traffic=traffic,
     output:
-        csv="results/costs/{experiment}/{scale}.csv",
-        parquet="results/costs/{experiment}/{scale}.parquet",
-        markdown="results/costs/{experiment}/{scale}.md",
-        html=shown(
-            "results/costs/{experiment}/{scale}.html", "costs", "what methods reach and cost"
-        ),
-        figure=figure("costs", "costs", "accuracy against bytes at the end"),
+        costs="results/tables/{experiment}/{scale}.costs.parquet",
     log:
         "results/logs/costs/{experiment}/{scale}.json",
     message:
@@ -165,13 +57,89 @@ rule costs:
         "fedstage run costs {input.runs}"
 
 
+rule table:
+    """Put scores, claims, communication, costs and more of an experiment into a table."""
+    input:
+        unpack(given("table")),
+        infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
+    output:
+        files=[
+            "results/{shown}/{experiment}/{scale}.md",
+            in_report("results/{shown}/{experiment}/{scale}.csv", "{shown}"),
+        ],
+    log:
+        "results/logs/table/{experiment}/{scale}.{shown}.json",
+    wildcard_constraints:
+        shown="|".join(TABLES),
+    message:
+        "table ({wildcards.shown}) of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage run table {input.runs} shown={wildcards.shown}"
+
+
+rule table_in_another_format:
+    """Put something of an experiment into a table as HTML, LaTeX or Parquet."""
+    input:
+        unpack(given("table")),
+        infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
+    output:
+        files="results/{shown}/{experiment}/{scale}.{format}",
+    log:
+        "results/logs/table/{experiment}/{scale}.{shown}.{format}.json",
+    wildcard_constraints:
+        shown="|".join(TABLES),
+        format="|".join(FURTHER["table"]),
+    message:
+        "table ({wildcards.shown}, {wildcards.format}) of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage run table {input.runs} shown={wildcards.shown} formats={wildcards.format}"
+
+
+rule figure:
+    """Draw accuracy over rounds or bytes, the partition and more of an experiment."""
+    input:
+        unpack(given("figure")),
+        partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
+        infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
+    output:
+        files=in_report("results/figures/{experiment}/{scale}_{shown}.png", "{shown}"),
+    log:
+        "results/logs/figure/{experiment}/{scale}.{shown}.json",
+    wildcard_constraints:
+        shown="|".join(FIGURES),
+    message:
+        "figure ({wildcards.shown}) of {wildcards.experiment}, scale {wildcards.scale}"
+    shell:
+        "fedstage run figure {input.runs} shown={wildcards.shown}"
+
+
+rule figure_in_another_format:
+    """Draw something of an experiment as SVG or PDF."""
+    input:
+        unpack(given("figure")),
+        partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
+        infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
+    output:
+        files="results/figures/{experiment}/{scale}_{shown}.{format}",
+    log:
+        "results/logs/figure/{experiment}/{scale}.{shown}.{format}.json",
+    wildcard_constraints:
+        shown="|".join(FIGURES),
+        format="|".join(FURTHER["figure"]),
+    message:
+        "figure ({wildcards.shown}, {wildcards.format}) of {wildcards.experiment},"
+        " scale {wildcards.scale}"
+    shell:
+        "fedstage run figure {input.runs} shown={wildcards.shown} formats={wildcards.format}"
+
+
 rule properties:
     """Put the complexity and communication of methods into a table."""
     input:
         unpack(given("properties")),
     output:
         markdown="results/properties/{experiment}/{scale}.md",
-        csv=shown("results/properties/{experiment}/{scale}.csv", "properties", "properties"),
+        csv=in_report("results/properties/{experiment}/{scale}.csv", "properties"),
     log:
         "results/logs/properties/{experiment}/{scale}.json",
     message:
@@ -186,7 +154,7 @@ rule simulation:
         unpack(given("simulation")),
     output:
         csv="results/simulation/{experiment}/{scale}.csv",
-        figure=figure("schedule", "schedule", "schedule"),
+        figure=in_report("results/figures/{experiment}/{scale}_schedule.png", "schedule"),
     log:
         "results/logs/simulation/{experiment}/{scale}.json",
     message:
@@ -195,70 +163,11 @@ rule simulation:
         "fedstage run simulation {input.runs}"
 
 
-rule round_times:
-    """Put the seconds of a round's jobs into a table, from the records of jobs behind the metrics."""
-    input:
-        unpack(given("round_times")),
-        metrics=of_runs("metrics"),
-    output:
-        markdown="results/round_times/{experiment}/{scale}.md",
-        csv=shown(
-            "results/round_times/{experiment}/{scale}.csv",
-            "round_times",
-            "measured seconds of a round",
-        ),
-        parquet="results/round_times/{experiment}/{scale}.parquet",
-        by_run="results/round_times/{experiment}/{scale}.runs.parquet",
-    log:
-        "results/logs/round_times/{experiment}/{scale}.json",
-    message:
-        "round_times of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run round_times {input.runs}"
-
-
-rule retention_summary:
-    """Put what methods forget into a table, and draw it."""
-    input:
-        unpack(given("retention_summary")),
-        measures=retention,
-    output:
-        csv="results/retention/{experiment}/{scale}.csv",
-        parquet="results/retention/{experiment}/{scale}.parquet",
-        markdown="results/retention/{experiment}/{scale}.md",
-        html=shown("results/retention/{experiment}/{scale}.html", "retention", "what is forgotten"),
-        by_run="results/retention/{experiment}/{scale}.runs.parquet",
-        overlap="results/retention/{experiment}/{scale}.overlap.csv",
-        curves=figure("retention", "forgetting_curves", "what is forgotten, over rounds"),
-    log:
-        "results/logs/retention_summary/{experiment}/{scale}.json",
-    message:
-        "retention_summary of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run retention_summary {input.runs}"
-
-
-rule clients:
-    """Put the accuracies of clients and classes into a table."""
-    input:
-        unpack(given("clients")),
-        measures=of_runs("clients"),
-        infos=of_runs("info"),
-    output:
-        csv="results/clients/{experiment}/{scale}.csv",
-        markdown="results/clients/{experiment}/{scale}.md",
-    log:
-        "results/logs/clients/{experiment}/{scale}.json",
-    message:
-        "clients of {wildcards.experiment}, scale {wildcards.scale}"
-    shell:
-        "fedstage run clients {input.runs}"
-
-
 rule report:
-    """Show table, figures, claims and their origin in one HTML file."""
+    """Show tables, figures, claims and their origin in one HTML file."""
     input:
         unpack(given("report")),
+        infos=lambda w: of_runs("info")(w) if shows_clients(w) else [],
     output:
         output="results/report/{experiment}/{scale}.html",
     log:

@@ -10,6 +10,7 @@ from fedstage.execution.faults import faults
 from fedstage.execution.internals import plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.targets import link_runs, linked
+from fedstage.plan.sharing import shared_work
 from fedstage.experiments.targets import explain_unknown, shown_results
 
 STARTED = time.time()
@@ -64,11 +65,20 @@ def show_finished():
 
 
 def tables():
-    """Return the targets' tables that there are, each below its path, and the paths of reports."""
+    """Return the targets' tables that there are, the paths of reports, and what sharing saves."""
     there = [path for path in shown_results(CATALOGUE, wanted()) if (FOLDER / path).exists()]
     named = [path for path in there if path.endswith(".md")]
-    shown = [f"\n{path}\n\n{(FOLDER / path).read_text('utf-8')}" for path in named]
-    return shown + [f"\nWith figures: {path}\n" for path in there if path not in named]
+    shown = [f"\n{path}\n\n{without_legend((FOLDER / path).read_text('utf-8'))}" for path in named]
+    shown += [f"\nWith figures: {path}\n" for path in there if path not in named]
+    targets = {"/".join(key): CATALOGUE.runs[key] for key in linked(there)}
+    lines = {name: explained(shared_work, runs) for name, runs in targets.items()}
+    return shown + [f"\n{name}: {line}\n" for name, line in lines.items() if line]
+
+
+def without_legend(text):
+    """Return a document's first table, with the lines above it."""
+    lines = text.partition("\n## ")[0].rstrip().splitlines()
+    return "\n".join(line for line in lines if not line.startswith("- ")).rstrip() + "\n"
 
 
 if workflow.is_main_process and workflow.modifier.is_main_snakefile():

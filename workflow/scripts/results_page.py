@@ -2,50 +2,56 @@
 
     uv run python workflow/scripts/results_page.py
 
-A folder EXPERIMENT has `scores.csv` (a run's `results/tables/EXPERIMENT/study.scores.csv`) and, for
-claims about bytes, seconds or forgetting, `KIND.runs.parquet` (of `results/KIND/EXPERIMENT`).
+A folder EXPERIMENT has `scores.parquet`, a run's `results/tables/EXPERIMENT/study.scores.parquet`.
 The first ten seeds count. Pictures are copied by hand from `results/figures/EXPERIMENT`.
 
 To add scores of another machine, or of more seeds, join files, with one row for each key:
 
-    files = ["workflow/docs/results/EXPERIMENT/scores.csv", "more.scores.csv"]
-    scores = pd.concat([pd.read_csv(file, dtype=str, keep_default_na=False) for file in files])
+    files = ["workflow/docs/results/EXPERIMENT/scores.parquet", "study.scores.parquet"]
+    scores = pd.concat(map(pd.read_parquet, files))
     key = scores.columns.difference(["value", "settings", "source", "machine", "seconds"])
-    scores.drop_duplicates([*key]).to_csv(files[0], index=False)
+    scores.drop_duplicates([*key]).to_parquet(files[0], compression="zstd")
 
-Parquet likewise, by axes and seed. Scores of other settings than the experiment's are refused.
+Scores of other settings than the experiment's are refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
-from fedstage.experiments.descriptions import claims_to_judge, describe_runs
-from fedstage.results.claims import report
-from fedstage.results.claims.judging import Judged, correct, judge_each
-from fedstage.results.claims.library import MEASURES, Sourced, distinct_cells, load_claims
-from fedstage.results.claims.verdicts import NOT_MEASURED, Effect, Judgement, judge
-from fedstage.results.published.library import PAPER
-from fedstage.results.published.rows import load_papers
-from fedstage.results.tables import markdown
-from fedstage.results.tables.documents import TableFiles
-from fedstage.results.tables.labels import NOTHING
-from fedstage.results.tables.runs import read_runs
-from fedstage.results.tables.score_file import key_of, read_score_file
+from fedstage.experiments.claims import Sourced, distinct_cells, load_claims
+from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
+from fedstage.experiments.published import PAPER
+from fedstage.experiments.published_rows import load_papers
+from fedstage.experiments.runs_file import ExperimentRuns
+from fedstage.results.claims import (
+    bound_text,
+    claim_tables,
+    in_published,
+    judge_claims,
+    measured_text,
+    own_tests,
+    published_text,
+    verdict_text,
+)
+from fedstage.results.documents import grid, write_tables
+from fedstage.results.labels import NOTHING
+from fedstage.results.table import Table, score_table
+from fedstage.results.tidy import SEED, Header, Tidy, last_rounds, place_of, read_tidy
+from fedstage.results.verdicts import NOT_MEASURED, Effect, Judgement, correct, judge
 from fedstage.settings.config_file import Config
-from fedstage.settings.scores import Claim, ClaimsToJudge, Family
+from fedstage.settings.scores import RETAINED, Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
-from fedstage.stages.tables import tables
-from fedstage.storage.files import save_json
+from fedstage.stages.scores import PARTICIPANTS, header_of, settings_digest
 
 WORKFLOW = Path(__file__).parents[1]
 SEEDS = 10  # at most, the first ones of each experiment
 HEADS = ["Claim", "Published", "The paper's own tests", "Measured [95 %]", "Verdict"]
-FILES = {"table": "table.md", "claims": "claims.md", "scores": "scores.csv"}
+FILES = {"table": "table.md", "claims": "claims.md", "scores": "scores.parquet"}
 ABOUT = """The papers' primary claims as published, and as measured by small studies on two cores.
 The scale `study` has smaller images and networks than the papers, and more seeds.
 `workflow/scripts/results_page.py` makes this page from the files of scores next to it, the
@@ -66,29 +72,49 @@ LEGEND = f"""## How to read it
   the margin of the claim. It is about the study: it neither confirms nor refutes a paper."""
 
 
+class Judged(NamedTuple):
+    """What describes an experiment, and the claims on it."""
+
+    header: Header
+    judgements: list[Judgement]
+
+
 def measure(catalogue: Catalogue, folder: Path) -> Judged:
     """Write an experiment's table, and judge each claim on it, without correction."""
-    name, scores = folder.name, read_score_file(folder / "scores.csv")
+    name = folder.name
     scale = "study" if (name, "study") in catalogue.runs else "default"
-    described, there = describe_runs(catalogue, name, scale), scores.runs()
-    runs = {key_of(run["settings"], scores.axes): run for run in described["runs"]}
-    if unknown := there.keys() - runs.keys():
-        raise FedstageError(f"{scores.name}: {min(unknown)}: no run of {name}/{scale}")
-    seeds = sorted({runs[key]["settings"]["seed"] for key in there})[:SEEDS]
-    measured = [run for key, run in runs.items() if key in there]
-    described["runs"] = [run for run in measured if run["settings"]["seed"] in seeds]
-    with TemporaryDirectory() as made:
-        listed, unread = Path(made, "runs.json"), Path(made, "unread")
-        save_json(listed, described)
-        experiment, frame = read_runs(listed, folder / "scores.csv")
-        if "table" in catalogue.experiments[name].results:
-            files = TableFiles(unread, unread, folder / "table.md", unread)
-            tables(runs=listed, scores=folder / "scores.csv", files=files, latex=unread)
-    measures = [pd.read_parquet(path) for path in sorted(folder.glob("*.runs.parquet"))]
-    absent = {metric for kind in MEASURES.values() for metric in kind}.difference(*measures)
+    experiment = validate(ExperimentRuns, describe_runs(catalogue, name, scale), name)
+    scores = read_tidy(folder / "scores.parquet", sealed=False)
+    scores = Tidy(scores.frame, header_of(experiment))
+    check_settings(scores, experiment, folder)
+    seeds = sorted(scores.frame[SEED].unique())[:SEEDS]
+    scores = Tidy(scores.frame[scores.frame[SEED].isin(seeds)], scores.header)
+    if "table" in catalogue.experiments[name].results:
+        write_tables(folder / "table.md", [score_table(scores)])
+    if not claims_on(catalogue, name):
+        return Judged(scores.header, [])
+    known = {None, *last_rounds(scores).columns}
+    known |= RETAINED if PARTICIPANTS in set(scores.frame["role"]) else set()
     claims = validate(ClaimsToJudge, claims_to_judge(catalogue, name), name)
-    claims.claims[:] = [claim for claim in claims.claims if claim.metric not in absent]
-    return judge_each(claims, experiment, frame, measures)
+    claims.claims[:] = [claim for claim in claims.claims if claim.metric in known]
+    return Judged(scores.header, judge_claims(claims, scores, corrected=False))
+
+
+def check_settings(scores: Tidy, experiment: ExperimentRuns, folder: Path) -> None:
+    """Refuse scores of runs that the experiment does not have, or of other settings."""
+    runs = {
+        place_of(run.settings.get(axis) for axis in scores.run): settings_digest(run)
+        for run in experiment.runs
+    }
+    stated = scores.frame.drop_duplicates([*scores.run, "settings"])
+    places = stated[scores.run].astype(object).itertuples(index=False, name=None)
+    for place, found in zip(map(place_of, places), stated["settings"], strict=True):
+        if place not in runs:
+            raise FedstageError(f"{folder.name}: {place}: no run of the experiment")
+        if found != runs[place]:
+            raise FedstageError(
+                f"{folder.name}: {place}: settings = {found}: must be {runs[place]}"
+            )
 
 
 def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Path) -> list[str]:
@@ -99,18 +125,18 @@ def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Pa
     if table and claim.metric:
         numbers = [others.get(claim.metric) for others in table.others]
     printed = judge(claim, distinct_cells([run.axes for run in runs], numbers))
-    published, verdict = report.in_published(printed), NOT_MEASURED
+    published, verdict = in_published(printed), NOT_MEASURED
     if published != NOTHING:
-        published += f": {ends(printed, report.published_text, lambda one: one.published)}"
+        published += f": {ends(printed, published_text, lambda one: one.published)}"
     measured = NOTHING
     if found is not None and found.measured:
-        text = ends(found, report.measured_text, lambda one: one.measured.mean)
-        verdict = report.verdict_text(found)
+        text = ends(found, measured_text, lambda one: one.measured.mean)
+        verdict = verdict_text(found)
         cells = f" in {found.measured} of {found.total}" if found.total > 1 else ""
-        measured = f"{text}{cells}; {report.seeds_text(found.seeds)}"
-    bound = "" if claim.than is not None else f":{report.bound_text(claim)}"
+        measured = f"{text}{cells}; {found.seeds} seed{'s' * (found.seeds != 1)}"
+    bound = "" if claim.than is not None else f":{bound_text(claim)}"
     about = f"{claim.text} ({claim.place}{bound}) {links(folder / name)}".strip()
-    return [about, published, report.own_tests(printed), measured, verdict]
+    return [about, published, own_tests(printed), measured, verdict]
 
 
 def ends(
@@ -126,6 +152,12 @@ def ends(
     return " to ".join(shown) + mean
 
 
+def grid_of(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of `HEADS` as a table in Markdown."""
+    frame = pd.DataFrame(lines, columns=HEADS)
+    return grid(Table("", frame, len(HEADS), frame))
+
+
 def links(folder: Path) -> str:
     """Return links to the results of an experiment: ``[table](fedsdd_table2/table.md)``."""
     there = {text: file for text, file in FILES.items() if (folder / file).is_file()}
@@ -136,8 +168,9 @@ def main(folder: Path, workflow: Path) -> None:
     """Write the page, and the texts of all folders of results."""
     claims = [one for one in load_claims([], workflow / "papers") if one.claim.primary]
     primary = {(one.claim.experiment, one.claim.id): one for one in claims}
-    kept = sorted(path.parent for path in folder.glob("*/scores.csv"))
-    seeds = {int(row["seed"]) for at in kept for row in read_score_file(at / "scores.csv").rows}
+    kept = sorted(path.parent for path in folder.glob("*/scores.parquet"))
+    read = (pd.read_parquet(at / "scores.parquet", columns=[SEED]) for at in kept)
+    seeds = {int(seed) for frame in read for seed in frame[SEED].unique()}
     names = {*(at.name for at in kept), *(name for name, _ in primary)}
     catalogue = resolve_all(Config.model_construct(targets=[]), workflow, names, sorted(seeds))
     judged, parts = {at.name: measure(catalogue, at) for at in kept}, [ABOUT]
@@ -149,19 +182,17 @@ def main(folder: Path, workflow: Path) -> None:
         found |= zip(there, correct([found[key] for key in there], [family]), strict=True)
     for name, of in judged.items():
         if every := [found[name, one.claim.id] for one in of.judgements]:
-            title, notes = f"{of.experiment.title}: claims", of.experiment.notes
-            text = report.render_report(every, title, of.source, notes)
-            (folder / name / "claims.md").write_text(text, "utf-8")
+            write_tables(folder / name / "claims.md", claim_tables(every, of.header))
     for paper, about in papers.items():
         own = {key: one for key, one in primary.items() if one.paper == paper}
         lines = [line(catalogue, one, found.get(key), folder) for key, one in own.items()]
-        parts += [markdown.heading(about.title), markdown.grid(HEADS, lines, len(HEADS))]
+        parts += [f"## {about.title}", grid_of(lines)]
         parts += [about.remark.strip()] if about.remark else []
         files = [f"{name}/{file}" for name, _ in own for file in ("published.png", "accuracy.png")]
         parts += [f"![Measured]({file})" for file in files if (folder / file).is_file()][:1]
     others = [f"{n}: {links(folder / n)}" for n in judged if n not in {m for m, _ in primary}]
-    parts += [markdown.heading("Also measured"), markdown.items(others), LEGEND]
-    (folder / "README.md").write_text(markdown.page("Results", parts), "utf-8")
+    parts += ["## Also measured", "\n".join(f"- {one}" for one in others), LEGEND]
+    (folder / "README.md").write_text("\n\n".join(["# Results", *parts]) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

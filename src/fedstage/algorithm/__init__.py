@@ -10,7 +10,8 @@ Group k in round t starts from w*_{t-1,k}, its model after the previous round:
 5. `global_trainers`: chosen models learn from the teacher on public images: w*_{t,k}.
 
 In place of 2 to 5, `one_shot` fits an aggregator to the logits of clients' models, each of which is
-fully trained once; a student may learn from the aggregator. A folder imports only from folders
+fully trained once; a student may learn from the aggregator. `measures` scores models. A folder
+imports only from folders
 before it.
 
 Where to find each equation (all files name their sources):

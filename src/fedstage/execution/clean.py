@@ -22,7 +22,7 @@ from fedstage.experiments.library import experiment_names
 from fedstage.plan.results import FOLDERS, RESULTS
 from fedstage.plan.runs import settings_of_folders, split_target
 from fedstage.plan.stages import OF_SETTINGS
-from fedstage.results.tables.labels import human_bytes
+from fedstage.results.labels import human_bytes
 from fedstage.settings.config_file import Config
 from fedstage.settings.validation import validate
 from fedstage.storage.provenance import SUFFIX

@@ -113,10 +113,14 @@ def _list(kind: str, target: str | None, config: Path, workflow: Path) -> str:
 def _compare(
     target: str, rows: Sequence[str], baseline: str | None, metric: str | None, to: Path | None
 ) -> str:
-    from fedstage.results.at_hand.differences import compare, save, write
+    from fedstage.results.differences import compare, compare_table
+    from fedstage.results.documents import grid, write_tables
 
-    differences = compare(target, rows, baseline=baseline, metric=metric)
-    return write(differences) if to is None else save(differences, to, target, metric=metric)
+    table = compare_table(compare(target, rows, baseline=baseline, metric=metric), target)
+    if to is None:
+        return f"{grid(table)}\n\n{table.above[0]}"
+    write_tables(to, [table])
+    return str(to)
 
 
 def _schemas(into: Path, config: Path) -> str:
@@ -231,7 +235,7 @@ COMMANDS = {
                 help="the swept axes, by default all of numbers that are settings of methods",
             ),
         ],
-        "fedstage.results.at_hand.best.best",
+        "fedstage.results.differences.best",
     ),
     "export": Command(
         "write the runs of a target for an experiment tracker: scalars over rounds, settings as "
@@ -242,6 +246,6 @@ COMMANDS = {
             _option("--to", choices=PROGRAMS, required=True),
             _option("into", metavar="FOLDER", type=Path, help="where to write"),
         ],
-        "fedstage.results.export.export",
+        "fedstage.execution.export.export",
     ),
 }

@@ -6,7 +6,7 @@ The graph names what the job reads and makes. For a stage of results FILE descri
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -17,18 +17,24 @@ from fedstage.errors import FedstageError
 from fedstage.execution.notices import Notices
 from fedstage.plan.data_files import raw_choice
 from fedstage.plan.graph import Job, Stage, interned, listed
-from fedstage.plan.results import RESULTS, chosen_file, chosen_metrics_file, description_file
+from fedstage.plan.results import (
+    FILES,
+    FORMATS,
+    RESULTS,
+    chosen_file,
+    chosen_metrics_file,
+    description_file,
+    result_files,
+)
 from fedstage.plan.segments import LogitsSegment, Segment
 from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.stages import (
     CHOICE,
     GRAPH,
     LOGITS_SEGMENT,
-    OF_RESULTS,
     SEGMENT,
     STAGES,
     given_files,
-    made_files,
 )
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
@@ -91,8 +97,7 @@ def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
     if stage is LOGITS_SEGMENT:
         kinds = {"rounds": _numbers, "group": int, "members": str, "images": str}
         return _of_segment(file, LogitsSegment, _place(name, words, kinds))
-    _place(name, words, {})
-    return _of_choice(file) if stage is CHOICE else _of_results(name, file)
+    return _of_choice(file) if stage is CHOICE else _of_results(name, file, words)
 
 
 def _place(
@@ -145,23 +150,26 @@ def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[
     return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
 
 
-def _of_results(name: str, file: Path) -> Work:
+def _of_results(name: str, file: Path, words: Sequence[str]) -> Work:
     described = load_json(file)
     at = (described["experiment"], described["scale"])
-    if name in OF_RESULTS:
-        described |= load_json(description_file("results").format(experiment=at[0], scale=at[1]))
-    given = {"runs": str(file), **given_files(name, described)}
-    outputs, function = made_files(name, *at), find_stage(name)
+    kinds: dict[str, Kind] = {"shown": str, "formats": _names} if name in FORMATS else {}
+    place = _place(name, words, kinds, optional="formats")
+    shown, formats = place.get("shown", ""), place.get("formats", ())
+    described |= load_json(description_file("results").format(experiment=at[0], scale=at[1]))
+    given = {"runs": str(file), **given_files(name, described, shown)}
+    outputs: dict[str, str | list[str]] = {"files": result_files(name, *at, shown, formats)}
+    if name not in FORMATS:
+        outputs = dict(zip(FILES[name], listed(outputs["files"]), strict=True))
+    function = find_stage(name)
     paths: dict[str, Any] = {key: paths_of(files) for key, files in (given | outputs).items()}
-    arguments: dict[str, Any] = {}
-    for parameter, hint in get_type_hints(function).items():
-        if is_dataclass(hint):  # several files that many stages make
-            make: Any = hint
-            arguments[parameter] = make(**{one.name: paths[one.name] for one in fields(hint)})
-        elif parameter in paths:
-            arguments[parameter] = paths[parameter]
-    record = f"{RESULTS}/logs/{name}/{'/'.join(at)}{SUFFIX}"
-    return Work(name, record, given, outputs, [Source(name)], partial(function, **arguments))
+    known = {"shown": shown, **paths}
+    arguments = {key: known[key] for key in get_type_hints(function) if key in known}
+    record = ".".join((f"{RESULTS}/logs/{name}/{'/'.join(at)}", *filter(None, [shown]), *formats))
+    of = [Source(name)]
+    return Work(
+        name, f"{record}{SUFFIX}", given, outputs, of, partial(function, **arguments), place
+    )
 
 
 def _of_choice(file: Path) -> Work:

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.claims import Sourced, check_claims, check_metrics, load_claims
+from fedstage.experiments.goals import check_goal
 from fedstage.experiments.grid import with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
+from fedstage.experiments.published import PublishedTable, find_published
 from fedstage.experiments.resolution import resolve
 from fedstage.plan.results import chosen_metrics_file
 from fedstage.plan.runs import Run, settings_of_folders, split_target
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.stages import OF_SETTINGS
 from fedstage.protocol.digests import digest
-from fedstage.results.claims.library import Sourced, check_claims, check_metrics, load_claims
-from fedstage.results.communication.files import check_goal
-from fedstage.results.published.library import PublishedTable, find_published
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.merging import Raw

@@ -3,19 +3,21 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
+from fedstage.experiments.claims import Sourced, distinct_cells
+from fedstage.experiments.goals import by_value
+from fedstage.experiments.published import PAPER
+from fedstage.experiments.runs_file import SEED
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import client_accuracy, retention
+from fedstage.plan.traffic import read_files, traffic_files
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.privacy import example_privacy
-from fedstage.results.claims.comparisons import comparisons
-from fedstage.results.claims.library import Sourced, distinct_cells
-from fedstage.results.communication.files import by_value, read_files, traffic_files
-from fedstage.results.published.library import PAPER
-from fedstage.results.runs_file import SEED
+from fedstage.results.comparisons import comparisons
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -35,7 +37,7 @@ _FEWEST_OF_INTERVALS = 5
 
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
-    """Return the runs file of an experiment at a scale: see `fedstage.results.runs_file`."""
+    """Return the runs file of an experiment at a scale: see `fedstage.experiments.runs_file`."""
     definition = find(catalogue.experiments, experiment, "experiment")
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
@@ -84,6 +86,7 @@ def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "bands": experiment.figures.bands or _bands(runs),
         "simulation": canonical(experiment.simulation),
+        "traffic": "communication" in experiment.results or None,
     }
     return {key: value for key, value in head.items() if value is not None}
 
@@ -108,14 +111,19 @@ def claims_on(catalogue: Catalogue, experiment: str) -> list[Raw]:
 
 
 def claims_to_judge(catalogue: Catalogue, experiment: str) -> Raw:
-    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`."""
+    """Return the claims on an experiment for the stage `claims`, for JSON: `ClaimsToJudge`.
+
+    FedstageError if there is none.
+    """
+    if not (claims := claims_on(catalogue, experiment)):
+        raise FedstageError(f"{experiment}: no claim is about it")
     families: dict[str, Raw] = {}
     for one in _sourced(catalogue, experiment):
         if one.claim.primary:
             family = families.setdefault(one.where, {"claims": [], "primary": one.primary})
             family["claims"].append(one.claim.id)
     return {
-        "claims": claims_on(catalogue, experiment),
+        "claims": claims,
         "comparisons": _comparisons(catalogue, experiment),
         "families": list(families.values()),
     }
@@ -201,7 +209,7 @@ def _described(run: Run, experiment: Experiment) -> Raw:
         "validation": _validation(run),
         "retention": [retention(*last) for last in lasts] if "retention" in results else None,
         "clients": [client_accuracy(*last) for last in lasts] if "clients" in results else None,
-        "over_rounds": _over_rounds(run) if experiment.table.also else None,
+        "over_rounds": _over_rounds(run) if "maximum" in experiment.table.also else None,
     }
     return {key: value for key, value in described.items() if value}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
-from fedstage.results.cells import check_cells
 from fedstage.settings.base import IN_WORDS, NAME
+from fedstage.settings.cells import check_cells
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import Experiment, Scale
 from fedstage.settings.merging import merge, merge_each

@@ -21,8 +21,8 @@ from fedstage.experiments.starts import LIKE, check_parts, check_start, ended_in
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.one_shot_sharing import alone
 from fedstage.plan.runs import Run
-from fedstage.results.cells import selects
 from fedstage.settings.base import Settings
+from fedstage.settings.cells import selects
 from fedstage.settings.experiments import CellSettings, Experiment, Style
 from fedstage.settings.merging import Raw, assign, in_full, lay, merge, merge_each
 from fedstage.settings.one_shot import OneShot, OneShotRecipe, check_alone

@@ -10,13 +10,13 @@ from fedstage.experiments import descriptions
 from fedstage.experiments.catalogue import Catalogue, choice_id, metrics_of
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.results import BY_METHOD, RESULTS
+from fedstage.plan.results import BY_METHOD, RESULTS, result_files
 from fedstage.plan.runs import Run, main_folder, settings_of_folders, split_target
-from fedstage.plan.stages import RECIPES, files_of_result
+from fedstage.plan.stages import RECIPES
 from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
 from fedstage.protocol.groups import client_groups
-from fedstage.results.cells import run_name
+from fedstage.settings.cells import run_name
 from fedstage.settings.merging import Raw
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import suggest
@@ -168,22 +168,28 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
 
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:
     """Return the files of each result that an experiment may have at a scale."""
-    judged = ["claims"] if descriptions.claims_on(catalogue, experiment) else []
     published = catalogue.published.get((experiment, scale))
-    compared = ["comparison"] if published and published.comparable else []
-    varied = ["sweep"] if catalogue.experiments[experiment].table.over else []
-    stages = {
-        "table": ["run_scores", "tables", *judged],
-        "figures": ["figures", *compared, *varied],
-        "communication": ["communication", *judged],
-        "retention": ["retention_summary", *judged],
-        "round_times": ["round_times", *judged],
-        **{name: [name] for name in ("costs", "properties", "simulation", "clients", "report")},
-    }
+    figures = ["accuracy", "partition"] + ["published"] * bool(published and published.comparable)
+    figures += ["over"] if catalogue.experiments[experiment].table.over else []
+
+    def made(stage: str, *shown: str) -> list[str]:
+        every = shown or ("",)
+        return [file for one in every for file in result_files(stage, experiment, scale, one)]
+
+    costs = made("costs")
+    judged = made("table", "claims") if descriptions.claims_on(catalogue, experiment) else []
     return {
-        result: [file for stage in names for file in files_of_result(stage, experiment, scale)]
-        for result, names in stages.items()
-    }
+        "table": [*made("scores"), *made("table", "tables"), *judged],
+        "figures": made("figure", *figures),
+        "communication": [
+            *costs, *made("table", "communication"), *made("figure", "communication"), *judged
+        ],
+        "costs": [*costs, *made("table", "costs"), *made("figure", "costs")],
+        "retention": [*made("table", "retention"), *made("figure", "retention"), *judged],
+        "round_times": [*costs, *made("table", "round_times"), *judged],
+        "clients": made("table", "clients"),
+        **{name: made(name) for name in ("properties", "simulation", "report")},
+    }  # fmt: skip
 
 
 def describe_choice(run: Run) -> Raw:

@@ -1,47 +1,51 @@
 """The folder of all artefacts, whose names are relative to it, and the files of results."""
 
+from collections.abc import Sequence
+
 RESULTS = "results"
 #: The folder of links to runs by method and seed.
 BY_METHOD = f"{RESULTS}/by_method"
 
 #: The folders of stages that are not named after them.
-FOLDERS = {"choice": "choices", "retention_summary": "retention", "run_scores": "tables"}
-#: The files of a figure: for screens, for print, and its caption.
-FORMATS = ("png", "svg", "pdf", "txt")
-#: The files of options of stages of results, below a folder of the experiment; figures apart.
-_FILES = {
-    "scores": "{scale}.scores.csv",
-    "csv": "{scale}.csv",
-    "parquet": "{scale}.parquet",
-    "by_run": "{scale}.runs.parquet",
-    "overlap": "{scale}.overlap.csv",
-    "markdown": "{scale}.md",
-    "html": "{scale}.html",
-    "latex": "{scale}.tex",
-    "output": "{scale}.html",
-    "samples": "{scale}_partition.csv",
+FOLDERS = {"choice": "choices", "scores": "tables", "costs": "tables"}
+#: The formats of tables and figures: those that are made by default, and on request.
+FORMATS = {"table": ("md", "csv"), "figure": ("png",)}
+FURTHER = {"table": ("html", "tex", "parquet"), "figure": ("svg", "pdf")}
+
+_AT = "{experiment}/{scale}"
+#: The files of stages of results, with wildcards; `shown` is what a table or figure shows.
+FILES: dict[str, dict[str, str]] = {
+    "scores": {"scores": f"{RESULTS}/tables/{_AT}.scores.parquet"},
+    "costs": {"costs": f"{RESULTS}/tables/{_AT}.costs.parquet"},
+    "table": {"files": f"{RESULTS}/{{shown}}/{_AT}.{{format}}"},
+    "figure": {"files": f"{RESULTS}/figures/{_AT}_{{shown}}.{{format}}"},
+    "properties": {
+        "markdown": f"{RESULTS}/properties/{_AT}.md",
+        "csv": f"{RESULTS}/properties/{_AT}.csv",
+    },
+    "simulation": {
+        "csv": f"{RESULTS}/simulation/{_AT}.csv",
+        "figure": f"{RESULTS}/figures/{_AT}_schedule.png",
+    },
+    "report": {"output": f"{RESULTS}/report/{_AT}.html"},
 }
 
 
-def result_file(stage: str, option: str) -> str:
-    """Return the file of an option of a stage of results, with wildcards."""
-    return f"{RESULTS}/{FOLDERS.get(stage, stage)}/{{experiment}}/{_FILES[option]}"
-
-
-def figure_files(name: str) -> str:
-    """Return the files of a figure, with wildcards, and its format in braces."""
-    return f"{RESULTS}/figures/{{experiment}}/{{scale}}_{name}.{{format}}"
+def result_files(
+    stage: str, experiment: str, scale: str, shown: str = "", formats: Sequence[str] = ()
+) -> list[str]:
+    """Return the files that a stage of results makes of an experiment at a scale."""
+    at = {"experiment": experiment, "scale": scale, "shown": shown}
+    return [
+        path.format(**at, format=kind)
+        for path in FILES[stage].values()
+        for kind in (formats or FORMATS.get(stage, ("",)))
+    ]
 
 
 def description_file(what: str) -> str:
     """Return the file of an experiment's ``runs``, ``results`` or ``claims``, with wildcards."""
     return f"{RESULTS}/descriptions/{{experiment}}/{{scale}}.{what}.json"
-
-
-def files_at(path: str, experiment: str = "{experiment}", scale: str = "{scale}") -> list[str]:
-    """Return a file, or all files of a figure, of an experiment at a scale."""
-    formats = FORMATS if "{format}" in path else ("",)
-    return [path.format(experiment=experiment, scale=scale, format=kind) for kind in formats]
 
 
 def choice_file(choice: str) -> str:

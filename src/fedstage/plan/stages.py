@@ -9,7 +9,7 @@ from fedstage.plan import data_files, one_shot, scores, training_folder, unfeder
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import Command, Stage
 from fedstage.plan.jobs import OF_ROUNDS
-from fedstage.plan.results import FOLDERS, description_file, figure_files, files_at, result_file
+from fedstage.plan.results import FILES, FOLDERS, description_file, result_files
 from fedstage.plan.training import local_training, logits
 
 
@@ -49,43 +49,23 @@ LOGITS_SEGMENT = Command(
 )
 
 
-def _result(name: str, about: str, outputs: str, plan: bool = False, **figures: str) -> Command:
-    """Describe a stage of results, which reads the runs of an experiment at a scale.
-
-    `figures` are the ends of the figures' names, by option.
-    """
-    files = {option: result_file(name, option) for option in outputs.split()}
-    files |= {option: figure_files(end) for option, end in figures.items()}
-    return Command(name=name, about=about, outputs=files, presents=True, about_plan=plan)
+def _result(name: str, about: str, plan: bool = False) -> Command:
+    """Describe a stage of results, which reads the runs of an experiment at a scale."""
+    return Command(name=name, about=about, outputs=FILES[name], presents=True, about_plan=plan)
 
 
 _of_plan = partial(_result, plan=True)
-_TABLE = "csv parquet markdown html"
 
 #: The stages that present an experiment.
 RESULTS = (
-    _result("run_scores", "put all scores of an experiment's runs into one file", "scores"),
-    _result("tables", "put the metrics of an experiment into a table", f"{_TABLE} latex"),
-    _result("figures", "draw accuracy over rounds, and the partition", "samples",
-            accuracy="accuracy", partition="partition"),
-    _result("comparison", "draw measured against published accuracy", "", figure="published"),
-    _result("sweep", "draw accuracy over the values of an axis", "", figure="over"),
-    _result("claims", "judge a paper's claims by the metrics of an experiment", _TABLE),
-    _of_plan("communication", "add up what clients send and receive, and draw accuracy against it",
-             f"{_TABLE} by_run", figure="communication"),
-    _of_plan("costs", "put accuracy, bytes, seconds and memory of each method into a table",
-             _TABLE, figure="costs"),
-    _of_plan("properties", "put the complexity and communication of methods into a table",
-             "markdown csv"),
-    _of_plan("simulation", "schedule the jobs of rounds on clients and a server", "csv",
-             figure="schedule"),
-    _of_plan("round_times", "put the seconds of a round's jobs into a table",
-             "markdown csv parquet by_run"),
-    _result("retention_summary", "put what methods forget into a table, and draw it",
-            f"{_TABLE} by_run overlap", curves="retention"),
-    _result("clients", "put the accuracies of clients and classes into a table", "csv markdown"),
-    _result("report", "show table, figures, claims and their origin in one HTML file", "output"),
-)  # fmt: skip
+    _of_plan("scores", "put all scores of an experiment's runs into one file"),
+    _of_plan("costs", "put what an experiment's runs cost into one file: seconds, bytes, memory"),
+    _result("table", "put scores, costs, communication, claims and more into a table"),
+    _result("figure", "draw accuracy over rounds or bytes, the partition, and more"),
+    _of_plan("properties", "put the complexity and communication of methods into a table"),
+    _of_plan("simulation", "schedule the jobs of rounds on clients and a server"),
+    _of_plan("report", "show tables, figures, claims and their origin in one HTML file"),
+)
 
 CHOICE = Command(
     name="choice",
@@ -103,7 +83,6 @@ _SHARED = {
     "client_models": "quantised_model client_logits",
     "discriminators": "public_generator client_discriminator client_odds",
     "distillation": "judged_distillation label_distillation data_free_distillation",
-    "figures": "comparison sweep",
     "partition": "core",
     "public_labels": "cached_labels selected_labels",
     "secure_aggregation": "advertise share masked_input unmask client_state",
@@ -118,50 +97,31 @@ def module_of(stage: str) -> str:
     return f"fedstage.stages.{_MODULES.get(stage, stage)}"
 
 
-#: The results with figures that reports show, and their stages.
-_REPORTED = {"communication": "communication", "costs": "costs", "retention": "retention_summary"}
-#: The stages that show something of other results, if an experiment has these.
-OF_RESULTS = ("properties", "claims", "report")
-#: The stages that read the file of scores.
-_OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims", "report")
+#: What a table shows, by the folder of its files; a figure; and what needs the file of costs.
+TABLES = ("tables", "claims", "communication", "costs", "round_times", "retention", "clients")
+FIGURES = ("accuracy", "partition", "published", "over", "communication", "costs", "retention")
+_COSTLY = ("communication", "costs", "round_times")
 
 
-def given_files(stage: str, described: Mapping[str, Any]) -> dict[str, str | list[str]]:
+def given_files(
+    stage: str, described: Mapping[str, Any], shown: str = ""
+) -> dict[str, str | list[str]]:
     """Return what a stage of results reads in addition to the runs' description, by its names.
 
-    `described` has the runs of an experiment at a scale, for `OF_RESULTS` also its results.
+    `described` has the runs of an experiment at a scale and its results; `shown` is what a table
+    or figure shows.
     """
     at = {key: described[key] for key in ("experiment", "scale")}
     wanted, found = described.get("results", ()), dict[str, str | list[str]]()
-    if stage in OF_RESULTS:
+    judges = described.get("judged") and (shown == "claims" or stage == "report")
+    if judges or stage in ("properties", "report"):
         found["wanted"] = description_file("results").format(**at)
-    if stage in _OF_SCORES:
-        found["scores"] = result_file("run_scores", "scores").format(**at)
-    if stage == "costs" or (stage == "properties" and "communication" in wanted):
-        found["communicated"] = result_file("communication", "by_run").format(**at)
-    if stage in ("claims", "report") and described["judged"]:
+    sends = stage == "properties" and "communication" in wanted
+    if sends or (stage in ("table", "figure", "report") and shown != "partition"):
+        (found["scores"],) = result_files("scores", **at)
+    costly = not {*_COSTLY}.isdisjoint(wanted) and (judges or stage == "report")
+    if costly or (stage == "table" and shown in _COSTLY):
+        (found["costs"],) = result_files("costs", **at)
+    if judges:
         found["definitions"] = description_file("claims").format(**at)
-        kinds = (kind for kind in ("round_times", "communication", "retention") if kind in wanted)
-        tables = [result_file(_REPORTED.get(kind, kind), "by_run").format(**at) for kind in kinds]
-        found["measurements"] = tables
-    if stage == "report":
-        stages = ["figures", *(["sweep"] if described.get("over") else [])]
-        stages += [_REPORTED[result] for result in wanted if result in _REPORTED]
-        shown = (file for name in stages for file in files_of_result(name, **at))
-        ends = (".html", ".svg", ".txt")
-        found["documents"] = [file for file in shown if file.endswith(ends)]
     return found
-
-
-def made_files(stage: str, experiment: str, scale: str) -> dict[str, str | list[str]]:
-    """Return the files that a stage of results makes, by its names; several of a figure."""
-    paths = STAGES[stage].outputs.items()
-    files = {option: files_at(path, experiment, scale) for option, path in paths}
-    return {name: found if "{format}" in STAGES[stage].outputs[name] else found[0]
-            for name, found in files.items()}  # fmt: skip
-
-
-def files_of_result(stage: str, experiment: str, scale: str) -> list[str]:
-    """Return all files that a stage of results makes of an experiment at a scale."""
-    paths = STAGES[stage].outputs.values()
-    return [file for path in paths for file in files_at(path, experiment, scale)]

@@ -15,11 +15,12 @@ from fedstage.data.datasets.tensors import is_image
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.protocol.teaching import teaching
+from fedstage.python.models import model as trained_model
 from fedstage.python.samples import Samples, parts, save
 from fedstage.python.source import plugin
-from fedstage.results.at_hand.differences import compare
-from fedstage.results.at_hand.models import model as trained_model
-from fedstage.results.at_hand.runs import load
+from fedstage.results.differences import compare
+from fedstage.results.table import score_table
+from fedstage.results.targets import read_target, scores
 from fedstage.settings.merging import Raw
 from fedstage.settings.plugins import load_plugins
 from fedstage.settings.recipes import LocalRecipe
@@ -42,12 +43,12 @@ class Study:
     @property
     def table(self) -> pd.DataFrame:
         """One row per method, as `results/tables/study/default.md` shows it."""
-        return pd.read_parquet(self.folder / "results/tables" / _NAME / "default.parquet")
+        return score_table(read_target(_NAME, folder=self.folder)).exact
 
     @property
     def curves(self) -> pd.DataFrame:
         """Test accuracy in percent, `value`, for each `method`, `seed` and `round`."""
-        return load(_NAME, self.folder).query("measure == 'top1_accuracy' and role == 'test'")
+        return scores(_NAME, self.folder).query("measure == 'top1_accuracy' and role == 'test'")
 
     def compare(self, baseline: str | None = None, **options: Any) -> pd.DataFrame:
         """Return differences between methods, paired over seeds: `fedstage.results.compare`."""

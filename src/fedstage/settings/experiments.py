@@ -53,6 +53,21 @@ def _published_of(raw: Any, metric: Mapping[str, Any]) -> Any:
     return {**raw, "published": {**metric, **raw["published"]}}
 
 
+#: Columns of a table that are shown where they say something, or if they are asked for.
+Also = Literal[
+    "own_test",
+    "own_classes",
+    "privacy",
+    "maximum",
+    "client_std",
+    "bytes",
+    "loss",
+    "dropped",
+    "round",
+    "seeds",
+]
+
+
 class Table(Settings):
     """The table of an experiment."""
 
@@ -64,8 +79,8 @@ class Table(Settings):
     """Metric of the cells. Published numbers and claims are about it unless they name another."""
     published: Published | None = None
     """A paper's numbers, with which the cells are compared; by default none."""
-    also: list[Literal["maximum"]] = []
-    """Further columns: `maximum` is the highest value of all rounds, which some released code
+    also: list[Also] = []
+    """Further columns; `maximum` is the highest value of all rounds, which some released code
     reports.
     """
     over: str | None = None

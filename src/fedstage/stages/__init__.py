@@ -8,7 +8,7 @@ It reads, calls pure functions, and writes; one that does several jobs returns t
 
 It raises `FedstageError` if an input is missing, damaged or does not fit, a setting is invalid, or
 training diverges. Figures are PNG or SVG, by their suffix; `runs` is a JSON file of
-`fedstage.results.runs_file.ExperimentRuns`.
+`fedstage.experiments.runs_file.ExperimentRuns`.
 """
 
 import inspect

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import load_table, save_table
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import torch
 
-from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_labelled, read_owned, read_test_clients
-from fedstage.plan.inputs import ClientAccuracyInputs
-from fedstage.results.client_measures import (
+from fedstage.algorithm.measures.clients import (
     of_classes,
     of_mixes,
     of_own,
 )
-from fedstage.results.metrics import CLIENTS_SCHEMA, TEST, VALIDATION
-from fedstage.results.scores import score
+from fedstage.algorithm.measures.metrics import CLIENTS_SCHEMA, TEST, VALIDATION
+from fedstage.algorithm.measures.scores import score
+from fedstage.data.label_counts import read_counts
+from fedstage.data.samples import read_labelled, read_owned, read_test_clients
+from fedstage.plan.inputs import ClientAccuracyInputs
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows

@@ -1,71 +1,181 @@
-"""Stage `costs`: the accuracy of each method with its bytes, seconds and memory."""
+"""Stage `costs`: what runs cost in one tidy file, one row per run and stage.
 
-from collections.abc import Mapping
-from pathlib import Path
+Seconds are those that jobs recorded, without evaluation, and of no candidate that was not chosen.
+Jobs that run at the same time slow one another down, and what methods share counts for each.
+"""
 
-from fedstage.results.costs import COLUMNS, PRIVATE, seconds_of, shown_costs
-from fedstage.results.figures.costs import describe_costs, draw_costs
-from fedstage.results.figures.looks import looks_of_runs
-from fedstage.results.figures.style import save_figure
-from fedstage.results.privacy import guarantee
-from fedstage.results.runs_file import ExperimentRun, read_runs_file
-from fedstage.results.tables.columns import Cell, write_exact
-from fedstage.results.tables.documents import TableFiles, write_document
-from fedstage.results.tables.labels import for_people, settings_for_people
-from fedstage.results.tables.measured import read_metrics
-from fedstage.settings.scores import Metric
-from fedstage.storage.tables import load_table
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
+from statistics import quantiles
+from typing import Any
+
+import pandas as pd
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, Part, read_runs_file
+from fedstage.plan.stages import RECIPES
+from fedstage.plan.traffic import held_files
+from fedstage.plan.training import SECURE
+from fedstage.plan.training_folder import odds_files
+from fedstage.protocol.exchange import exchanges_logits
+from fedstage.results.tidy import COST, COSTS, SEED, Tidy, typed, write_tidy
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.stages.collected.phases import Moved, held_bytes, one_shot_bytes, phases_of
+from fedstage.stages.collected.times import read_times
+from fedstage.stages.scores import header_of
+from fedstage.storage.records import by_path, records_in_order
+
+#: The stages of a one-shot method that clients compute; they may also train an aggregator together.
+_CLIENTS = (
+    "local_model", "quantised_model", "client_generator", "client_discriminator", "feature_moments",
+)  # fmt: skip
+_AGGREGATION = ("aggregation", *(stage.name for stage in SECURE))
+_LOGITS = ("logits", "cached_labels", "selected_labels")
+_TEACHING = ("distillation", "feature_training", "head_sharing")
+#: Jobs of a round that tables and claims add up; `participant` is a single training.
+_ROUND = {
+    "training": ("local_training",),
+    "aggregation": _AGGREGATION,
+    "logits": _LOGITS,
+    "distillation": _TEACHING,
+    "added": (*_LOGITS, *_TEACHING),
+    "round": ("local_training", *_AGGREGATION, *_LOGITS, *_TEACHING),
+}
+_DIGITS = 6
+
+Row = dict[str, Any]
 
 
-def costs(*, runs: Path, communicated: Path, files: TableFiles, figure: list[Path]) -> None:
-    """Put accuracy, bytes, seconds of clients and server, and memory of each method in one table.
-
-    Where any method has privacy, epsilon and delta stand next to accuracy.
-
-    Parameters
-    ----------
-    communicated : Path
-        Bytes and memory of each run, in the order of `runs`: the stage `communication` wrote it.
-    files : TableFiles
-        Exact numbers have one row per run; for people there are paired differences, too.
-    figure : list of Path
-        Accuracy against bytes, one point per method: a path for each format and for its caption.
-    """
+def costs(*, runs: Path, costs: Path) -> None:
+    """Write the file of costs; bytes where the experiment has communication among its results."""
     experiment = read_runs_file(runs)
-    metric, people = experiment.metric, for_people(experiment)
-    sent = load_table(communicated, ["bytes", "memory_bytes"]).to_pylist()
-    measured: list[dict[str, Cell]] = [
-        _costs(run, metric, moved) for run, moved in zip(experiment.runs, sent, strict=True)
-    ]
-    named = (column.name for column in PRIVATE)
-    none: dict[str, Cell] = {
-        name: None for name in named if any(name in costs for costs in measured)
-    }
-    measured = [none | costs for costs in measured]
-    pairs = list(zip(experiment.runs, measured, strict=True))
-    rows = [run.settings | costs for run, costs in pairs]
-    write_exact(rows, (*COLUMNS, *PRIVATE), csv=files.csv, parquet=files.parquet)
-    labelled = [settings_for_people(run.settings, experiment) | costs for run, costs in pairs]
-    axes = (people.rows, people.columns)
-    source = (
-        "what each method reaches on test samples, and what it costs until training ends. Seconds "
-        "are those that the jobs recorded; jobs that run at the same time slow one another down."
-    )
-    table = shown_costs(labelled, *axes, metric)
-    write_document(experiment, source, [table], markdown=files.markdown, html=files.html)
-    caption = f"{experiment.title}. {describe_costs(labelled, *axes, experiment.bands)}"
-    looks = looks_of_runs(experiment)
-    save_figure(draw_costs(labelled, *axes, metric, looks, experiment.bands), figure, caption)
+    header, rows = header_of(experiment), list[Row]()
+    for run in experiment.runs:
+        place = {axis: run.settings.get(axis) for axis in (*header.axes, SEED)}
+        own = [*_seconds(run)]
+        own += _bytes(run) if experiment.traffic else []
+        rows += [{**place, **row} for row in own]
+    frame = pd.DataFrame(rows).reindex(columns=[*header.axes, SEED, *COST, *COSTS])
+    axes = {axis: typed([row[axis] for row in rows]) for axis in (*header.axes, SEED)}
+    write_tidy(costs, Tidy(frame.assign(**axes), header))
 
 
-def _costs(run: ExperimentRun, metric: Metric, moved: Mapping[str, float]) -> dict[str, Cell]:
-    """Return what a run reaches and costs, by the columns of files."""
-    seconds = seconds_of(Path(), run.candidates[run.which()].parts)
+# --- seconds --------------------------------------------------------------------------------------
+
+
+def _seconds(run: ExperimentRun) -> Iterator[Row]:
+    """Yield seconds by stage and side, and of the stages of a round together."""
+    jobs: dict[tuple[str, str], dict[tuple[int, int], list[float]]] = {}
+    alone: list[float] = []
+    parts = run.candidates[run.which()].parts
+    for number, part in enumerate(parts):
+        for stage, side, round_, seconds in _jobs(part):
+            rounds = jobs.setdefault((stage, side), defaultdict(list))
+            rounds[number, round_].append(seconds)
+            alone += [seconds] if stage == "local_training" and number == len(parts) - 1 else []
+    for (stage, side), rounds in jobs.items():
+        yield _row(stage, side, rounds)
+    last = {at for rounds in jobs.values() for at in rounds if at[0] == len(parts) - 1 and at[1]}
+    if not last:
+        return
+    yield _row("participant", "round", {(0, i): [one] for i, one in enumerate(alone)})
+    for name, stages in _ROUND.items():
+        together: dict[tuple[int, int], list[float]] = {}
+        for (stage, _), rounds in jobs.items():
+            for at in last & rounds.keys() if stage in stages else ():
+                together.setdefault(at, []).extend(rounds[at])
+        if together:
+            yield _row(name, "round", dict(sorted(together.items())))
+
+
+def _row(stage: str, side: str, rounds: Mapping[tuple[int, int], Sequence[float]]) -> Row:
+    """Return a row of seconds; jobs record milliseconds, rounding removes errors of float sums."""
+    sums = [sum(of) for of in rounds.values()]
+    several = len(sums) > 1
+    low, median, high = quantiles(sums, n=4, method="inclusive") if several else [*sums] * 3
+    numbers = {"seconds": sum(sums), "median_s": median, "low_s": low, "high_s": high}
     return {
-        "score": float(read_metrics(run.metrics, metric)[metric].iloc[-1]),
-        "bytes": moved["bytes"],
-        "clients_s": seconds.clients,
-        "server_s": seconds.server,
-        "memory_bytes": moved["memory_bytes"],
-        **guarantee(run),
+        "stage": stage,
+        "side": side,
+        "jobs": sum(map(len, rounds.values())),
+        "rounds": sum(1 for _, round_ in rounds if round_) if stage != "participant" else None,
+        **{name: round(value, _DIGITS) for name, value in numbers.items()},
     }
+
+
+def _jobs(part: Part) -> Iterator[tuple[str, str, int, float]]:
+    """Yield stage, side, round (0 outside of rounds) and seconds of each job of a part."""
+    recipe = part.recipe
+    if isinstance(recipe, Recipe):
+        theirs = ["local_training", *(stage.name for stage in SECURE)]
+        theirs += ["logits"] if exchanges_logits(recipe) else []
+        for job, timed in read_times(Path(), recipe, part.length.rounds).items():
+            yield job.stage, _side(job.stage in theirs), job.round, timed.seconds
+        files = odds_files(recipe)
+    else:
+        files = held_files(recipe, part.length)
+    for record in _behind(Path(), files):
+        clients = _by_clients(recipe, record)
+        yield str(record["stage"]), _side(clients), 0, float(record["compute_s"])
+
+
+def _side(clients: bool) -> str:
+    return "clients" if clients else "server"
+
+
+def _by_clients(recipe: Recipe | LocalRecipe | OneShotRecipe, record: Mapping[str, Any]) -> bool:
+    """Whether clients do a job for models that are trained to the end."""
+    stage = record["stage"]
+    if isinstance(recipe, LocalRecipe):
+        return not (recipe.pooled or recipe.on_core)
+    if isinstance(recipe, Recipe):
+        return stage in _CLIENTS
+    if stage == "aggregator" and recipe.aggregator_training is not None:
+        return True
+    of_their_own = record["options"].get("images") in ("validation", "aggregator")
+    return stage in _CLIENTS or (stage == "client_logits" and of_their_own)
+
+
+def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the records of the jobs that made files, and all files behind these, each once."""
+
+    @cache
+    def latest(identity: str) -> dict[str, dict[str, Any]]:
+        records = records_in_order(root, identity)
+        return {file: record for record in records for file in by_path(record["outputs"])}
+
+    waiting, found = list(dict.fromkeys(files)), dict[str, dict[str, Any]]()
+    while waiting:
+        file = waiting.pop()
+        folder, identity = PurePosixPath(file).parts[1:3]
+        if folder in RECIPES and folder != "training" and file not in found:
+            record = latest(identity).get(file)
+            if record is None:
+                raise FedstageError(
+                    f"{file}: no record below results/logs has its seconds: the logs were "
+                    "deleted; delete the file to make it again"
+                )
+            found |= dict.fromkeys(by_path(record["outputs"]), record)
+            waiting += [path for path in by_path(record["inputs"]) if not path.endswith(".yaml")]
+    return list({id(record): record for record in found.values()}.values())
+
+
+# --- bytes ----------------------------------------------------------------------------------------
+
+
+def _bytes(run: ExperimentRun) -> Iterator[Row]:
+    """Yield what travels in each phase, one model up and one down, and what prediction holds."""
+    parts = run.candidates[run.which()].parts
+    for phase in phases_of(parts):
+        yield _travels(phase.name, "travel", phase.moved) | {"rounds": phase.rounds}
+    unit = one_shot_bytes(parts[-1]) / 2
+    yield _travels("one model", "unit", Moved(unit, unit))
+    yield {"stage": "prediction", "side": "memory", "memory_bytes": held_bytes(parts[-1])}
+
+
+def _travels(stage: str, side: str, moved: Moved) -> Row:
+    numbers = {"bytes_up": moved.up, "bytes_down": moved.down, "everyone": moved.everyone}
+    return {"stage": stage, "side": side, **numbers}

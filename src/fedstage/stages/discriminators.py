@@ -11,12 +11,12 @@ from fedstage.models.image_generator import new_discriminator, new_image_generat
 from fedstage.models.loading import fill_model, state_of
 from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicInputs
 from fedstage.randomness import torch_generator
-from fedstage.results.figures.images import save_grid
 from fedstage.settings.ensembles import Odds
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin, read_own
 from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.training.image_grid import save_grid
 from fedstage.training.passes import compute_logits
 
 _GRID = 10  # images in a row and in a column of the picture

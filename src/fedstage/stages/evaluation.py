@@ -10,6 +10,9 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, teacher_logits
 from fedstage.algorithm.exchange.traffic import counts_sent
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
+from fedstage.algorithm.measures.model_metrics import mean_metrics, model_metrics
+from fedstage.algorithm.measures.scores import ClassCounts, accuracy_on_own, score
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
 from fedstage.errors import FedstageError
@@ -17,9 +20,6 @@ from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import EvaluationInputs
 from fedstage.plan.members import parse_evaluated
 from fedstage.protocol.rounds import checkpoints, evaluated_rounds
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.model_metrics import mean_metrics, model_metrics
-from fedstage.results.scores import ClassCounts, accuracy_on_own, score
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalModel, OneByOne
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, read_evaluated, read_owners, read_participants

@@ -13,13 +13,13 @@ from fedstage.data.label_counts import count_generated
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
 from fedstage.plan.inputs import GeneratedInputs
 from fedstage.randomness import torch_generator
-from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Cvae, OfClients
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages import Made
 from fedstage.stages.inputs import Info, begin
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
+from fedstage.training.image_grid import save_grid
 from fedstage.weights import Weights
 
 LABELS = "label_counts"

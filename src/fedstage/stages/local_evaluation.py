@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
+from fedstage.algorithm.measures.model_metrics import mean_metrics
+from fedstage.algorithm.measures.scores import accuracies_on_own, accuracy_on_own, score
 from fedstage.algorithm.one_shot.client_models import compute_client_logits, of_classes
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import LocalEvaluationInputs
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.model_metrics import mean_metrics
-from fedstage.results.scores import accuracies_on_own, accuracy_on_own, score
 from fedstage.settings.recipes import LocalRecipe
 from fedstage.stages.inputs import begin, read_evaluated, read_owners
 from fedstage.storage.tables import save_rows

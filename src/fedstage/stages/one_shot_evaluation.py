@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
+from fedstage.algorithm.measures.model_metrics import model_metrics
 from fedstage.algorithm.one_shot.client_models import of_classes
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.data.label_counts import read_counts
 from fedstage.plan.inputs import OneShotEvaluationInputs
 from fedstage.protocol.one_shot import members
-from fedstage.results.metrics import METRICS_SCHEMA
-from fedstage.results.model_metrics import model_metrics
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, stack_logits

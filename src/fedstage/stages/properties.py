@@ -4,67 +4,77 @@ These are FedEED's Table 3 and FedSDD's Table 1: formulas, with the bytes that w
 """
 
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+
+from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.plan.runs import exposed, predicting
 from fedstage.plan.training import aggregation
 from fedstage.protocol.groups import client_groups
-from fedstage.results.runs_file import ExperimentRun, read_runs_file
-from fedstage.results.tables.columns import Cell, Column, text_table, write_csv
-from fedstage.results.tables.documents import write_document
-from fedstage.results.tables.labels import NOTHING, for_people, place_for_people
+from fedstage.results.documents import write_tables
+from fedstage.results.labels import NOTHING, labelled
+from fedstage.results.table import Table
+from fedstage.results.tidy import SEED, last_rounds, read_tidy, typed
 from fedstage.settings.ensembles import Aggregated, Bayesian, Designated
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.tables import load_table
+from fedstage.stages.scores import header_of
+
+_LEGEND = [
+    "**Ensemble**: models of the teacher, which the server asks about each public image. C: "
+    "participants of a round, K: global models, R: rounds whose models are members, S: sampled "
+    f"models; {NOTHING}: nothing is distilled.",
+    "**Students**: models that are distilled in a round.",
+    "**Secure aggregation**: whether the server needs no more of single clients than the sum of "
+    "their updates; if it does, the stage that reads them one by one.",
+]
+_SENT = (
+    "**Communication**: measured: bytes to and from a client until training ends, relative to the "
+    "first row."
+)
 
 
-def _times(ratio: float | None) -> str:
-    return NOTHING if ratio is None else f"{ratio:.2f}×"
-
-
-_COLUMNS = (
-    Column("ensemble", "Ensemble",
-        "models of the teacher, which the server asks about each public image. C: participants of "
-        "a round, K: global models, R: rounds whose models are members, S: sampled models; "
-        f"{NOTHING}: nothing is distilled.", lambda formula: formula or NOTHING),
-    Column("students", "Students", "models that are distilled in a round.", str),
-    Column("reader", "Secure aggregation",
-        "whether the server needs no more of single clients than the sum of their updates; if it "
-        "does, the stage that reads them one by one.",
-        lambda reader: f"no: {reader}" if reader else "yes"),
-    Column("communication", "Communication",
-        "measured: bytes to and from a client until training ends, relative to the first row.",
-        _times),
-    Column("published_communication", "Published", "the same as the paper states it.", _times),
-)  # fmt: skip
-
-
-def properties(*, runs: Path, communicated: Path | None = None, markdown: Path, csv: Path) -> None:
+def properties(*, runs: Path, scores: Path | None = None, markdown: Path, csv: Path) -> None:
     """Put the ensemble, secure aggregation and communication of each method into a table.
 
-    Parameters
-    ----------
-    communicated : Path, optional
-        Bytes of each run, in the order of `runs`: the stage `communication` wrote it.
+    `scores` has the bytes of each run, if they are counted.
     """
     experiment = read_runs_file(runs)
-    every = experiment.runs
-    sent = load_table(communicated, ["bytes"])["bytes"].to_pylist() if communicated else []
-    ratios = [moved / sent[0] for moved in sent] or [None] * len(every)
-    rows: dict[tuple[Cell, ...], dict[str, Cell]] = {}
-    for run, ratio in zip(every, ratios, strict=True):  # the first seed's
-        place = {axis: run.settings[axis] for axis in experiment.axes}
-        rows.setdefault(tuple(place.values()), place | _properties(run) | {"communication": ratio})
-    columns = _COLUMNS[: 5 if experiment.ratio else 4 if communicated else 3]
-    lines = [([*place_for_people(row, experiment).values()], row) for row in rows.values()]
-    about = "the members of a method's teacher, and what a client sends."
+    header, first = header_of(experiment), experiment.runs[0].settings[SEED]
+    rows = [
+        {axis: run.settings[axis] for axis in header.shown} | _properties(run)
+        for run in experiment.runs
+        if run.settings[SEED] == first
+    ]
+    exact = pd.DataFrame(rows).drop_duplicates(header.shown, ignore_index=True)
+    exact = exact.assign(**{axis: typed(exact[axis].tolist()) for axis in header.shown})
+    if scores is not None:
+        sent = last_rounds(read_tidy(scores))
+        sent = sent[sent[SEED].astype(str) == str(first)].drop_duplicates(header.shown)
+        exact["communication"] = (sent["bytes"] / sent["bytes"].iloc[0]).to_numpy()
+    shown = labelled(exact, header, header.shown)
+    shown["Ensemble"] = exact["ensemble"].fillna(NOTHING)
+    shown["Students"] = exact["students"].astype(str)
+    shown["Secure aggregation"] = [
+        "yes" if pd.isna(one) else f"no: {one}" for one in exact["reader"]
+    ]
+    legend = list(_LEGEND)
+    if "communication" in exact:
+        shown["Communication"] = [f"{ratio:.2f}×" for ratio in exact["communication"]]
+        legend.append(_SENT)
     if experiment.ratio:
-        about += f" Published: {experiment.ratio}."
-    table = text_table(for_people(experiment).axes, lines, columns)
-    write_document(experiment, about, [table], markdown=markdown)
-    write_csv(csv, [*rows.values()])
+        ratios = exact["published_communication"]
+        shown["Published"] = [NOTHING if pd.isna(one) else f"{one:.2f}×" for one in ratios]
+        legend.append(f"**Published**: {experiment.ratio}.")
+    else:
+        exact = exact.drop(columns="published_communication")
+    title = f"{experiment.title}: properties"
+    table = Table(title, shown, len(header.shown), exact, below=legend)
+    for file in (markdown, csv):
+        write_tables(file, [table])
 
 
-def _properties(run: ExperimentRun) -> dict[str, Cell]:
+def _properties(run: ExperimentRun) -> dict[str, Any]:
     recipe = run.recipe
     seen = exposed(predicting(recipe, run.length), but=aggregation)
     main = isinstance(recipe.global_trainer, Designated) and recipe.global_trainer.main == "first"

@@ -1,55 +1,101 @@
 """Stage `report`: one HTML file with all results of an experiment at a scale."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from fedstage.results.claims.judging import judge_claims
-from fedstage.results.report.origins import circumstances, origins_of
-from fedstage.results.report.page import facts, render_page
-from fedstage.results.report.sections import (
-    claims_section,
-    result_sections,
-    runs_section,
-    settings_section,
-    table_section,
-)
-from fedstage.results.tables.presented import count_dropped, present
-from fedstage.results.tables.runs import read_scores
-from fedstage.results.tables.summary import summarise
-from fedstage.storage.files import save_text
+from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
+from fedstage.plan.sharing import describe_sharing
+from fedstage.protocol.digests import canonical
+from fedstage.results.report import Section, render_report
+from fedstage.results.tidy import Tidy, read_tidy
+from fedstage.settings.merging import flatten
+from fedstage.stages.figure import OF_SCORES
+from fedstage.stages.table import tables_of
+from fedstage.storage.files import load_json, save_text
+from fedstage.storage.records import find_artefact
+
+#: The sections below the table and its figures: what they show, and their titles.
+_SECTIONS = {
+    "communication": "Communication",
+    "costs": "Costs",
+    "round_times": "Seconds of a round",
+    "retention": "Forgetting",
+    "clients": "Clients and classes",
+}
 
 
 def report(
     *,
     runs: Path,
-    scores: Path | None = None,
+    wanted: Path,
+    scores: Path,
+    costs: Path | None = None,
     definitions: Path | None = None,
-    measurements: list[Path] | None = None,
-    documents: list[Path] | None = None,
     output: Path,
 ) -> None:
-    """Write the report: table, figures, other results, claims, and origins of numbers.
+    """Write the report: table, figures, other results, claims, settings and origins of numbers.
 
-    It needs no network and no other file. Seconds, machines and versions are read from the
-    records next to the logs, so that two reports of the same results may differ.
-
-    Parameters
-    ----------
-    definitions, measurements : Path, list of Path, optional
-        The claims about the experiment, and tables with further metrics for them.
-    documents : list of Path, optional
-        HTML of other results, each followed by its figures as SVG and their captions.
+    It needs no network and no other file. Versions are read from the records of jobs, so that two
+    reports of the same results may differ.
     """
-    experiment, frame = read_scores(runs, scores)
-    table = summarise(frame, experiment.axes, experiment.metric)
-    layout, source = present(experiment, frame, table, count_dropped(experiment, frame))
-    origins = origins_of(experiment.runs, Path())
-    judged = judge_claims(runs, definitions, measurements or [], scores) if definitions else None
-    sections = [
-        table_section(layout, source),
-        *result_sections(documents or []),
-        *([claims_section(judged)] if judged else []),
-        runs_section(experiment, frame, origins),
-        settings_section(experiment, origins),
-    ]
-    about = circumstances(experiment.experiment, experiment.scale, output, origins)
-    save_text(output, render_page(experiment.title, [facts(about)], sections))
+    experiment, measured = read_runs_file(runs), read_tidy(scores)
+    spent = read_tidy(costs) if costs else None
+    results = load_json(wanted)["results"]
+
+    def section(shown: str, title: str, *figures: str) -> Section:
+        tables = tables_of(shown, measured, spent, definitions, runs)
+        return Section(title, tables, {name: OF_SCORES[name](measured) for name in figures})
+
+    sections = [section("tables", "Table", *_figures(measured))]
+    for shown, title in _SECTIONS.items():
+        if shown in results:
+            sections.append(section(shown, title, *([shown] if shown in OF_SCORES else [])))
+    if definitions is not None:
+        sections.append(section("claims", "Claims"))
+    parts = [one.candidates[one.which()].parts[-1] for one in experiment.runs]
+    methods = len({str(one.settings["method"]) for one in experiment.runs})
+    shared = describe_sharing(
+        [
+            [(part.recipe, part.length.rounds) for part in one.candidates[one.which()].parts]
+            for one in experiment.runs
+        ],
+        methods,
+    )
+    about = {
+        "Made by": f"`snakemake --cores all {output}`",
+        "Versions": "; ".join(dict.fromkeys(_versions(experiment.runs))) or "not recorded",
+        **({"Shared work": shared} if shared else {}),
+    }
+    settings = _common([flatten(canonical(p.length) | canonical(p.recipe)) for p in parts])
+    save_text(output, render_report(measured, sections, about=about, settings=settings))
+
+
+def _figures(scores: Tidy) -> Iterator[str]:
+    """Yield the figures beside the table."""
+    header = scores.header
+    yield "accuracy"
+    if header.published is not None and any(cell.published for cell in header.cells):
+        yield "published"
+    if header.over is not None:
+        yield "over"
+
+
+def _versions(runs: list[ExperimentRun]) -> Iterator[str]:
+    for run in runs:
+        try:
+            versions = find_artefact(Path(run.metrics)).job["versions"]
+        except FedstageError:  # the logs may have been deleted
+            continue
+        yield ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _common(settings: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the settings that all runs share."""
+    first, *others = settings
+    return {
+        key: str(value)
+        for key, value in first.items()
+        if key != "seed" and all(other.get(key) == value for other in others)
+    }

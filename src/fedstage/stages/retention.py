@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA, forgetting, percent_right
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled, read_owned
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import RetentionInputs
-from fedstage.results.retention.measures import RETENTION_SCHEMA, forgetting, percent_right
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.inputs import begin, read_participants
 from fedstage.storage.tables import save_rows

@@ -13,13 +13,13 @@ from fedstage.models.loading import state_of
 from fedstage.plan.inputs import SynthesisedInputs
 from fedstage.protocol.one_shot import client_model, members
 from fedstage.protocol.teaching import server_of
-from fedstage.results.figures.images import save_grid
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages import Made
 from fedstage.stages.inputs import begin, load_model
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import save_tensors
+from fedstage.training.image_grid import save_grid
 
 _ROWS = 10  # of the picture
 

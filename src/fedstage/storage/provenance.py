@@ -29,9 +29,6 @@ PARTS = "parts"
 #: The key, in a record, of the digests of the files that a segment left, by path.
 WRITTEN = "written"
 
-#: Stages that read scores in a file made of the metrics.
-_OF_SCORES = ("tables", "figures", "comparison", "sweep", "claims")
-
 DIGITS = 16  # hexadecimal, of a SHA-256 in a record
 
 
@@ -128,20 +125,16 @@ def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]
     """
     listed = [path for path in runs_files if path.is_file()]
     runs = [run for path in listed for run in load_json(path)["runs"]]
-    measured = {"retention_summary": "retention", "clients": "clients"}
-    if key := measured.get(stage):
-        return {"measures": [path for run in runs for path in run[key]]}
     found = {}
-    if stage not in _OF_SCORES:
-        found = {
-            "metrics": _named(runs, "metrics", "over_rounds"),
-            "chosen": _named(runs, "chosen"),
-        }
-    if stage == "figures":
+    if stage not in ("table", "figure"):
+        keys = ("metrics", "over_rounds", "validation", "retention", "clients")
+        found = {"metrics": _named(runs, *keys), "chosen": _named(runs, "chosen")}
+    if stage == "figure":
         found |= {"partitions": _named(runs, "partition"), "infos": _named(runs, "info")}
     return {kind: files for kind, files in found.items() if files}
 
 
 def _named(runs: Iterable[Mapping[str, Any]], *keys: str) -> list[str]:
     """Return the files under some keys of runs, each once."""
-    return list(dict.fromkeys(run[key] for key in keys for run in runs if run.get(key)))
+    named = (file for key in keys for run in runs for file in listed(run.get(key) or ()))
+    return list(dict.fromkeys(named))

@@ -17,13 +17,13 @@ from fedstage.experiments.catalogue import (
     trained_runs,
 )
 from fedstage.experiments.descriptions import describe_runs
+from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.plan import data_files
 from fedstage.plan.graph import name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
 from fedstage.plan.training_folder import training_id
 from fedstage.plan.unfederated import local_folder
-from fedstage.results.runs_file import ExperimentRuns
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.recipes import Recipe
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.shared.experiments import WORKFLOW, experiments
 
+from fedstage.experiments.published_rows import load_rows
 from fedstage.protocol.groups import head_of
-from fedstage.results.published.rows import load_rows
 
 #: tau, b and eta of clients and of the server, and lambda: the best values of Appendix C. tau_s is
 #: printed as 128, which is in the grid of b_s; the table has both.

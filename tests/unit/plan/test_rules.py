@@ -14,10 +14,10 @@ from fedstage.execution.jobs import job_of
 from fedstage.experiments.catalogue import metrics_of
 from fedstage.experiments.targets import describe, describe_choice
 from fedstage.plan.graph import behind, listed, never, recipe_file
-from fedstage.plan.results import choice_file, description_file, files_at
+from fedstage.plan.results import FORMATS, FURTHER, choice_file, description_file, result_files
 from fedstage.plan.runs import split_target
 from fedstage.plan.source import Source, source_of_job
-from fedstage.plan.stages import CHOICE, GRAPH, RESULTS
+from fedstage.plan.stages import CHOICE, FIGURES, GRAPH, RESULTS, TABLES
 from fedstage.storage.planned import write_json, write_recipe
 
 REPOSITORY = Path(__file__).parents[3]
@@ -101,11 +101,14 @@ def test_the_rules_of_results_are_their_stages(workflow, monkeypatch, tmp_path):
     for what in ("runs", "results", "claims"):
         path = description_file(what).format(experiment=SCALE[0], scale=SCALE[1])
         write_json(path, describe(catalogue, *SCALE, what))
-    for stage in RESULTS:
-        for file in (one for path in stage.outputs.values() for one in files_at(path, *SCALE)):
+    shown = {"table": TABLES, "figure": FIGURES}
+    for stage, what in ((one, of) for one in RESULTS for of in shown.get(one.name, ("",))):
+        formats = [FORMATS.get(stage.name, ()), *((one,) for one in FURTHER.get(stage.name, ()))]
+        for file in (one for of in formats for one in result_files(stage.name, *SCALE, what, of)):
             rule, wildcards = rule_of(workflow, file)
             work = work_of(rule, wildcards)
-            assert rule.name == work.stage == stage.name
+            assert work.stage == stage.name
+            assert rule.name in (stage.name, f"{stage.name}_in_another_format")
             # Files of runs are named by the description.
             read = lists(rule.expand_input(wildcards)[0])
             others = {name: files for name, files in read.items() if name not in work.inputs}

@@ -270,8 +270,8 @@ COUNTED = {
     },
 }  # fmt: skip
 #: Stages that count how clients train and what they exchange, and that do not.
-OF_PLAN = {"communication", "costs", "properties", "simulation", "round_times"}
-NOT_OF_PLAN = {"dataset", "tables", "figures"}
+OF_PLAN = {"scores", "costs", "properties", "simulation", "report"}
+NOT_OF_PLAN = {"dataset", "table", "figure"}
 #: Modules, and the stages for which they count, with all settings or those named.
 COUNTED_OF_STAGES = {
     # Clients of `features` receive from a server that is trained as a student is.
@@ -302,11 +302,7 @@ COUNTED_OF_STAGES = {
          "feature_moments"},
         {"resnet20", "features", "fedkd", "dense", "closed"},
     ),
-    "results.tables.measured": (OF_RUNS - {"retention_summary"}, None),
-    "results.tables.runs": (
-        OF_RUNS - {"retention_summary", "run_scores", "communication", "costs"}, None
-    ),
-    "results.scores": (
+    "algorithm.measures.scores": (
         {"evaluation", "client_accuracy", "local_evaluation", "one_shot_evaluation"}, None
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-from fedstage.results.metrics import METRICS_SCHEMA
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.stages.choice import choice
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table

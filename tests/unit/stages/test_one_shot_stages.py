@@ -23,12 +23,12 @@ from tests.shared.stages import (
     recipe,
 )
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA
 from fedstage.plan import data_files
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.protocol.digests import as_json, canonical
 from fedstage.protocol.one_shot import members
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.one_shot_clients import Int8
 from fedstage.storage.files import load_json

@@ -3,13 +3,16 @@
 import csv
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from tests.shared.recipes import FEDDF, FEDSDD, recipe
 
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.results.tables.columns import Column, write_exact
+from fedstage.experiments.runs_file import read_runs_file
+from fedstage.results.tidy import write_tidy
 from fedstage.stages.properties import ensemble_size, properties
+from fedstage.stages.scores import MEASURES, joined
 from fedstage.storage.files import save_json
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"
@@ -18,13 +21,16 @@ WORKFLOW = Path(__file__).parents[3] / "workflow"
 def made(tmp_path, name, sent=None):
     catalogue = load_catalogue({"targets": [f"{name}/smoke"]}, WORKFLOW, "")
     save_json(tmp_path / "runs.json", describe_runs(catalogue, name, "smoke"))
-    communicated = None
+    scores = None
     if sent:
-        communicated = tmp_path / "sent.parquet"
-        rows = [{"bytes": moved} for moved in sent]
-        write_exact(rows, [Column("bytes")], parquet=communicated)
+        scores = tmp_path / "scores.parquet"
+        experiment = read_runs_file(tmp_path / "runs.json")
+        about = {"evaluated": "global_model", "role": "test", "round": 1}
+        measured = [pd.DataFrame([about | dict.fromkeys(MEASURES)]) for _ in sent]
+        more = [[{**about, "measure": "bytes", "value": moved}] for moved in sent]
+        write_tidy(scores, joined(experiment, measured, [{}] * len(sent), more))
     files = {"markdown": tmp_path / "t.md", "csv": tmp_path / "t.csv"}
-    properties(runs=tmp_path / "runs.json", communicated=communicated, **files)
+    properties(runs=tmp_path / "runs.json", scores=scores, **files)
     lines = files["markdown"].read_text(encoding="utf-8").splitlines()
     table = [[*map(str.strip, line.strip("|").split("|"))] for line in lines if line[:1] == "|"]
     return table, list(csv.DictReader(files["csv"].open()))

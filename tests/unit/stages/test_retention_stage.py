@@ -10,7 +10,7 @@ from tests.shared.settings import federated
 from tests.shared.stages import dataset, initial_model, partition, retention
 from tests.shared.stages import recipe as write_recipe
 
-from fedstage.results.retention.measures import RETENTION_SCHEMA
+from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.tables import load_table, save_rows

@@ -31,9 +31,9 @@ from tests.shared.stages import (
     recipe,
 )
 
+from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
-from fedstage.results.metrics import METRICS_SCHEMA
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
 from fedstage.storage.files import load_json
 from fedstage.storage.tables import load_table, save_table

@@ -221,10 +221,11 @@ def test_a_table_came_from_the_metrics_of_its_runs(jobs):
     runs.parent.mkdir(parents=True)
     content = about | {"columns": [], "metric": "top1_accuracy", "runs": [run]}
     save_json(runs, content)
-    write_source(Source("tables"))
-    for stage in ("run_scores", "tables"):
-        assert main(["run", stage, str(runs)]) == 0
-    scores = "results/tables/x/default.scores.csv"
+    save_json(runs.with_name("default.results.json"), {"results": ["table"], "judged": False})
+    write_source(Source("table"))
+    assert main(["run", "scores", str(runs)]) == 0
+    assert main(["run", "table", str(runs), "shown=tables"]) == 0
+    scores = "results/tables/x/default.scores.parquet"
     told = shown(table)
     assert told.facts["source"] == "the same now"
     assert told.inputs["runs"].keys() == {str(runs)}

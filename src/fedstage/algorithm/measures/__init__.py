@@ -1,0 +1,1 @@
+"""What is measured of models: scores of their logits, of clients and classes, and forgetting."""

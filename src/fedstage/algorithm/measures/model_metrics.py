@@ -1,0 +1,91 @@
+"""Metrics of one model that all clients share, or of the models of single clients."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from fedstage.algorithm.measures.metrics import spread
+from fedstage.algorithm.measures.scores import (
+    PERCENT,
+    ClassCounts,
+    Score,
+    accuracies_on_own,
+    disagreement,
+    own_accuracies,
+    score,
+)
+
+
+def model_metrics(
+    logits: torch.Tensor,
+    labels: torch.Tensor,
+    counts: ClassCounts,
+    owners: torch.Tensor | None = None,
+    members: torch.Tensor | None = None,
+) -> dict[str, Any]:
+    """Return the scores of logits [n, classes] as columns of a metrics file.
+
+    `owners` are the clients of the samples, if they are known: int64 [n], -1 for none. `members`
+    are the classes that the members of an ensemble predict, int64 [members, n].
+    """
+    logits, labels = logits.cpu(), labels.cpu()
+    result = score(logits, labels)
+    own = None if owners is None else accuracies_on_own(logits, labels, owners)
+    apart = gain = None
+    if members is not None:
+        members = members.cpu()
+        apart = disagreement(members, logits.shape[1])
+        gain = result.accuracy - PERCENT * int((members == labels).sum()) / members.numel()
+    return {
+        **result.columns,
+        "samples": len(labels),
+        "client_std": None,
+        **_own_columns([result], counts, own),
+        "disagreement": apart,
+        "ensemble_gain": gain,
+    }
+
+
+def mean_metrics(
+    scores: Sequence[Score], samples: int, counts: ClassCounts, own: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """Return the means of the scores of clients' models as columns of a metrics file.
+
+    Parameters
+    ----------
+    scores : sequence of Score
+        One score per client of `counts`, in the order of clients, or a single one.
+    samples : int
+        The number of scored samples.
+    own : sequence of float, optional
+        The accuracies on clients' own samples, in percent, if the samples' clients are known.
+    """
+    areas = [scored.auc for scored in scores if scored.auc is not None]
+    errors = [scored.ece for scored in scores if scored.ece is not None]
+    return {
+        "top1_accuracy": fmean(scored.accuracy for scored in scores),
+        "balanced_accuracy": fmean(scored.balanced_accuracy for scored in scores),
+        "auc": fmean(areas) if len(areas) == len(scores) else None,
+        "loss": fmean(scored.loss for scored in scores),
+        "ece": fmean(errors) if len(errors) == len(scores) else None,
+        "samples": samples,
+        "client_std": spread([scored.accuracy for scored in scores]),
+        "disagreement": None,
+        "ensemble_gain": None,
+        **_own_columns(scores, counts, own),
+    }
+
+
+def _own_columns(
+    scores: Sequence[Score], counts: ClassCounts, own: Sequence[float] | None
+) -> dict[str, float | None]:
+    """Return the accuracy on clients' own samples, or an estimate if these are unknown."""
+    mix = own_accuracies(scores, counts) if own is None else []
+    return {
+        "own_test_mean": fmean(own) if own else None,
+        "own_test_std": spread(own or []),
+        "own_mean": fmean(mix) if mix else None,
+        "own_std": spread(mix),
+    }

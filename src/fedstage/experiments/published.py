@@ -1,0 +1,255 @@
+"""Published numbers of every experiment's runs, which the Snakefile checks, and their scales."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fedstage.errors import FedstageError
+from fedstage.experiments.published_rows import (
+    SEED,
+    Paper,
+    Row,
+    counterparts,
+    load_papers,
+    load_rows,
+)
+from fedstage.plan.runs import Run
+from fedstage.protocol.digests import canonical
+from fedstage.settings.data import Data, ParquetData
+from fedstage.settings.experiments import Experiment
+from fedstage.settings.models import Model
+from fedstage.settings.recipes import Recipe
+from fedstage.settings.scores import Published
+
+# --- scales ---------------------------------------------------------------------------------------
+
+#: Settings of a published row that may differ from the paper's scale.
+_OF_SCALE = ("rounds", "local_epochs", "distill_steps", "active", "clients")
+
+
+#: The scale of an experiment that is the paper's.
+PAPER = "paper"
+
+
+def has_published_parts(
+    runs: Sequence[Run], rows: Sequence[Row | None], as_published: Sequence[Run], of_models: bool
+) -> bool:
+    """Whether runs have the published data, even if other settings are smaller or different.
+
+    These are the data of the same experiment at the scale `paper`, or, for an experiment without
+    this scale, the data named by the published `rows` of its runs. If `of_models`, likewise models.
+    """
+    published = {part for run in as_published for part in _parts(run, of_models)}
+    if published:
+        return {part for run in runs for part in _parts(run, of_models)} <= published
+    pairs = [(run, row) for run, row in zip(runs, rows, strict=True) if row is not None]
+    parts = [(row.keys, *part) for run, row in pairs for part in _parts(run, of_models)]
+    return all(keys.get(column) == name for keys, column, name, _ in parts)
+
+
+def _parts(run: Run, of_models: bool) -> set[tuple[str, str, Model | None]]:
+    """Return the data of a run, and the architectures of its clients and server, by columns."""
+    models = (run.recipe.model, *run.recipe.architectures) if of_models else ()
+    named = {("model", model.name, model) for model in models}
+    return {("dataset", data_name(run.recipe.data), None), *named}
+
+
+def data_name(data: Data) -> str:
+    """Return the name of a data set; for Parquet files, the name of their folder."""
+    return data.folder if isinstance(data, ParquetData) else data.name
+
+
+def other_setting(scale: str, shared: str) -> str:
+    """Return the mark of published numbers at a scale that is not the paper's.
+
+    `shared` is what both scales have in common: ``data``, or more.
+    """
+    return (
+        f"**Another setting**: scale `{scale}` has the published {shared}, but is not the paper's "
+        "experiment. Orders may be compared, numbers and differences as such may not."
+    )
+
+
+def name_source(paper: Paper, published: Published) -> str:
+    """Name a paper's table: ``FedSDD, Table 2``."""
+    place = re.sub(
+        r"^(table|figure)(\d+)", lambda match: f"{match[1].title()} {match[2]}", published.table
+    )
+    return f"{paper.label}, {place.replace('_', ' ')}"
+
+
+def measured_at(scale: str, runs: Sequence[Run]) -> str:
+    """Name the data, models, lengths and seeds of an experiment's numbers."""
+    recipes = [tried.recipe for run in runs for tried in run.candidates or (run,)]
+    parts = [
+        _listed(_show_data(recipe.data) for recipe in recipes),
+        _listed(recipe.model.name for recipe in recipes),
+        _count(_listed(run.length.rounds for run in runs), "round"),
+        *_participation([recipe for recipe in recipes if isinstance(recipe, Recipe)]),
+        _count(str(len({recipe.seed for recipe in recipes})), "seed"),
+    ]
+    return f"Measured at scale `{scale}`: {', '.join(parts)}."
+
+
+def published_at(source: str, paper: Paper, rows: Iterable[Row | None]) -> str:
+    """Name the data, models, lengths and seeds of the published numbers of a table."""
+    found = [row for row in rows if row is not None]
+    seeds = _listed(row.seeds for row in found if row.seeds)
+    names = [_of_rows("dataset", found), _of_rows("model", found)]
+    parts = [*names, paper.scale, *_by_row(found), _count(seeds, "seed") if seeds else ""]
+    text = ", ".join(part for part in parts if part)
+    return f"Published in {source}: {text}. {paper.title}."
+
+
+def _by_row(rows: Sequence[Row]) -> list[str]:
+    """Name the settings of scale that single rows have."""
+    found = {key: _of_rows(key, rows) for key in _OF_SCALE}
+    settings = [f"{key} = {values}" for key, values in found.items() if values]
+    return [f"by row {'; '.join(settings)}"] if settings else []
+
+
+def _of_rows(key: str, rows: Iterable[Row]) -> str:
+    return _listed(row.keys[key] for row in rows if key in row.keys)
+
+
+def _participation(recipes: Sequence[Recipe]) -> list[str]:
+    """Return the lengths of local training and numbers of participants, of federated recipes."""
+    if not recipes:
+        return []
+    lengths = [
+        _count(str(recipe.client.steps), "local step")
+        if recipe.client.epochs is None
+        else _count(str(recipe.client.epochs), "local epoch")
+        for recipe in recipes
+    ]
+    participants = _listed(recipe.participants for recipe in recipes)
+    clients = _listed(recipe.clients for recipe in recipes)
+    return [f"{_listed(lengths)} a round", f"{participants} of {clients} clients a round"]
+
+
+def _show_data(data: Data) -> str:
+    settings = {key: value for key, value in canonical(data).items() if key != "name"}
+    inside = ", ".join(f"{key} {value}" for key, value in settings.items())
+    return f"{data.name} ({inside})" if inside else data.name
+
+
+def _listed(values: Iterable[Any]) -> str:
+    """Write each value once: ``8, 14 and 20``."""
+    *first, last = dict.fromkeys(map(str, values)) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _count(numbers: str, noun: str) -> str:
+    return f"{numbers} {noun}" if numbers == "1" else f"{numbers} {noun}s"
+
+
+# --- numbers of experiments -----------------------------------------------------------------------
+
+#: The parts of an experiment that may have a published counterpart.
+Place = Literal["table", "communication"]
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """The published counterpart of an experiment's table."""
+
+    source: str  # ``FedSDD, Table 2``
+    notes: list[str]  # the scales of the measured and of the published numbers
+    numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if any
+    others: list[dict[str, Any]]  # the same of each run by metric, of other metrics of claims
+    # Whether both are shown side by side: the data are the published ones, and for communication,
+    # which depends on the size of models, the models are, too.
+    comparable: bool
+
+
+def find_published(
+    experiments: Mapping[str, Experiment],
+    runs: Mapping[tuple[str, str], Sequence[Run]],
+    folder: Path,
+    place: Place = "table",
+    metrics: Collection[tuple[str, str | None]] = (),
+) -> dict[tuple[str, str], PublishedTable]:
+    """Return the published counterpart of each experiment and scale that names one in `place`.
+
+    `metrics` are pairs of an experiment and the metric of a claim on it.
+
+    Raises
+    ------
+    FedstageError
+        If a paper or table is unknown, or a cell names no row or several.
+    """
+    parts = {name: getattr(experiment, place).published for name, experiment in experiments.items()}
+    named = {name: published for name, published in parts.items() if published is not None}
+    if not named:
+        return {}
+    papers = load_papers(folder)
+    for name, published in named.items():
+        if published.paper not in papers:
+            raise FedstageError(
+                f"{name}: {place}.published.paper = {published.paper!r}: "
+                f"use one of {', '.join(papers)}"
+            )
+    rows = {published.paper: load_rows(folder / published.paper) for published in named.values()}
+    for name, published in named.items():
+        every = [run for key in runs for run in runs[key] if key[0] == name]
+        _check_axes(f"{name}: {place}", published, every)
+    return {
+        (name, scale): _counterpart(
+            f"{name}/{scale}",
+            place,
+            scale,
+            named[name],
+            papers[named[name].paper],
+            resolved,
+            rows[named[name].paper],
+            runs.get((name, PAPER), ()),
+            {metric for of, metric in metrics if of == name},
+        )
+        for (name, scale), resolved in runs.items()
+        if name in named
+    }
+
+
+def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
+    axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != SEED)
+    places = [("axes", axis) for axis in published.axes]
+    places += [("match", axis) for axis in published.match]
+    for key, axis in places:
+        if axis not in axes:
+            known = ", ".join(axes)
+            raise FedstageError(f"{where}.published.{key}: {axis!r}: must be one of {known}")
+
+
+def _counterpart(
+    where: str,
+    place: Place,
+    scale: str,
+    published: Published,
+    paper: Paper,
+    runs: Sequence[Run],
+    rows: Sequence[Row],
+    as_published: Sequence[Run],
+    metrics: Collection[str | None],
+) -> PublishedTable:
+    def in_metric(metric: str) -> list[Row | None]:
+        one = published.model_copy(update={"metric": metric})
+        return counterparts(f"{where}: {place}", one, [run.axes for run in runs], rows)
+
+    printed = {row.metric for row in rows if row.table == published.table}
+    found = in_metric(published.metric)
+    source = name_source(paper, published)
+    notes = [measured_at(scale, runs), published_at(source, paper, found)]
+    of_models = place == "communication"
+    same = has_published_parts(runs, found, as_published, of_models)
+    if same and scale != PAPER:
+        notes.append(other_setting(scale, "data and models" if of_models else "data"))
+    comparable = same or scale == PAPER
+    named = {metric: in_metric(metric) for metric in printed.intersection(metrics)}
+    others = [{of: _number(rows[i]) for of, rows in named.items()} for i, _ in enumerate(runs)]
+    return PublishedTable(source, notes, [*map(_number, found)], others, comparable)
+
+
+def _number(row: Row | None) -> dict[str, Any] | None:
+    return None if row is None else {"value": row.value, "std": row.std, "seeds": row.seeds}

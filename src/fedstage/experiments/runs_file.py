@@ -1,0 +1,185 @@
+"""The runs file: everything that is known about an experiment at a scale before training.
+
+The workflow writes it when the Snakefile is parsed, and every stage that makes results reads it. It
+has the axes of the table, and for each run its recipes, the files of its metrics and partition, and
+the published numbers of its cell.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from fedstage.errors import FedstageError
+from fedstage.settings.base import Settings
+from fedstage.settings.cells import show_point
+from fedstage.settings.experiments import Also, Bands, Simulation, Style
+from fedstage.settings.one_shot import OneShotRecipe
+from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.runs import RunLength
+from fedstage.settings.scores import Axis, Metric, Reach
+from fedstage.settings.validation import validate
+from fedstage.storage.files import folder_above, load_json
+
+SEED = "seed"
+#: The files of a run, one or several each.
+_FILES = (
+    "metrics", "partition", "info", "chosen", "validation", "over_rounds", "retention", "clients",
+)  # fmt: skip
+
+
+class PublishedNumber(Settings):
+    """The paper's number for a cell: its mean, the number after the ± sign, and its seeds."""
+
+    value: float
+    std: float | None = None
+    seeds: int | None = None
+
+
+class Part(Settings):
+    """One of several runs that each continue the one before: its length, and one kind of recipe."""
+
+    length: RunLength
+    federated: Recipe | None = None
+    one_shot: OneShotRecipe | None = None
+    local: LocalRecipe | None = None
+
+    @property
+    def recipe(self) -> Recipe | OneShotRecipe | LocalRecipe:
+        """The recipe."""
+        recipe = self.federated or self.one_shot or self.local
+        assert recipe is not None, "written by describe_runs"
+        return recipe
+
+
+class Candidate(Settings):
+    """The parts of a run, in order; `values` distinguish it from the run's other candidates.
+
+    `participants` are the tables of all rounds, if updates may be dropped or samples are private.
+    """
+
+    values: dict[str, Axis] = {}
+    participants: list[str] = []
+    parts: Annotated[list[Part], Field(min_length=1)]
+
+
+class ExperimentRun(Settings):
+    """A run: its value on every axis, its files, its data set's info, and its candidates.
+
+    If there are several `candidates`, the file `chosen` names one. `validation` has each
+    candidate's metrics on validation samples, for a federated run with such samples. `over_rounds`
+    has metrics during training, for a model that was trained on clients' logits. `published`,
+    `published_in` (by the other metrics of claims), `memory_mib`, `published_params` (sent until a
+    goal is reached) and `published_ratio` (sent, relative to FedAvg) are the paper's numbers for
+    the run's cell. `retention` has each candidate's measures of forgetting, and `clients` its
+    accuracies by client and class, if the experiment has these.
+    """
+
+    settings: dict[str, Axis]
+    metrics: str
+    partition: str
+    info: str | None = None
+    candidates: Annotated[list[Candidate], Field(min_length=1)]
+    chosen: str | None = None
+    validation: Annotated[list[str], Field(min_length=1)] | None = None
+    over_rounds: str | None = None
+    retention: Annotated[list[str], Field(min_length=1)] | None = None
+    clients: Annotated[list[str], Field(min_length=1)] | None = None
+    published: PublishedNumber | None = None
+    published_in: dict[str, PublishedNumber | None] = {}
+    memory_mib: float | None = None
+    published_params: float | None = None
+    published_ratio: float | None = None
+
+    def which(self) -> int:
+        """Return the position of the chosen candidate, which is the only one of most runs."""
+        if self.chosen is None:
+            return 0
+        values = load_json(Path(self.chosen))["chosen"]
+        return [candidate.values for candidate in self.candidates].index(values)
+
+    @property
+    def length(self) -> RunLength:
+        """The length of the run, or of its first candidate."""
+        return self.candidates[0].parts[-1].length
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether the data set itself defines the clients."""
+        return self.candidates[0].parts[-1].recipe.partition.name == "natural"
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of a federated run; raises FedstageError for other runs."""
+        recipe = self.candidates[0].parts[-1].recipe
+        if not isinstance(recipe, Recipe):
+            raise FedstageError(
+                f"{show_point(self.settings)}: has no rounds; only federated runs have jobs of "
+                "rounds"
+            )
+        return recipe
+
+
+class ExperimentRuns(Settings):
+    """An experiment at a scale: its runs, and the axes and metric of its table.
+
+    `published` names the paper and table of the runs' published numbers. `memory`, `params` and
+    `ratio` name the sources of published communication costs, whose notes give the scales of
+    measurement.
+    `traffic` says whether bytes are counted.
+    `labels` are the names of methods for people, and `styles` are their given looks in figures.
+    """
+
+    experiment: str
+    scale: str
+    title: str
+    rows: Annotated[list[str], Field(min_length=1)]
+    columns: list[str] = []
+    metric: Metric = "top1_accuracy"
+    also: list[Also] = []
+    over: str | None = None
+    published: str | None = None
+    notes: list[str] = []
+    memory: str | None = None
+    params: str | None = None
+    ratio: str | None = None
+    communication_notes: list[str] = []
+    reach: Reach | None = None
+    traffic: bool = False
+    labels: dict[str, str] = {}
+    styles: dict[str, Style] = {}
+    bands: Bands = "interval"
+    simulation: Simulation = Simulation()
+    runs: Annotated[list[ExperimentRun], Field(min_length=1)]
+
+
+def read_runs_file(path: Path) -> ExperimentRuns:
+    """Read a runs file, with paths that lead to its files from here.
+
+    In the file, paths begin with the folder `results` that contains it, wherever that folder is.
+
+    Raises
+    ------
+    FedstageError
+        If the file is missing, damaged or of another kind.
+    """
+    experiment = validate(ExperimentRuns, load_json(path), str(path))
+    folder = folder_above(path)
+    runs = [_placed(run, folder) for run in experiment.runs]
+    return experiment.model_copy(update={"runs": runs})
+
+
+def _placed(run: ExperimentRun, folder: Path) -> ExperimentRun:
+    fields = run.model_dump(include={*_FILES})
+    candidates = tuple(
+        one.model_copy(update={"participants": _below(folder, one.participants)})
+        for one in run.candidates
+    )
+    placed = {key: _below(folder, files) for key, files in fields.items()}
+    return run.model_copy(update={**placed, "candidates": candidates})
+
+
+def _below(folder: Path, files: Any) -> Any:
+    if isinstance(files, str):
+        return str(folder / files)
+    return files and type(files)(str(folder / file) for file in files)

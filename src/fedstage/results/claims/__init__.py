@@ -1,1 +1,0 @@
-"""Claims of papers as data, and tests of whether measurements support them."""

@@ -1,0 +1,146 @@
+"""Curves: accuracy over rounds and over bytes, and what is forgotten over rounds."""
+
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+from fedstage.results.labels import human_bytes, metric_head
+from fedstage.results.measures import PARTICIPANTS
+from fedstage.results.style import (
+    FACET,
+    FEWEST,
+    LINE,
+    Looks,
+    bands_text,
+    ends_of,
+    facet_size,
+    finish,
+    looks_of,
+    placed,
+    reference,
+    theme,
+)
+from fedstage.results.tidy import SEED, Header, Tidy, by_round, last_rounds
+from fedstage.settings.experiments import Bands
+
+_FORGETTING = {
+    "current": "Current participants (%)",
+    "previous": "Previous participants (%)",
+    "forget_score": "Forget score (points)",
+}
+_MOST_BANDS = 6  # lines of a facet; the bands of more would hide one another
+
+
+def draw_rounds(scores: Tidy) -> Figure:
+    """Draw the metric over rounds: a colour and marker a method, facets of the other axes.
+
+    Methods that are evaluated once are horizontal lines, named in the legend. If all are, their
+    last scores are points in rows.
+    """
+    header, rounds = scores.header, by_round(scores)
+    several = rounds.groupby(scores.run, dropna=False)["round"].transform("size") > 1
+    frame = placed(rounds, header)
+    curves, once = frame[several], frame[~several]
+    if curves.empty:
+        return draw_last(scores)
+    return _lines(curves, once, "round", header, "Round")
+
+
+def draw_bytes(scores: Tidy, *, last: bool = False) -> Figure:
+    """Draw the metric over the bytes that a client has moved; `last` at the end of training only.
+
+    Methods that send nothing are horizontal lines.
+    """
+    header = scores.header
+    rounds = placed(last_rounds(scores) if last else by_round(scores), header)
+    # Seeds differ a little where participants do, and a mean needs a common place.
+    rounds["bytes"] = rounds.groupby([LINE, FACET, "round"])["bytes"].transform("mean")
+    sends = rounds["bytes"] > 0
+    ends = rounds.groupby([LINE, FACET])["round"].transform("max")
+    silent = rounds[~sends & (rounds["round"] == ends)]
+    figure = _lines(rounds[sends], silent, "bytes", header, "Bytes to and from a client")
+    for axes in figure.axes:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: human_bytes(size)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    return figure
+
+
+def draw_forgetting(scores: Tidy) -> Figure:
+    """Draw accuracy on current and previous participants, and their difference, over rounds."""
+    header = scores.header
+    frame = placed(by_round(scores, role=PARTICIPANTS), header)
+    names = list(_FORGETTING)
+    long = frame.melt([LINE, FACET, SEED, "round"], names, "measure", "value").dropna()
+    long["measure"] = long["measure"].map(_FORGETTING)
+    looks = looks_of(header)
+    with theme():
+        grid = _relplot(long, "round", "value", looks, header, col="measure", row=FACET,
+                        facet_kws={"sharey": False}, height=2.3, aspect=1.05)  # fmt: skip
+        for axes in grid.axes.flat:
+            axes.xaxis.set_major_locator(_rounds())
+        figure = finish(grid, "Round", "", title=bands_text(_bands(long, header)))
+        for (row, measure), axes in grid.axes_dict.items():
+            axes.set_title(f"{row}\n{measure}".strip())
+    return figure
+
+
+def _lines(curves: pd.DataFrame, once: pd.DataFrame, x: str, header: Header, label: str) -> Figure:
+    """Draw curves, and the means of what has none as horizontal lines."""
+    looks = looks_of(header)
+    facets = list(pd.concat([curves, once])[FACET].unique())
+    with theme():
+        grid = _relplot(curves, x, header.metric, looks, header, col=FACET, col_order=facets,
+                        **facet_size(len(facets)))  # fmt: skip
+        means = once.groupby([FACET, LINE], sort=False)[header.metric].mean()
+        for facet, name, mean in means.reset_index().itertuples(index=False, name=None):
+            axes = grid.axes_dict[facet]
+            axes.axhline(mean, color=looks.palette[name], linestyle=(0, (6, 2)), zorder=1.5)
+        for axes in grid.axes.flat if x == "round" else ():
+            axes.xaxis.set_major_locator(_rounds())
+        named = [reference(name, looks) for name in once[LINE].unique()]
+        title = bands_text(_bands(curves, header))
+        return finish(grid, label, metric_head(header.metric), named, title)
+
+
+def _relplot(
+    frame: pd.DataFrame, x: str, y: str, looks: Looks, header: Header, **options: Any
+) -> Any:
+    names = [name for name in looks.palette if name in set(frame[LINE])]
+    return sns.relplot(
+        frame, x=x, y=y, hue=LINE, style=LINE, hue_order=names, style_order=names, kind="line",
+        palette=looks.palette, markers=looks.markers, dashes=looks.dashes,
+        errorbar=ends_of(_bands(frame, header)), err_kws={"alpha": 0.15, "linewidth": 0}, **options,
+    )  # fmt: skip
+
+
+def _bands(frame: pd.DataFrame, header: Header) -> Bands:
+    """Return what bands show: nothing where they would hide one another, or of too few seeds."""
+    few = frame[SEED].nunique() < FEWEST
+    return "none" if few or frame[LINE].nunique() > _MOST_BANDS else header.bands
+
+
+def _rounds() -> MaxNLocator:
+    return MaxNLocator(6, integer=True, steps=[1, 2, 5, 10])
+
+
+def draw_last(scores: Tidy) -> Figure:
+    """Draw the last scores of all methods as points in rows, with bars over seeds."""
+    header, looks = scores.header, looks_of(scores.header)
+    frame = placed(last_rounds(scores), header)
+    facets, names = frame[FACET].nunique(), [n for n in looks.palette if n in set(frame[LINE])]
+    height = 0.9 + 0.22 * len(names)
+    size = {"height": height, "aspect": (4.6 if facets == 1 else 3.0) / height}
+    with theme():
+        grid = sns.catplot(
+            frame, x=header.metric, y=LINE, hue=LINE, col=FACET, kind="point", order=names,
+            palette=looks.palette, errorbar=ends_of(header.bands), capsize=0.25, legend=False,
+            linestyle="none", err_kws={"linewidth": 1.1}, markersize=5,
+            **facet_size(facets) | size,
+        )  # fmt: skip
+        for axes in grid.axes.flat:
+            axes.grid(visible=True, axis="both")
+        return finish(grid, metric_head(header.metric), "", title=bands_text(header.bands))

@@ -1,1 +1,0 @@
-"""Figures of results: accuracy over rounds, partitions, comparisons and sweeps."""

@@ -1,1 +1,0 @@
-"""The report of an experiment: one self-contained HTML file."""

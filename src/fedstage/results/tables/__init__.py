@@ -1,1 +1,0 @@
-"""Result tables: reading the metrics of runs, averaging over seeds, and writing tables."""

@@ -1,0 +1,1 @@
+"""What the files of scores and costs are collected from: metrics, tables of traffic, records."""

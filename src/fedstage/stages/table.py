@@ -1,0 +1,66 @@
+"""Stage `table`: scores, claims, communication, costs and more of an experiment as tables."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fedstage.experiments.runs_file import read_runs_file
+from fedstage.results.claims import claim_tables, judge_claims
+from fedstage.results.cost_tables import (
+    client_tables,
+    cost_table,
+    retention_table,
+    time_table,
+    traffic_tables,
+)
+from fedstage.results.documents import write_tables
+from fedstage.results.table import Table, score_table
+from fedstage.results.tidy import Tidy, read_tidy
+from fedstage.settings.scores import ClaimsToJudge
+from fedstage.settings.validation import validate
+from fedstage.stages.collected.names import names_of
+from fedstage.storage.files import load_json
+
+#: Tables of costs, by what they show.
+_OF_COSTS: dict[str, Callable[[Tidy, Tidy], list[Table]]] = {
+    "communication": traffic_tables,
+    "costs": lambda scores, costs: [cost_table(scores, costs)],
+    "round_times": lambda _, costs: [time_table(costs)],
+}
+
+
+def table(
+    *,
+    runs: Path,
+    scores: Path,
+    costs: Path | None = None,
+    definitions: Path | None = None,
+    shown: str,
+    files: list[Path],
+) -> None:
+    """Write what is `shown` to files, each in the format of its suffix.
+
+    CSV and Parquet have exact numbers. Other formats are for people: numbers are rounded, and lines
+    above and below explain them.
+    """
+    spent = read_tidy(costs) if costs else None
+    tables = tables_of(shown, read_tidy(scores), spent, definitions, runs)
+    for file in files:
+        write_tables(file, tables)
+
+
+def tables_of(
+    shown: str, scores: Tidy, costs: Tidy | None, definitions: Path | None, runs: Path
+) -> list[Table]:
+    """Return the tables that show something of an experiment."""
+    if shown == "claims":
+        assert definitions is not None, "a file of claims is made for experiments that have some"
+        listed = validate(ClaimsToJudge, load_json(definitions), str(definitions))
+        return claim_tables(judge_claims(listed, scores, costs), scores.header)
+    if shown in _OF_COSTS:
+        assert costs is not None, "an input of these tables"
+        return _OF_COSTS[shown](scores, costs)
+    if shown == "retention":
+        return [retention_table(scores)]
+    if shown == "clients":
+        return client_tables(scores, names_of(read_runs_file(runs).runs))
+    return [score_table(scores)]

@@ -163,6 +163,7 @@ def partition(division: Division) -> PartitionInputs[str]:
     _prepared,
     folder=PARTITIONS,
     outputs={"output": "core.safetensors"},
+    module="partition",
     used=lambda division: division.core is not None,
 )
 def core(division: Division) -> ClientsInputs[str]:

@@ -39,7 +39,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 # --- images that are generated, by clients' generators or against their models --------------------
 
 
-@partial(Stage, folder=GENERATORS, outputs={"output": "client_{client}.safetensors"})
+@partial(Stage, folder=GENERATORS, outputs={"output": "client_{client}.safetensors"}, private=True)
 def client_generator(recipe: OneShotRecipe, client: int) -> ClientsInputs[str]:
     """Train a client's generator of images."""
     return ClientsInputs(**data_files.clients_samples(recipe))
@@ -115,7 +115,7 @@ def aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
 # --- moments, and heads made of them --------------------------------------------------------------
 
 
-@partial(Stage, folder=MOMENTS, outputs={"output": "client_{client}.safetensors"})
+@partial(Stage, folder=MOMENTS, outputs={"output": "client_{client}.safetensors"}, private=True)
 def feature_moments(recipe: OneShotRecipe, client: int) -> FeatureMomentsInputs[str]:
     """Measure the features of a client's samples."""
     return FeatureMomentsInputs(**data_files.clients_samples(recipe), start=student_start(recipe))

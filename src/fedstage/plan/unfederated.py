@@ -71,7 +71,7 @@ def _in_precision(part: str) -> Folder:
 # --- models ---------------------------------------------------------------------------------------
 
 
-@partial(Stage, folder=FOLDER, outputs={"output": "{who}.safetensors"})
+@partial(Stage, folder=FOLDER, outputs={"output": "{who}.safetensors"}, private=True)
 def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     """Train a client, the pooled data, or the server's core, to the end."""
     return LocalModelInputs(
@@ -86,6 +86,8 @@ def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     Stage,
     folder=_in_precision("quantised"),
     outputs={"output": "{who}.safetensors"},
+    module="client_models",
+    private=True,
 )
 def quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
     """Quantise the model of a client, calibrated on its own samples."""
@@ -150,6 +152,8 @@ def members_quantised(recipe: OneShotRecipe) -> list[File]:
     Stage,
     folder=_in_precision("logits"),
     outputs={"output": "{who}-{images}.safetensors"},
+    module="client_models",
+    private=True,
 )
 def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInputs[str]:
     """Compute the logits of a model that a client has trained to the end."""

@@ -56,7 +56,7 @@ def short(data: Data) -> str:
 
 
 #: A stage that computes with no model.
-_prepared = partial(Stage, on_device=never)
+_prepared = partial(Stage, module="data", on_device=never)
 
 # --- data sets ------------------------------------------------------------------------------------
 
@@ -163,7 +163,6 @@ def partition(division: Division) -> PartitionInputs[str]:
     _prepared,
     folder=PARTITIONS,
     outputs={"output": "core.safetensors"},
-    module="partition",
     used=lambda division: division.core is not None,
 )
 def core(division: Division) -> ClientsInputs[str]:

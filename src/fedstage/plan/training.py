@@ -320,7 +320,7 @@ def participants_table(recipe: Recipe, round_: int, group: int) -> File:
 @partial(
     _of_rounds,
     outputs={"output": "with_head.safetensors"},
-    module="server_model",
+    module="distillation",
     on_device=never,
     reads=teaching,
     used=lambda config: bool(config.head_sharing),
@@ -341,7 +341,7 @@ def head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[s
 @partial(
     _of_rounds,
     outputs={"output": "trained.safetensors"},
-    module="server_model",
+    module="distillation",
     used=exchanges_features,
 )
 def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
@@ -399,7 +399,7 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 @partial(
     _of_rounds,
     outputs={"output": "cached_labels.safetensors"},
-    module="public_labels",
+    module="logits",
     on_device=never,
     used=caches_labels,
 )
@@ -577,7 +577,7 @@ DISTILLATIONS = (
 @partial(
     _of_rounds,
     outputs={"output": "selected_labels.safetensors"},
-    module="public_labels",
+    module="logits",
     reads=teaching,
     used=receives_server_logits,
 )

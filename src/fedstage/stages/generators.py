@@ -1,4 +1,4 @@
-"""Stage `generated`: the server generates images with the clients' generators."""
+"""Images for one-shot federated learning: by clients' generators, or against clients' models."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,21 +6,54 @@ from typing import NamedTuple
 import torch
 
 from fedstage.algorithm.exchange.traffic import COUNT, payload_bytes
-from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, shares
+from fedstage.algorithm.one_shot.generators import draw_labels, of_clients, of_server, shares
+from fedstage.algorithm.one_shot.generators.adversarial import synthesise
 from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
+from fedstage.algorithm.one_shot.generators.world import World
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, before_rounds
 from fedstage.data.label_counts import count_generated
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
-from fedstage.plan.inputs import GeneratedInputs
+from fedstage.errors import fault_of
+from fedstage.models.loading import state_of
+from fedstage.plan.inputs import ClientsInputs, GeneratedInputs, SynthesisedInputs
+from fedstage.protocol.one_shot import client_model, members
+from fedstage.protocol.teaching import server_of
 from fedstage.randomness import torch_generator
 from fedstage.results.figures.images import save_grid
-from fedstage.settings.generators import Cvae, OfClients
+from fedstage.settings.generators import Adversarial, Cvae, OfClients
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.stages import Made
-from fedstage.stages.inputs import Info, begin
+from fedstage.stages.inputs import Info, begin, load_model, read_own
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.weights import Weights
+
+
+def client_generator(
+    recipe: OneShotRecipe, read: ClientsInputs[Path], *, client: int, output: Path
+) -> None:
+    """Train the generator on the client's training samples; write the part that is sent.
+
+    This is its `decoder.*` and the client's `label_counts`, int32 [classes].
+
+    Raises
+    ------
+    FedstageError
+        If training diverges; the message names the client and the step.
+    """
+    device, info = begin(recipe, read.info)
+    assert isinstance(recipe.generator, OfClients), "checked by the catalogue: clients train it"
+    images, labels = read_own(read.data, read.clients, client, device, info)
+    assert isinstance(images, torch.Tensor), "checked by OneShotRecipe: samples are images"
+    key = (recipe.seed, "client_generator", client)
+    module = of_clients(recipe.generator)
+    with fault_of(f"client {client}"):
+        weights, loss = module.train(recipe.generator, images, labels, info, key, recipe.numerics)
+    counts = torch.bincount(labels.cpu(), minlength=int(info["classes"]))
+    tensors = {f"decoder.{name}": value for name, value in weights.items()}
+    tensors["label_counts"] = counts.to(torch.int32)
+    save_tensors(output, tensors, {"client": client, "samples": len(images), "loss": loss})
+
 
 LABELS = "label_counts"
 NOBODY = -1  # in place of a client
@@ -105,3 +138,47 @@ def of_one(
     labels = even_labels(counts, generator.samples, random)
     images = of_clients(generator).sample(generator, decoder, labels, info, random, device)
     return images, labels, torch.full((len(labels),), NOBODY)
+
+
+_ROWS = 10  # of the picture
+
+
+def synthesised(recipe: OneShotRecipe, read: SynthesisedInputs[Path], made: Made) -> None:
+    """Run DENSE or Co-Boosting.
+
+    Parameters
+    ----------
+    output : Path
+        `images` and `labels` of all epochs, as a data set's samples.
+    histogram, picture : Path
+        Output: the images of each class, of "client" -1; the first of each class in the first
+        epochs, one row per epoch.
+    student, weights : Path
+        Output: the student trained along with them, and the weights [members] of the ensemble.
+    """
+    device, info = begin(recipe, read.info)
+    generator = recipe.generator
+    assert isinstance(generator, Adversarial), "checked by the catalogue: the server trains it"
+    clients = members(recipe)
+    teachers = [
+        load_model(path, client_model(recipe, client), info, device, recipe.numerics)
+        for client, path in zip(clients, read.models, strict=True)
+    ]
+    learner = load_model(read.start, recipe.student, info, device, recipe.numerics)
+    found = synthesise(
+        generator,
+        of_server(generator, info),
+        World(teachers, learner, info, recipe.numerics),
+        server_of(recipe),
+        (recipe.seed, "synthesised"),
+    )
+    images, labels = found.images.pixels.cpu(), found.images.labels.cpu()
+    save_tensors(made["output"], {"images": images, "labels": labels})
+    nobody = [-1] * len(labels)
+    save_rows(made["histogram"], count_generated(nobody, labels.tolist()), HISTOGRAM_SCHEMA)
+    epochs = torch.arange(len(labels)) // generator.batch_size
+    first = epochs < _ROWS
+    names = info["class_names"]
+    save_grid(made["picture"], images[first], epochs[first] + 1, labels[first], names, "epoch")
+    save_tensors(made["student"], state_of(learner), {"members": clients, "loss": found.loss})
+    save_tensors(made["weights"], {"weights": found.weights}, {"members": clients})

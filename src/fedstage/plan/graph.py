@@ -133,7 +133,7 @@ class Stage(Command):
     several : bool
         Whether the function makes the files of several participants, who may share a GPU.
     private : bool or None
-        Whether its files tell of a single client; None for what the server runs.
+        Whether its files are of a single client alone; None for what the server runs.
     """
 
     inputs: Callable[..., Inputs[str]] = field(kw_only=False)

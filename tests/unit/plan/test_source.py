@@ -254,7 +254,7 @@ COUNTED = {
         "sampling": OF_DRAWN | each(("distillation", "evaluation"), "bayesian"),
     },
     "algorithm.global_trainers": {
-        "swa": each(TAUGHT, "averaged"),
+        "averaging": each(TAUGHT, "averaged"),
         "drop_worst": each(TAUGHT, "judged"),
         "early_stopping": each(TAUGHT, "judged"),
         "transfers.fedet": each(("distilled_model",), "fedet_os"),
@@ -354,8 +354,6 @@ LATE = a_recipe(staleness={"cyclic": {"delays": [0, 1]}})
 EXCHANGING = {"ensemble": "clients", "server": SERVER}
 KEPT = a_recipe(local={"digest": {"cache": {}}}, **EXCHANGING)
 ANEW = a_recipe(local="digest", **EXCHANGING)
-MEAN = a_recipe(local="fedgkd")
-VOTES = a_recipe(data={"digits": {"server_validation": 9}}, local={"fedgkd": {"teacher": "vote"}})
 FREE, FREE_AS_RELEASED = (
     a_recipe(**TAUGHT_BY_CLIENTS | {"public": "generated", "generator": name})
     for name in ("fedftg", "fedftg_as_released")
@@ -382,8 +380,6 @@ COUNTED_OF_SETTINGS = [
      [("dataset", with_data(held_out=9)),
       *product(["local_training", "partition"], [a_recipe(data={"digits": FLIPPED})])]),
     ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
-    ("algorithm.local_trainers.votes", [("local_training", VOTES)],
-     product(["local_training"], [MEAN, KEPT])),
     *((f"algorithm.global_trainers.{name}", product([OF_FREE], [FREE, FREE_AS_RELEASED]),
        [("distillation", RECIPES["taught_by_clients"])])
       for name in ("data_free", "generators", "generators.fedftg")),

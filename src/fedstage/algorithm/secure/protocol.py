@@ -11,12 +11,15 @@ from fedstage.algorithm.secure.masks import masked, public_key
 from fedstage.algorithm.secure.messages import Answered
 from fedstage.algorithm.secure.steps import (
     Participant,
+    Revealed,
     Secrets,
+    check_answers,
     opened_shares,
+    reveal,
     sealed_shares,
     stays,
+    unmasked_sum,
 )
-from fedstage.algorithm.secure.unmasking import Revealed, check_answers, reveal, unmasked_sum
 from fedstage.algorithm.secure.vectors import Integers
 from fedstage.randomness import Key, fraction, secret
 from fedstage.settings.aggregation import SecureAggregation

@@ -5,7 +5,7 @@ s(x) = sum_k alpha_k(x) sigma(z_k(x)),     alpha_k(x) by confidence
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
+from fedstage.algorithm.ensemble_trainers import confidence_shares
 from fedstage.algorithm.one_shot.aggregators import Knowledge
 from fedstage.settings.aggregators import Confidence
 from fedstage.weights import Weights

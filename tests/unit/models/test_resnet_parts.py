@@ -6,6 +6,7 @@ from torch import nn
 
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
+from fedstage.protocol.groups import features_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.models import ResNet, ResNetLower, ResNetUpper
 
@@ -44,7 +45,7 @@ def test_the_body_gives_feature_maps_that_the_server_goes_on_from(blocks, width,
     model, server = built(settings), built(upper(blocks=1, width=width, norm=norm))
     images = torch.randn(2, 3, 9, 12)
     maps = model.body(images)
-    assert tuple(maps.shape[1:]) == settings.features((3, 9, 12)) == (width, 9, 12)
+    assert tuple(maps.shape[1:]) == features_of(settings, (3, 9, 12)) == (width, 9, 12)
     assert torch.equal(model.head(maps), model(images))
     assert model(images).shape == server(maps).shape == (2, 7)
     assert torch.equal(model.head(maps), model.head.linear(maps.mean((2, 3))))

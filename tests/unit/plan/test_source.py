@@ -386,7 +386,7 @@ COUNTED_OF_SETTINGS = [
     ("algorithm.global_trainers.generators.fedftg_as_released", [(OF_FREE, FREE_AS_RELEASED)],
      [(OF_FREE, FREE)]),
     ("models.pretrained", [("initial_model", PRETRAINED)], [("initial_model", UNTRAINED)]),
-    ("models.architectures.efficientnet", [("initial_model", UNTRAINED)], []),
+    ("models.architectures.torchvision_models", [("initial_model", UNTRAINED)], []),
 ]  # fmt: skip
 
 

@@ -188,7 +188,7 @@ def write_record(
     """Write the record of a job that has succeeded.
 
     `source` has the digests of its modules, `figures` the seconds and memory from
-    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one,
+    `fedstage.execution.notes`, `parts` the seconds of several jobs that are done in one,
     `written` all files that it has written, and `notices` the lines that it has printed.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}

@@ -114,7 +114,7 @@ DISCRIMINATORS = Folder(
         "ensemble.generator", "ensemble.discriminator", *PLAIN,
     ),
 )  # fmt: skip
-_of_odds = partial(Stage, folder=DISCRIMINATORS, module="discriminators")
+_of_odds = partial(Stage, folder=DISCRIMINATORS, module="generators")
 
 
 @partial(_of_odds, outputs={"output": "generator.safetensors", "picture": "images.png"})

@@ -1,15 +1,51 @@
-"""Seconds and megabytes that a stage took, for its record, never in an artefact.
+"""What is noted of a stage while it runs, for its record and never in an artefact.
 
-The megabytes are the peaks of the process's memory and of tensors on a GPU.
+Messages are also shown on the terminal at once: warnings, and the course of training, which are
+losses of rounds and validation accuracies. The megabytes are the peaks of the process's memory and
+of tensors on a GPU.
 """
 
+import logging
 import os
 import resource
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
+
+
+class _Line(logging.Formatter):
+    """A format of lines in which warnings are marked."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        if record.levelno >= logging.WARNING:
+            record.message = f"warning: {record.message}"
+        return super().formatMessage(record)
+
+
+@contextmanager
+def noticing(command: str, stream: TextIO | None = None) -> Iterator[StringIO]:
+    """Yield a text to which every notice of the package's loggers is added, a line each.
+
+    With a `stream`, each notice is also written there at once.
+    """
+    text, logger = StringIO(), logging.getLogger("fedstage")
+    handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(_Line(f"fedstage {command}: %(message)s"))
+        logger.addHandler(handler)
+    try:
+        yield text
+    finally:
+        logger.setLevel(level)
+        for handler in handlers:
+            logger.removeHandler(handler)
+
 
 MEGABYTE = 2**20
 

@@ -43,7 +43,7 @@ CODE = """
 import sys, time, torch
 from pathlib import Path
 from fedstage.training.freed_memory import give_back, keep_freed
-from fedstage.execution.timings import Timings, peak_mb
+from fedstage.execution.notes import Timings, peak_mb
 from fedstage.protocol.exchange import is_stale
 from fedstage.settings.recipes import Recipe
 from tests.shared.stages import aggregation

@@ -18,7 +18,7 @@ import torch
 from fedstage.training.devices import prepare
 from fedstage.training.passes import compute_logits
 from fedstage.training.loop import train
-from fedstage.execution.timings import peak_mb
+from fedstage.execution.notes import peak_mb
 from tests.benchmarks import models, training
 
 chosen = models.numerics({way!r}, 1, "cpu")

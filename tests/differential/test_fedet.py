@@ -9,8 +9,7 @@ from math import exp, log
 import pytest
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, teacher_logits
-from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
+from fedstage.algorithm.ensemble_trainers import Members, confidence_shares, teacher_logits
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.settings.ensembles import Clients
 from fedstage.settings.server import Server

@@ -10,11 +10,11 @@ from torch import nn
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.exchange.updates import Update
+from fedstage.algorithm.global_trainers.averaging import weight_average
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.drop_worst import Fused, average_of_kept, fused, keep
 from fedstage.algorithm.global_trainers.early_stopping import early_stopping
 from fedstage.algorithm.global_trainers.student import take
-from fedstage.algorithm.global_trainers.swa import weight_average
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build
 from fedstage.randomness import torch_generator

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from fedstage.algorithm.secure.envelopes import Address, Shares, seal, unseal
 from fedstage.algorithm.secure.masks import masked, public_key
-from fedstage.algorithm.secure.shares import split
-from fedstage.algorithm.secure.unmasking import check_answers, reveal, unmasked_sum
+from fedstage.algorithm.secure.shares import Address, Shares, seal, split, unseal
+from fedstage.algorithm.secure.steps import check_answers, reveal, unmasked_sum
 from fedstage.randomness import secret
 
 STEPS = ("advertise", "share", "masked input", "unmask")

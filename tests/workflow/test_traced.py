@@ -173,7 +173,7 @@ class Traced:
             sys.setprofile(None)
             threading.setprofile(None)
         self.stages.add(source.stage)
-        counted = reachable(source)
+        counted = {name.partition(":")[0] for name in reachable(source)}
         for module, function in calls.called:
             if module not in counted:
                 self.missing.setdefault(f"{module}:{function}", set()).add(source.stage)

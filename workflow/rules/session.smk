@@ -7,7 +7,7 @@ from snakemake.dag import DAG
 from snakemake.logging import logger
 
 from fedstage.execution.faults import faults
-from fedstage.execution.internals import plan_faster
+from fedstage.execution.executor import plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.targets import link_runs, linked
 from fedstage.plan.sharing import shared_work

@@ -24,10 +24,10 @@ Where to find each equation (all files name their sources):
     FedEED   Algorithm 1                           this list of folders
              teacher, section 3                    `ensemble_trainers`
              loss of the student, section 4        `global_trainers.distillation`
-    Fed-ET   weighted consensus, Eqs. 2 and 3      `ensemble_trainers.confidence`
+    Fed-ET   weighted consensus, Eqs. 2 and 3      `ensemble_trainers`
              diversity and loss, Eqs. 4, 6 to 10   `global_trainers.transfers.fedet`
     BKD      loss to the buffer, Eq. 4             `global_trainers.buffer`
-             relative distance, section 4.3        `aggregation.distances`
+             relative distance, section 4.3        `aggregation.averages`
     FENS     rules, Eq. 1                          `one_shot.aggregators`
              training, Algorithm 2                 `one_shot.aggregator_training.federated`
 

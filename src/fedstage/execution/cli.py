@@ -19,9 +19,8 @@ from fedstage.errors import FedstageError
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.imported import planned_source
 from fedstage.execution.jobs import job_of, write_failure, write_record
-from fedstage.execution.notices import noticing
+from fedstage.execution.notes import Timings, noticing, process_age
 from fedstage.execution.pool import PYTHON
-from fedstage.execution.timings import Timings, process_age
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.storage.files import writing

@@ -10,7 +10,7 @@ from fedstage.data.datasets import check_classes, load
 from fedstage.data.folder import default_folder
 from fedstage.data.inspection import described, settings_of
 from fedstage.errors import FedstageError, each
-from fedstage.execution.notices import noticing
+from fedstage.execution.notes import noticing
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.library import experiment_names
 from fedstage.plan.runs import split_target

@@ -21,7 +21,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution import cli
 from fedstage.execution.gpus import count_gpus
 from fedstage.execution.imported import look_at_imports
-from fedstage.execution.timings import process_age
+from fedstage.execution.notes import process_age
 from fedstage.plan.stages import STAGES
 from fedstage.stages import find_stage
 from fedstage.storage.yaml_files import load_project_plugins

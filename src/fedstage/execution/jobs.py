@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.execution.notices import Notices
+from fedstage.execution.notes import Notices
 from fedstage.plan.data_files import raw_choice
 from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import (
@@ -197,7 +197,7 @@ def write_record(
     """Write the record of a job that has succeeded.
 
     `source` has the digests of its modules, `figures` the seconds and memory from
-    `fedstage.execution.timings`, `parts` the seconds of several jobs that are done in one,
+    `fedstage.execution.notes`, `parts` the seconds of several jobs that are done in one,
     `written` all files that it has written, and `notices` the lines that it has printed, with what
     they say of distillations.
     """

@@ -56,7 +56,7 @@ def short(data: Data) -> str:
 
 
 #: A stage that computes with no model.
-_prepared = partial(Stage, on_device=never)
+_prepared = partial(Stage, module="data", on_device=never)
 
 # --- data sets ------------------------------------------------------------------------------------
 

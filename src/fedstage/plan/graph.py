@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from inspect import signature
 from operator import attrgetter
+from types import ModuleType
 from typing import Any, TypeVar, get_origin
 
 from fedstage.plan.inputs import Inputs
@@ -57,6 +58,12 @@ class Folder:
     pattern: str = "{recipe}"
 
 
+def declared(module: ModuleType) -> tuple["Stage", ...]:
+    """Return the stages that a module declares, in its order."""
+    stages = (value for value in vars(module).values() if isinstance(value, Stage))
+    return tuple(stage for stage in stages if stage.inputs.__module__ == module.__name__)
+
+
 def always(config: Any) -> bool:
     """Return True, for all configurations alike."""
     return True
@@ -69,7 +76,7 @@ def never(config: Any) -> bool:
 
 @dataclass(eq=False, kw_only=True)
 class Command:
-    """The common part of stages: a subcommand of `fedstage`, a rule and a function of one name.
+    """The common part of stages: a rule and a function of one name, which `fedstage run` calls.
 
     Attributes
     ----------
@@ -83,6 +90,8 @@ class Command:
         Whether it draws or tabulates results, of which a run has few.
     about_plan : bool
         Whether its results are about the graph, and so depend on the code of `fedstage.plan`.
+    module : str
+        The module of its function, below `fedstage.stages`; by default that of its name.
     """
 
     name: str = ""
@@ -91,6 +100,7 @@ class Command:
     on_device: Callable[[Any], bool] = never
     presents: bool = False
     about_plan: bool = False
+    module: str = ""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -122,6 +132,8 @@ class Stage(Command):
         Maps a configuration and place to an earlier place whose files reach the same settings.
     several : bool
         Whether the function makes the files of several participants, who may share a GPU.
+    private : bool or None
+        Whether its files are of a single client alone; None for what the server runs.
     """
 
     inputs: Callable[..., Inputs[str]] = field(kw_only=False)
@@ -135,6 +147,7 @@ class Stage(Command):
     alike: Callable[..., Place] = lambda config, *place: place
     settled: Callable[..., Place] = lambda config, *place: place
     several: bool = False
+    private: bool | None = None
 
     def __post_init__(self) -> None:
         """Take the name and the description of the function, and complete the files' names."""

@@ -4,35 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from fedstage.plan import graph
+from fedstage.plan import graph, training
 from fedstage.plan.graph import File
-from fedstage.plan.training import (
-    DISTILLATIONS,
-    SECURE,
-    aggregation,
-    cached_labels,
-    distillation,
-    feature_training,
-    global_model,
-    head_sharing,
-    local_training,
-    logits,
-    selected_labels,
-)
+from fedstage.plan.training import DISTILLATIONS, distillation, global_model
 from fedstage.settings.recipes import Recipe
 
-#: The stages of a round, in their order.
-OF_ROUNDS = (
-    local_training,
-    *SECURE,
-    aggregation,
-    logits,
-    cached_labels,
-    selected_labels,
-    *DISTILLATIONS,
-    feature_training,
-    head_sharing,
-)
+#: The stages of a round.
+OF_ROUNDS = graph.declared(training)
 _STAGES = frozenset(OF_ROUNDS)
 
 

@@ -36,10 +36,15 @@ from fedstage.settings.data import Generated
 from fedstage.settings.generators import Adversarial
 from fedstage.settings.one_shot import OneShotRecipe
 
+_one_shot = partial(Stage, module="one_shot")
+_generating = partial(Stage, module="generators")
+
 # --- images that are generated, by clients' generators or against their models --------------------
 
 
-@partial(Stage, folder=GENERATORS, outputs={"output": "client_{client}.safetensors"})
+@partial(
+    _generating, folder=GENERATORS, outputs={"output": "client_{client}.safetensors"}, private=True
+)
 def client_generator(recipe: OneShotRecipe, client: int) -> ClientsInputs[str]:
     """Train a client's generator of images."""
     return ClientsInputs(**data_files.clients_samples(recipe))
@@ -57,14 +62,14 @@ _IMAGES = {
 }
 
 
-@partial(Stage, folder=GENERATED, outputs=_IMAGES | {"rounds": "rounds.parquet"})
+@partial(_generating, folder=GENERATED, outputs=_IMAGES | {"rounds": "rounds.parquet"})
 def generated(recipe: OneShotRecipe) -> GeneratedInputs[str]:
     """Generate images with the clients' generators."""
     return GeneratedInputs(info(recipe), [*client_generators(recipe)])
 
 
 @partial(
-    Stage,
+    _generating,
     folder=SYNTHESISED,
     outputs=_IMAGES | {"student": "student.safetensors", "weights": "weights.safetensors"},
 )
@@ -84,7 +89,7 @@ def generated_images(recipe: OneShotRecipe, output: str = "output") -> File:
 
 
 @partial(
-    Stage,
+    _one_shot,
     folder=AGGREGATORS,
     outputs={
         "output": "aggregator.safetensors",
@@ -115,14 +120,14 @@ def aggregator(recipe: OneShotRecipe) -> AggregatorInputs[str]:
 # --- moments, and heads made of them --------------------------------------------------------------
 
 
-@partial(Stage, folder=MOMENTS, outputs={"output": "client_{client}.safetensors"})
+@partial(_one_shot, folder=MOMENTS, outputs={"output": "client_{client}.safetensors"}, private=True)
 def feature_moments(recipe: OneShotRecipe, client: int) -> FeatureMomentsInputs[str]:
     """Measure the features of a client's samples."""
     return FeatureMomentsInputs(**data_files.clients_samples(recipe), start=student_start(recipe))
 
 
 @partial(
-    Stage,
+    _one_shot,
     folder=STUDENTS,
     outputs={"output": "model.safetensors", "rounds": "rounds.parquet"},
     on_device=never,
@@ -147,7 +152,7 @@ def public_id(recipe: OneShotRecipe) -> str:
 
 
 @partial(
-    Stage,
+    _one_shot,
     folder=STUDENTS,
     outputs={"output": "model.safetensors"},
     reads=lambda config: ("server", "public", *start_setting(config)),
@@ -234,7 +239,7 @@ def _is_scored(taught: bool, recipe: OneShotRecipe) -> bool:
 
 
 EVALUATIONS = {
-    taught: Stage(
+    taught: _one_shot(
         one_shot_evaluation,
         folder=folder,
         outputs={

@@ -6,19 +6,13 @@ from typing import Any, NamedTuple
 
 from fedstage.plan.data_files import AnyRecipe, partition
 from fedstage.plan.graph import File, Stage, behind, files_in, listed
-from fedstage.plan.one_shot import client_generator, feature_moments
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.source import Source, source_of, source_of_job
 from fedstage.plan.stages import GRAPH
 from fedstage.plan.training import (
-    SECURE,
-    client_state,
     global_model,
-    local_training,
     member_logits,
 )
-from fedstage.plan.training_folder import client_discriminator
-from fedstage.plan.unfederated import client_logits, local_model, quantised_model
 from fedstage.protocol.rounds import first_distillation
 from fedstage.settings.ensembles import GlobalModel
 from fedstage.settings.experiments import Style
@@ -131,16 +125,6 @@ def sources_of(run: Run) -> set[Source]:
 # A client's files are private until a job of the server reads one. With secure aggregation the
 # server reads only messages, which reveal nothing but their sum.
 
-#: The stages whose files are of a single client.
-OF_ONE_CLIENT = frozenset(
-    {
-        local_training, client_discriminator, local_model, quantised_model, client_logits,
-        client_generator, feature_moments, client_state,
-    }
-)  # fmt: skip
-#: All stages that clients run.
-BY_CLIENTS = OF_ONE_CLIENT.union(SECURE)
-
 
 class Exposed(NamedTuple):
     """A file of a single client, and the stage of the server that reads it."""
@@ -155,7 +139,7 @@ def exposed(files: Iterable[str], but: Stage | None = None) -> Exposed | None:
     What the stage `but` reads does not count.
     """
     for job in behind(files):
-        if job.stage not in BY_CLIENTS and job.stage is not but:
+        if job.stage.private is None and job.stage is not but:
             for seen in filter(_tells, files_in(job.inputs)):
                 return Exposed(job.stage.name, seen)
     return None
@@ -164,7 +148,7 @@ def exposed(files: Iterable[str], but: Stage | None = None) -> Exposed | None:
 def _tells(file: File) -> bool:
     """Whether a file is of a single client, or has the label counts of all."""
     histogram = file.job.stage is partition and file.output == "histogram"
-    return histogram or file.job.stage in OF_ONE_CLIENT
+    return histogram or bool(file.job.stage.private)
 
 
 def predicting(recipe: Recipe | OneShotRecipe, length: RunLength) -> list[str]:

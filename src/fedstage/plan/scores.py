@@ -18,7 +18,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
 
 #: A stage that measures a run.
-_measured = partial(Stage, folder=FOLDER, below="metrics/", reads=teaching)
+_measured = partial(Stage, folder=FOLDER, module="evaluation", below="metrics/", reads=teaching)
 
 
 @partial(

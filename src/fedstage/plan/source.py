@@ -8,6 +8,7 @@ back, reruns nothing.
 
 The modules that count follow from stage and settings:
 
+- Of the module with the stage's function, only what this function needs counts.
 - What `settings` and `plan` compute is in the recipe and in the names of files, so they do not
   count; for stages whose results are about the plan itself, `plan` does.
 - A module that implements a choice, or that some settings name in `uses`, counts only for the
@@ -96,14 +97,15 @@ class Source:
 
 
 def digest_now(module: str, package: Path = PACKAGE) -> str | None:
-    """Return the digest of a module, None if there is none any more."""
-    return module_digest(module, package)[:DIGITS] if module in modules(package) else None
+    """Return the digest of a module, or of a part of it, None if there is none any more."""
+    known = module.partition(":")[0] in modules(package)
+    return module_digest(module, package)[:DIGITS] if known else None
 
 
 def changed_files(then: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:
     """Return the files, below the package's folder, of the modules of a source that differ."""
     differ = (module for module in {**then, **now} if then.get(module) != now.get(module))
-    return sorted(module.replace(".", "/") + ".py" for module in differ)
+    return sorted(module.partition(":")[0].replace(".", "/") + ".py" for module in differ)
 
 
 @cache
@@ -140,11 +142,14 @@ def read_again() -> None:
 
 @cache
 def reachable(of: Source, package: Path = PACKAGE) -> frozenset[str]:
-    """Return the modules that can reach the results of a stage with these choices."""
+    """Return the modules that can reach the results of a stage with these choices.
+
+    Of the stage's own module it is the part that its function needs.
+    """
     declaring = DECLARING[:-1] if STAGES[of.stage].about_plan else DECLARING
     unchosen = optional_modules() - of.chosen
     choosing = {f"fedstage.{kind.room}" for kind in choices()}  # packages
-    waiting = {module_of(of.stage)}
+    waiting = {f"{module_of(of.stage)}:{of.stage}"}
     waiting |= parents(waiting)
     found: set[str] = set()
     while waiting:

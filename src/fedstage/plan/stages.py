@@ -1,32 +1,24 @@
 """All stages: of the graph, of segments, which run several of them in one job, and of results."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any, get_args
 
 from fedstage.plan import data_files, one_shot, scores, training_folder, unfederated
 from fedstage.plan.data_files import AnyRecipe
-from fedstage.plan.graph import Command, Stage
+from fedstage.plan.graph import Command, Stage, declared
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import FILES, FOLDERS, description_file, result_files
 from fedstage.plan.training import local_training, logits
 
-
-def _declared(module: ModuleType) -> Iterator[Stage]:
-    """Yield the stages that a module declares, in its order."""
-    stages = (value for value in vars(module).values() if isinstance(value, Stage))
-    return (stage for stage in stages if stage.inputs.__module__ == module.__name__)
-
-
 #: The stages whose files depend on a configuration, in the order of the graph.
 GRAPH: tuple[Stage, ...] = (
-    *_declared(data_files),
+    *declared(data_files),
     *OF_ROUNDS,
-    *_declared(training_folder),
-    *_declared(scores),
-    *_declared(unfederated),
-    *_declared(one_shot),
+    *declared(training_folder),
+    *declared(scores),
+    *declared(unfederated),
+    *declared(one_shot),
     *one_shot.EVALUATIONS.values(),
 )
 
@@ -44,6 +36,7 @@ SEGMENT = Command(
 )
 LOGITS_SEGMENT = Command(
     name="logits_segment",
+    module="segment",
     about="compute the logits of several rounds in one process",
     on_device=logits.on_device,
 )
@@ -78,23 +71,10 @@ STAGES: dict[str, Command] = {
     stage.name: stage for stage in (CHOICE, *GRAPH, SEGMENT, LOGITS_SEGMENT, *RESULTS)
 }
 
-#: The modules of stages that share one; any other module is named after its stage.
-_SHARED = {
-    "client_models": "quantised_model client_logits",
-    "discriminators": "public_generator client_discriminator client_odds",
-    "distillation": "judged_distillation label_distillation data_free_distillation",
-    "partition": "core",
-    "public_labels": "cached_labels selected_labels",
-    "secure_aggregation": "advertise share masked_input unmask client_state",
-    "segment": "logits_segment",
-    "server_model": "feature_training head_sharing",
-}
-_MODULES = {stage: module for module, stages in _SHARED.items() for stage in stages.split()}
-
 
 def module_of(stage: str) -> str:
     """Return the name of the module that has the function of a stage."""
-    return f"fedstage.stages.{_MODULES.get(stage, stage)}"
+    return f"fedstage.stages.{STAGES[stage].module or stage}"
 
 
 #: What a table shows, by the folder of its files; a figure; and what needs the file of costs.

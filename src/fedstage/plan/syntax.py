@@ -1,5 +1,8 @@
 """The source of modules: a digest of the syntax tree, and the imported modules.
 
+``MODULE:FUNCTION`` is the part of a module that a function of it needs: several stages may share a
+file, but not their source.
+
 These facts are cached between calls by the digest of the module's file: parsing all modules takes
 half a second, as long as everything else before a short plan.
 """
@@ -93,7 +96,8 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
 @cache
 def facts(module: str, package: Path = PACKAGE) -> list[str]:
     """Return a module's digest, and the modules, and names in them, that it imports."""
-    path = modules(package).get(module)
+    name, _, function = module.partition(":")
+    path = modules(package).get(name)
     if path is None:
         raise FedstageError(f"{module}: no such module in {package}")
     content = path.read_bytes()
@@ -101,7 +105,9 @@ def facts(module: str, package: Path = PACKAGE) -> list[str]:
     found = recall(key)
     if not found:
         tree = ast.parse(content, str(path))
-        home = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        if function:
+            tree.body = needed_by(function, tree.body)
+        home = name if path.name == "__init__.py" else name.rpartition(".")[0]
         named = {name for node in import_statements(tree) for name in _imported(node, home)}
         found = [hashlib.sha256(_text(tree).encode()).hexdigest(), *sorted(named)]
         remember(key, found)
@@ -111,6 +117,47 @@ def facts(module: str, package: Path = PACKAGE) -> list[str]:
 @cache
 def _this_file() -> bytes:
     return Path(__file__).read_bytes()
+
+
+def needed_by(function: str, body: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements at the top of a module that a function needs, in their order.
+
+    These are the definitions and imports of names that it uses, of names that those use, and so on;
+    and every statement that defines no name.
+    """
+    defining = [(one, _defined(one)) for statement in body for one in _by_name(statement)]
+    found: list[ast.stmt] = []
+    used = {function}
+    while True:
+        kept = [one for one, names in defining if not names or names & used]
+        if len(kept) == len(found):
+            return kept
+        found = kept
+        used |= {node.id for one in kept for node in ast.walk(one) if isinstance(node, ast.Name)}
+
+
+def _by_name(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield a statement, or an import as a statement for each name."""
+    if isinstance(statement, ast.Import):
+        yield from (ast.Import([alias]) for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom):
+        origin = (statement.module, statement.level)
+        yield from (ast.ImportFrom(origin[0], [one], origin[1]) for one in statement.names)
+    else:
+        yield statement
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement at the top of a module defines, none of a compound one."""
+    match statement:
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return {alias.asname or alias.name.partition(".")[0] for alias in names}
+        case ast.FunctionDef(name) | ast.ClassDef(name):
+            return {name}
+        case ast.Assign() | ast.AnnAssign():
+            named = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+            return {node.id for node in named if isinstance(node.ctx, ast.Store)}
+    return set()
 
 
 def parents(names: Iterable[str]) -> set[str]:

@@ -106,6 +106,7 @@ def _alike_participant(
     outputs={"outputs": "participant_{participant}.safetensors"},
     alike=_alike_participant,
     several=True,
+    private=True,
 )
 def local_training(
     recipe: Recipe, round_: int, group: int, participant: int
@@ -179,7 +180,9 @@ def _all_updates(recipe: Recipe, round_: int) -> list[str]:
 _step = partial(
     _of_rounds,
     below=_OF_GROUP + "secure/participant_{participant}_",
+    module="secure_aggregation",
     on_device=never,
+    private=False,
     used=lambda config: config.aggregation.secure is not None,
 )
 
@@ -237,6 +240,8 @@ def unmask(recipe: Recipe, round_: int, group: int, participant: int) -> UnmaskI
 @partial(
     _of_rounds,
     outputs={"output": "secure/client_states.safetensors"},
+    module="secure_aggregation",
+    private=True,
     used=lambda config: config.aggregation.secure is not None and clients_keep_state(config),
     temporary=("output",),
     on_device=never,
@@ -315,6 +320,7 @@ def participants_table(recipe: Recipe, round_: int, group: int) -> File:
 @partial(
     _of_rounds,
     outputs={"output": "with_head.safetensors"},
+    module="distillation",
     on_device=never,
     reads=teaching,
     used=lambda config: bool(config.head_sharing),
@@ -335,6 +341,7 @@ def head_sharing(recipe: Recipe, round_: int, group: int) -> HeadSharingInputs[s
 @partial(
     _of_rounds,
     outputs={"output": "trained.safetensors"},
+    module="distillation",
     used=exchanges_features,
 )
 def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTrainingInputs[str]:
@@ -392,6 +399,7 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 @partial(
     _of_rounds,
     outputs={"output": "cached_labels.safetensors"},
+    module="logits",
     on_device=never,
     used=caches_labels,
 )
@@ -457,6 +465,7 @@ def _distilling(**outputs: str) -> Callable[[Callable[..., Inputs[str]]], Stage]
         return _of_rounds(
             inputs,
             outputs={"output": "distilled.safetensors"} | outputs,
+            module="distillation",
             reads=teaching,
             used=lambda config: (
                 config.global_trainer is not None and _teacher_of(config).inputs is inputs
@@ -568,6 +577,7 @@ DISTILLATIONS = (
 @partial(
     _of_rounds,
     outputs={"output": "selected_labels.safetensors"},
+    module="logits",
     reads=teaching,
     used=receives_server_logits,
 )

@@ -114,19 +114,16 @@ DISCRIMINATORS = Folder(
         "ensemble.generator", "ensemble.discriminator", *PLAIN,
     ),
 )  # fmt: skip
+_of_odds = partial(Stage, folder=DISCRIMINATORS, module="generators")
 
 
-@partial(
-    Stage,
-    folder=DISCRIMINATORS,
-    outputs={"output": "generator.safetensors", "picture": "images.png"},
-)
+@partial(_of_odds, outputs={"output": "generator.safetensors", "picture": "images.png"})
 def public_generator(recipe: Recipe) -> PublicInputs[str]:
     """Train the server's generator on public images."""
     return PublicInputs(public_file(recipe), info(recipe))
 
 
-@partial(Stage, folder=DISCRIMINATORS, outputs={"output": "client_{client}.safetensors"})
+@partial(_of_odds, outputs={"output": "client_{client}.safetensors"}, private=True)
 def client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInputs[str]:
     """Train a client to tell its images from the generator's."""
     return ClientDiscriminatorInputs(
@@ -134,7 +131,7 @@ def client_discriminator(recipe: Recipe, client: int) -> ClientDiscriminatorInpu
     )
 
 
-@partial(Stage, folder=DISCRIMINATORS, outputs={"output": "odds.safetensors"})
+@partial(_of_odds, outputs={"output": "odds.safetensors"})
 def client_odds(recipe: Recipe) -> ClientOddsInputs[str]:
     """Compute the odds that public images are each client's."""
     made: list[str] = [client_discriminator(recipe, client) for client in range(recipe.clients)]

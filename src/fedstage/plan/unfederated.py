@@ -68,10 +68,13 @@ def _in_precision(part: str) -> Folder:
     )
 
 
+#: A stage of models that are trained without federation.
+_alone = partial(Stage, module="local_models")
+
 # --- models ---------------------------------------------------------------------------------------
 
 
-@partial(Stage, folder=FOLDER, outputs={"output": "{who}.safetensors"})
+@partial(_alone, folder=FOLDER, outputs={"output": "{who}.safetensors"}, private=True)
 def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
     """Train a client, the pooled data, or the server's core, to the end."""
     return LocalModelInputs(
@@ -83,9 +86,10 @@ def local_model(recipe: LocalRecipe, who: str) -> LocalModelInputs[str]:
 
 
 @partial(
-    Stage,
+    _alone,
     folder=_in_precision("quantised"),
     outputs={"output": "{who}.safetensors"},
+    private=True,
 )
 def quantised_model(recipe: LocalRecipe, who: str) -> QuantisedModelInputs[str]:
     """Quantise the model of a client, calibrated on its own samples."""
@@ -147,9 +151,10 @@ def members_quantised(recipe: OneShotRecipe) -> list[File]:
 
 #: `images` names a file of `samples_file`; for a role it has the samples of all clients.
 @partial(
-    Stage,
+    _alone,
     folder=_in_precision("logits"),
     outputs={"output": "{who}-{images}.safetensors"},
+    private=True,
 )
 def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInputs[str]:
     """Compute the logits of a model that a client has trained to the end."""
@@ -167,7 +172,7 @@ def members_logits(recipe: OneShotRecipe, images: str) -> list[File]:
 
 #: The scores are entered under the round that they are compared with.
 @partial(
-    Stage,
+    _alone,
     folder=_in_precision("metrics"),
     outputs={"output": "{who}-{role}-rounds_{rounds:04d}.parquet"},
 )

@@ -86,18 +86,21 @@ class TrainedRule(AggregationRule):
 class Averaging(AggregationRule):
     """The mean of the clients' logits (FedENS)."""
 
+    module: ClassVar[str] = "weights"
     name: Literal["averaging"]
 
 
 class Weighted(AggregationRule):
     """Logits of each class, weighted by the clients' shares of that class's samples (FedKD)."""
 
+    module: ClassVar[str] = "weights"
     name: Literal["weighted"]
 
 
 class Confidence(AggregationRule):
     """Clients' probabilities, weighted per sample by their variance over classes (Fed-ET)."""
 
+    module: ClassVar[str] = "weights"
     name: Literal["confidence"]
 
 
@@ -118,12 +121,14 @@ class FusedFeatures(AggregationRule):
 class Linear(TrainedRule):
     """The sum of the clients' logits, with one trained weight per client."""
 
+    module: ClassVar[str] = "weights"
     name: Literal["linear"]
 
 
 class Simplex(TrainedRule):
     """Probabilities mixed with one non-negative weight per client; weights sum to 1 (FedBoost)."""
 
+    module: ClassVar[str] = "weights"
     trained_by: ClassVar[tuple[str, ...]] = ("mirror_descent",)
     name: Literal["simplex"]
 
@@ -131,6 +136,7 @@ class Simplex(TrainedRule):
 class PerClass(TrainedRule):
     """The sum of the clients' logits, with one trained weight per client and class."""
 
+    module: ClassVar[str] = "weights"
     name: Literal["per_class"]
 
 

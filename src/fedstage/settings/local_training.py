@@ -105,7 +105,6 @@ class FedLc(LocalTraining):
 class FedGkd(LocalTraining):
     """FedGKD: distillation from the last global models (Yao et al. 2023)."""
 
-    uses: ClassVar[Mapping[str, str]] = {"teacher": "algorithm.local_trainers.votes"}
     own_loss: ClassVar[bool] = True
     learns_from_past: ClassVar[bool] = True
     name: Literal["fedgkd"]

@@ -79,6 +79,7 @@ class Dropping(Settings):
 class CnnSmall(Headed):
     """Two convolutions and two linear layers."""
 
+    module: ClassVar[str] = "cnn"
     smallest: ClassVar[int | None] = 4
     name: Literal["cnn_small"]
     width: Width = 16
@@ -106,6 +107,7 @@ class Cnn(Headed):
 class LogisticRegression(Architecture):
     """One linear layer on the flattened input."""
 
+    module: ClassVar[str] = "perceptron"
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["logistic_regression"]
     outputs: Literal[1] | None = None
@@ -118,6 +120,7 @@ class LogisticRegression(Architecture):
 class Perceptron(Headed):
     """Linear layers on the flattened input, with ReLU between them."""
 
+    module: ClassVar[str] = "perceptron"
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
     name: Literal["mlp"]
     hidden: Annotated[tuple[Width, ...], Field(strict=False, min_length=1)] = (64, 64)
@@ -160,6 +163,7 @@ class Upper(Architecture):
 class ResNetLower(Lower):
     """The beginning of a CIFAR ResNet, followed by a linear layer."""
 
+    module: ClassVar[str] = "resnet"
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_lower"]
     blocks: Annotated[int, Field(ge=0, le=1000)] = 3
@@ -174,6 +178,7 @@ class ResNetUpper(Upper):
     The stages have `width`, 2 `width` and 4 `width` channels.
     """
 
+    module: ClassVar[str] = "resnet"
     smallest: ClassVar[int | None] = 8
     name: Literal["resnet_upper"]
     blocks: Layers = 9
@@ -221,7 +226,7 @@ class Pretrained(Settings):
 class EfficientNet(Headed, Dropping):
     """EfficientNet-B0 (Tan and Le 2019) with a linear layer for the classes."""
 
-    module: ClassVar[str] = "efficientnet"
+    module: ClassVar[str] = "torchvision_models"
     smallest: ClassVar[int | None] = 32
     uses: ClassVar[Mapping[str, str]] = {"weights": "models.pretrained"}
     by_sample: ClassVar[bool] = False
@@ -238,7 +243,7 @@ class EfficientNet(Headed, Dropping):
 class ResNetWide(Headed):
     """The ResNet-8 of FENS: three blocks with `width`, 2 `width` and 4 `width` channels."""
 
-    module: ClassVar[str] = "resnet_wide"
+    module: ClassVar[str] = "resnet"
     smallest: ClassVar[int | None] = 13
     pools_maps: ClassVar[bool] = True
     name: Literal["resnet8_wide"]
@@ -251,6 +256,7 @@ class ResNetWide(Headed):
 class CnnFedEt(Headed):
     """The small network of Fed-ET: two convolutions and five linear layers."""
 
+    module: ClassVar[str] = "cnn"
     smallest: ClassVar[int | None] = 16
     name: Literal["cnn_fed_et"]
     channels: Annotated[tuple[Width, Width], Field(strict=False)] = (64, 64)
@@ -260,6 +266,7 @@ class CnnFedEt(Headed):
 class ResNet18(Headed):
     """ResNet-18 (He et al. 2016), as in torchvision."""
 
+    module: ClassVar[str] = "torchvision_models"
     smallest: ClassVar[int | None] = 32
     name: Literal["resnet18"]
     norm: Norm = "batch"
@@ -269,6 +276,7 @@ class ResNet18(Headed):
 class Vgg19(Headed):
     """VGG-19 without batch normalisation, with one linear layer (Simonyan and Zisserman 2015)."""
 
+    module: ClassVar[str] = "torchvision_models"
     smallest: ClassVar[int | None] = 32
     name: Literal["vgg19"]
 
@@ -288,6 +296,7 @@ class Lstm(OfTexts):
     sizes are Fed-ET's.
     """
 
+    module: ClassVar[str] = "texts"
     by_sample: ClassVar[bool] = False
     name: Literal["lstm"]
     embedding: Width = 52
@@ -306,6 +315,7 @@ class EmbeddingBag(OfTexts):
     This is fastText's classifier (Joulin et al. 2017) without n-grams.
     """
 
+    module: ClassVar[str] = "texts"
     name: Literal["embedding_bag"]
     embedding: Width = 64
     """Dimension of token embeddings."""
@@ -345,6 +355,7 @@ class DistilBert(Transformer):
     As published, twice the share `dropout` is dropped before the last layer.
     """
 
+    module: ClassVar[str] = "transformer"
     name: Literal["distilbert"]
     layers: Layers = 6
     heads: Width = 12
@@ -359,6 +370,7 @@ class Bert(Transformer):
     and `hidden` 1024.
     """
 
+    module: ClassVar[str] = "transformer"
     name: Literal["bert"]
     layers: Layers = 2
     heads: Width = 2

@@ -73,11 +73,11 @@ class Server(Optimiser):
     """Distillation on the server in each round, on batches of public data."""
 
     uses: ClassVar[Mapping[str, str]] = {
-        "swa": "algorithm.global_trainers.swa",
+        "swa": "algorithm.global_trainers.averaging",
         "early_stopping": "algorithm.global_trainers.early_stopping",
         "drop_worst": "algorithm.global_trainers.drop_worst",
         "buffer": "algorithm.global_trainers.buffer",
-        "moving_average": "algorithm.global_trainers.ema",
+        "moving_average": "algorithm.global_trainers.averaging",
         "factor_transfer": "algorithm.global_trainers.factor_transfer",
     }
     steps: Positive | None = None

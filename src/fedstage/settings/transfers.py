@@ -35,12 +35,14 @@ class KlTransfer(StudentLoss):
 class L1Transfer(StudentLoss):
     """The mean absolute difference from the teacher's logits (FedKD)."""
 
+    module: ClassVar[str] = "plain"
     name: Literal["l1"]
 
 
 class L2Transfer(StudentLoss):
     """The mean squared difference from the teacher's logits (Guha et al. 2019)."""
 
+    module: ClassVar[str] = "plain"
     name: Literal["l2"]
 
 
@@ -81,6 +83,7 @@ class FedGemsTransfer(StudentLoss):
 class LabelsTransfer(StudentLoss):
     """The cross entropy with the labels of the public samples, without ensemble (FedCVAE-Ens)."""
 
+    module: ClassVar[str] = "plain"
     teacher: ClassVar[Teacher] = "labels"
     name: Literal["labels"]
 

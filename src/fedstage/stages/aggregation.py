@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from fedstage.algorithm.aggregation.distances import relative_distances
+from fedstage.algorithm.aggregation.averages import relative_distances
 from fedstage.algorithm.aggregation.secure import MaskedRound, server_state
 from fedstage.algorithm.aggregation.server import (
     GroupRound,

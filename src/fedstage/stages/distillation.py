@@ -1,19 +1,22 @@
-"""Stages of distillation: an averaged model w_{t,k} learns from an ensemble.
+"""Stages in which models learn from others: students, the server's model, and shared heads.
 
-The ensemble is given by its logits or its models; without its worst clients (`judged`), by kept
-labels, or on images that the server generates (`data_free`).
+An ensemble is given by its logits or its models; without its worst clients (`judged`), by kept
+labels, or on images that the server generates (`data_free`). Without public samples, the server's
+model learns from features of clients' samples, or models take one another's heads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members, read_members
-from fedstage.algorithm.exchange.updates import read_updates
+from fedstage.algorithm.exchange.updates import Update, answered, part, read_updates
 from fedstage.algorithm.global_trainers.data_free import counts_of, learn_without_data, trained_by
 from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused
+from fedstage.algorithm.global_trainers.features import Upload, train_server, upload
 from fedstage.algorithm.global_trainers.lesson import kept_lesson, lesson, live_targets, of_round
 from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.students import (
@@ -25,19 +28,24 @@ from fedstage.algorithm.global_trainers.students import (
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled
-from fedstage.models.loading import state_of
+from fedstage.models.heads import HEAD
+from fedstage.models.loading import fill_model, new_model, state_of
 from fedstage.plan.inputs import (
     DataFreeDistillationInputs,
     DistillationInputs,
+    FeatureTrainingInputs,
+    HeadSharingInputs,
     JudgedDistillationInputs,
     LabelDistillationInputs,
     StudentInputs,
 )
+from fedstage.protocol.groups import model_of
 from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
-from fedstage.stages.inputs import begin
-from fedstage.storage.tensors import save_tensors
+from fedstage.stages.inputs import Info, begin, load_model, read_own
+from fedstage.storage.tensors import load_tensors, open_tensors, save_tensors
+from fedstage.weights import Weights
 
 
 def _taught(
@@ -111,3 +119,67 @@ def data_free_distillation(
     generator, learnt = learn_without_data(student, model, live, counts, read.generator)
     save_tensors(made["new_generator"], state_of(generator), {"round": round_, "group": group})
     save_tensors(made["output"], state_of(model), student.metadata | learnt)
+
+
+_UPDATE = "model/"
+
+
+def feature_training(
+    recipe: Recipe, read: FeatureTrainingInputs[Path], *, round_: int, group: int, output: Path
+) -> None:
+    """Train the server's model `start` on what the participants of a round send.
+
+    Clients and server are on one machine here. The features, which are large, are therefore not
+    stored but computed from the updates and the clients' samples. If no participant is left, the
+    model stays unchanged.
+    """
+    device, info = begin(recipe, read.info)
+    received = answered(read_updates(read.updates))
+    learnt: dict[str, float] = {}
+    if received:
+        uploads = list(_uploads(recipe, received, read, info, device))
+        model = load_model(read.start, recipe.model, info, device, recipe.numerics)
+        weights, learnt = train_server(model, uploads, recipe, info, round_)
+    else:
+        weights, _ = load_tensors(read.start)
+    save_tensors(output, weights, {"round": round_, "group": group} | learnt)
+
+
+def _uploads(
+    recipe: Recipe,
+    received: list[Update],
+    read: FeatureTrainingInputs[Path],
+    info: Info,
+    device: torch.device,
+) -> Iterator[Upload]:
+    """Yield what each participant sends, in the order of participants."""
+    for update in received:
+        client = update.metadata["client"]
+        samples, labels = read_own(read.data, read.clients, client, device, info)
+        architecture = model_of(recipe, update.metadata["group"])
+        model = new_model(architecture, info, device, recipe.numerics)
+        fill_model(model, update.weights, update.path)
+        yield upload(model, samples, labels, recipe, info)
+
+
+def head_sharing(
+    recipe: Recipe, read: HeadSharingInputs[Path], *, round_: int, group: int, output: Path
+) -> None:
+    """Write a model with the plain mean of the heads of others, H = 1/m sum_k h_k (Fed-ET).
+
+    On the way up these are the participants' heads (section 3.2, step 1), on the way down the head
+    of the server's model (step 3). Absent participants and dropped updates have none; if there is
+    none, the model keeps its own.
+    """
+    weights, metadata = load_tensors(read.model)
+    others = [head for head in map(_head_of, read.heads) if head]
+    if others:
+        weights = weights | average_weights(others, [1.0] * len(others))
+    save_tensors(output, weights, metadata | {"round": round_, "group": group})
+
+
+def _head_of(path: Path) -> Weights:
+    """Return the tensors of a model's head, or an update's; empty if it was dropped."""
+    tensors, _ = open_tensors(path)
+    model = part(tensors, _UPDATE) or tensors
+    return {name: model[name] for name in model if name.startswith(f"{HEAD}.")}

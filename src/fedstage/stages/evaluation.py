@@ -1,30 +1,34 @@
-"""Stage `evaluation`: score a recipe's global models, or an ensemble, in all its rounds at once."""
+"""Scores of a run's models: of each round, of each client and class, and of what is forgotten."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, teacher_logits
 from fedstage.algorithm.exchange.traffic import counts_sent
-from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
+from fedstage.algorithm.measures.clients import of_classes, of_mixes, of_own
+from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA, forgetting, percent_right
+from fedstage.algorithm.measures.metrics import CLIENTS_SCHEMA, METRICS_SCHEMA, TEST, VALIDATION
 from fedstage.algorithm.measures.model_metrics import mean_metrics, model_metrics
 from fedstage.algorithm.measures.scores import ClassCounts, accuracy_on_own, score
 from fedstage.data.bags import Samples
 from fedstage.data.label_counts import read_counts
+from fedstage.data.samples import read_labelled, read_owned, read_test_clients
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan.inputs import EvaluationInputs
+from fedstage.plan.inputs import ClientAccuracyInputs, EvaluationInputs, RetentionInputs
 from fedstage.plan.members import parse_evaluated
 from fedstage.protocol.rounds import checkpoints, evaluated_rounds
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalModel, OneByOne
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import begin, read_evaluated, read_owners, read_participants
+from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, read_participants
 from fedstage.storage.tables import save_rows
-from fedstage.storage.tensors import load_tensors
+from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.passes import compute_logits
 
 _LOGGER = logging.getLogger(__name__)
@@ -155,3 +159,107 @@ def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
     up = max((row["bytes_up"] for row in rows), default=0)
     down = max((row["bytes_down"] for row in rows), default=0)
     return {"participants": len(rows), "bytes_up": up + counts if up else 0, "bytes_down": down}
+
+
+def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output: Path) -> None:
+    """Write a row for each client and kind of accuracy, and a row for each class.
+
+    Clients have test samples of their own where the partition is natural and the data set has the
+    clients of its test samples. Elsewhere the accuracy on their own mix of classes is an estimate.
+    """
+    device, info = begin(recipe, read.info)
+    trained = load_model(read.model, recipe.model, info, device, recipe.numerics)
+
+    def logits_of(path: Path, chosen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        samples, labels = read_labelled(path, chosen, device)
+        return compute_logits(trained, samples, info, recipe.numerics).cpu(), labels.cpu()
+
+    rows = []
+    if recipe.validation:
+        samples, owners = read_owned(read.clients, "validation")
+        predicted, labels = logits_of(read.data, samples)
+        rows += of_own(VALIDATION, predicted.argmax(1) == labels, owners, recipe.clients)
+    predicted, labels = logits_of(read.test, None)
+    tested = read_test_clients(read.test, recipe.partition.name, recipe.clients)
+    if tested is not None:
+        rows += of_own(TEST, predicted.argmax(1) == labels, tested, recipe.clients)
+    else:
+        rows += of_mixes(score(predicted, labels), read_counts(read.histogram))
+    save_rows(output, [*rows, *of_classes(predicted, labels)], CLIENTS_SCHEMA)
+
+
+#: Labelled samples.
+Labelled = tuple[Samples, torch.Tensor]
+#: Which samples a model classifies correctly, bool [n].
+Judge = Callable[[Labelled], torch.Tensor]
+
+
+def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, right: Path) -> None:
+    """Write a row of measures for each round; images are not augmented.
+
+    The measures are defined in "Edge Bias in Federated Learning and its Solution by Buffered
+    Knowledge Distillation". The paper does not specify the samples on which methods' new knowledge
+    is compared: here these are the test samples, which all methods of a seed share.
+
+    Parameters
+    ----------
+    output : Path
+        The measures, `RETENTION_SCHEMA`.
+    right : Path
+        Which test samples the first and the last model classify correctly: `start` and `end`, bool.
+    """
+    device, info = begin(recipe, read.info)
+    tables = read_participants(read.participants)
+    samples, owners = read_owned(read.clients, "train")
+    tested = read_labelled(read.test, None, device, info)
+    judges = _judges(read.models, recipe, info, device)
+
+    def samples_of(round_: int) -> Labelled | None:
+        took_part = torch.tensor([row["client"] for row in tables[round_]], dtype=torch.int64)
+        chosen = samples[torch.isin(owners, took_part)]
+        return read_labelled(read.data, chosen, device, info) if len(chosen) else None
+
+    start = end = next(judges)(tested)
+    rows = []
+    for round_, (columns, judge) in enumerate(_over_rounds(judges, samples_of), start=1):
+        end = judge(tested)
+        scores = {"distance": _distance(tables[round_]), "top1_accuracy": percent_right(end)}
+        rows.append({"round": round_} | columns | scores)
+    save_rows(output, rows, RETENTION_SCHEMA)
+    save_tensors(right, {"start": start, "end": end}, {"rounds": len(rows)})
+
+
+def _judges(
+    paths: list[Path], recipe: Recipe, info: dict[str, Any], device: torch.device
+) -> Iterator[Judge]:
+    """Yield a judge for each model; only one model is in memory at a time."""
+    model = new_model(recipe.model, info, device, recipe.numerics)
+
+    def right(of: Labelled) -> torch.Tensor:
+        samples, labels = of
+        logits = compute_logits(model, samples, info, recipe.numerics)
+        return logits.argmax(1) == labels.cpu()
+
+    for path in paths:
+        fill_model(model, load_tensors(path)[0], path)
+        yield right
+
+
+def _over_rounds(
+    judges: Iterator[Judge], samples_of: Callable[[int], Labelled | None]
+) -> Iterator[tuple[dict[str, Any], Judge]]:
+    """Yield the measures on participants' samples of each round, and the judge of its model."""
+    earlier: Labelled | None = None
+    before: torch.Tensor | None = None  # which of these the last model classified correctly
+    for round_, judge in enumerate(judges, start=1):
+        own = samples_of(round_)
+        now = None if own is None else judge(own)
+        after = None if earlier is None else judge(earlier)
+        yield forgetting(now, before, after), judge
+        earlier, before = (earlier, after) if own is None else (own, now)
+
+
+def _distance(rows: list[dict[str, Any]]) -> float | None:
+    """Return the mean distance of a round's participants; None if there is none."""
+    known = [row["distance"] for row in rows if row["distance"] is not None]
+    return fmean(known) if known else None

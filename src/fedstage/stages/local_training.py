@@ -13,13 +13,13 @@ from torch import nn
 from fedstage.algorithm.exchange.round_state import read_state
 from fedstage.algorithm.global_trainers.digestion import digest
 from fedstage.algorithm.global_trainers.features import targets_of
+from fedstage.algorithm.local_trainers.fedgkd import losses_of
 from fedstage.algorithm.local_trainers.participant import (
     Lesson,
     Participant,
     Start,
     train_participant,
 )
-from fedstage.algorithm.local_trainers.votes import losses_of
 from fedstage.data.bags import Samples
 from fedstage.data.participation import client_of
 from fedstage.plan.inputs import LocalTrainingInputs

@@ -13,18 +13,19 @@ import torch
 from fedstage.algorithm.exchange.round_state import of_clients
 from fedstage.algorithm.exchange.updates import Update, read_updates
 from fedstage.algorithm.local_trainers import LocalTrainer, local_trainer
-from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.masks import masked, public_key
 from fedstage.algorithm.secure.messages import Message, answered, as_rows, as_tensors, read_messages
-from fedstage.algorithm.secure.shares import SHARE_BYTES
+from fedstage.algorithm.secure.shares import MESSAGE_BYTES, SHARE_BYTES
 from fedstage.algorithm.secure.steps import (
     Participant,
     Secrets,
+    check_answers,
     opened_shares,
+    place_of,
+    reveal,
     sealed_shares,
     still_there,
 )
-from fedstage.algorithm.secure.unmasking import check_answers, place_of, reveal
 from fedstage.algorithm.secure.vectors import Integers, check_samples, encode
 from fedstage.data.participation import client_of
 from fedstage.data.samples import read_info

@@ -8,7 +8,7 @@ from snakemake.dag import DAG
 from snakemake.io import IOFile, directory
 from snakemake.output_index import OutputIndex
 
-from fedstage.execution.internals import IndexBySuffix, plan_faster
+from fedstage.execution.executor import IndexBySuffix, plan_faster
 
 
 class Rule:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fedstage.execution.timings import Taken, Timings, forget_peak, most_taken
+from fedstage.execution.notes import Taken, Timings, forget_peak, most_taken
 
 # --- of a GPU -------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ def test_cuda_is_not_started_to_ask_it(before):
     code = f"""
 {before}
 import json, sys
-from fedstage.execution.timings import forget_peak, most_taken
+from fedstage.execution.notes import forget_peak, most_taken
 forget_peak()
 torch = sys.modules.get("torch")
 print(json.dumps([most_taken(), torch is not None and torch.cuda.is_initialized()]))

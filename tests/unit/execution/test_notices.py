@@ -3,7 +3,7 @@ from io import StringIO
 
 from fedstage.execution import cli
 from fedstage.execution.jobs import Work
-from fedstage.execution.notices import noticing
+from fedstage.execution.notes import noticing
 from fedstage.storage.files import load_json
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fedstage.execution.timings import Timings, process_age
+from fedstage.execution.notes import Timings, process_age
 
 
 def age_of_process_that_sleeps(seconds):
     """Return the age that a process measures, and the time that it took as seen from here."""
     code = (
         f"import time; time.sleep({seconds}); "
-        "from fedstage.execution.timings import process_age; print(process_age())"
+        "from fedstage.execution.notes import process_age; print(process_age())"
     )
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -57,7 +57,7 @@ def test_figures_are_rounded_to_milliseconds():
 def test_memory_is_the_peak_of_the_process_in_megabytes(tmp_path):
     code = """
 import sys, pathlib
-from fedstage.execution.timings import Timings
+from fedstage.execution.notes import Timings
 timings = Timings(0.0)
 if sys.argv[2] == "much":
     block = bytearray(200 * 2**20)
@@ -77,7 +77,7 @@ pathlib.Path(sys.argv[1]).write_text(json.dumps(timings.finish()))
 def test_memory_of_an_earlier_stage_in_the_same_process_does_not_count(tmp_path):
     code = """
 import sys, pathlib
-from fedstage.execution.timings import Timings
+from fedstage.execution.notes import Timings
 block = bytearray(200 * 2**20)
 del block
 timings = Timings(0.0)
@@ -93,7 +93,7 @@ pathlib.Path(sys.argv[1]).write_text(json.dumps(timings.finish()))
 
 
 def test_systems_without_proc_have_timings_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("fedstage.execution.timings.Path", lambda path: tmp_path / path.lstrip("/"))
+    monkeypatch.setattr("fedstage.execution.notes.Path", lambda path: tmp_path / path.lstrip("/"))
     assert process_age() == 0.0
     figures = Timings(startup=0.0).finish()
     expected = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

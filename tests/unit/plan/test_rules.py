@@ -32,7 +32,7 @@ def workflow(tmp_path_factory):
     (folder / "config.yaml").write_bytes((REPOSITORY / "config.yaml").read_bytes())
     how = WorkflowSettings(exec_mode=ExecMode.SUBPROCESS)
     with pytest.MonkeyPatch.context() as patch, SnakemakeApi(OutputSettings()) as api:
-        patch.setattr("fedstage.execution.internals.plan_faster", lambda graph: None)
+        patch.setattr("fedstage.execution.executor.plan_faster", lambda graph: None)
         patch.setenv("FEDSTAGE_ARGUMENTS", shlex.join(OF_ALL_STAGES))
         for name in ("PATH", "FEDSTAGE_CLIENTS_PER_GPU"):
             patch.setenv(name, "1")  # so that they are as before afterwards

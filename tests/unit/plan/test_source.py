@@ -1,10 +1,13 @@
 """The source of each stage of each configuration, and how code is read."""
 
 import ast
+import builtins
 import json
 import shutil
 import subprocess
+import symtable
 import sys
+from collections import defaultdict
 from importlib import import_module
 from itertools import product
 from types import FunctionType
@@ -25,8 +28,8 @@ from fedstage.plan.source import (
     optional_modules,
     reachable,
 )
-from fedstage.plan.stages import GRAPH, RESULTS, STAGES
-from fedstage.plan.syntax import PACKAGE, facts, imports, module_digest, modules
+from fedstage.plan.stages import GRAPH, RESULTS, STAGES, module_of
+from fedstage.plan.syntax import PACKAGE, facts, imports, module_digest, modules, needed_by
 from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import DataOption
@@ -242,7 +245,7 @@ COUNTED = {
     "algorithm.aggregation.server_optimizers": {
         "adaptive": each(TRAINED[1:], "adam", "yogi") | FITTED,
     },
-    "algorithm.discriminators": {"": each(OF_ODDS, "odds")},
+    "algorithm.discriminators": {"": each(OF_ODDS[:2], "odds")},
     "algorithm.ensemble_trainers": {
         "odds": each(TAUGHT[:1], "odds"),
         # What is scored and asked of taught recipes was made from students in any case.
@@ -251,7 +254,7 @@ COUNTED = {
         "sampling": OF_DRAWN | each(("distillation", "evaluation"), "bayesian"),
     },
     "algorithm.global_trainers": {
-        "swa": each(TAUGHT, "averaged"),
+        "averaging": each(TAUGHT, "averaged"),
         "drop_worst": each(TAUGHT, "judged"),
         "early_stopping": each(TAUGHT, "judged"),
         "transfers.fedet": each(("distilled_model",), "fedet_os"),
@@ -265,7 +268,7 @@ COUNTED = {
     },
     "training.losses": {"focal": each(("local_training", "local_model"), "focal")},
     "data": {
-        "partitions.iid": each(("partition", "core"), "iid"),
+        "partitions.iid": each(("partition",), "iid"),
         "datasets.torchvision_data": each(("dataset",), "cifar10"),
     },
 }  # fmt: skip
@@ -347,8 +350,6 @@ LATE = a_recipe(staleness={"cyclic": {"delays": [0, 1]}})
 EXCHANGING = {"ensemble": "clients", "server": SERVER}
 KEPT = a_recipe(local={"digest": {"cache": {}}}, **EXCHANGING)
 ANEW = a_recipe(local="digest", **EXCHANGING)
-MEAN = a_recipe(local="fedgkd")
-VOTES = a_recipe(data={"digits": {"server_validation": 9}}, local={"fedgkd": {"teacher": "vote"}})
 FREE, FREE_AS_RELEASED = (
     a_recipe(**TAUGHT_BY_CLIENTS | {"public": "generated", "generator": name})
     for name in ("fedftg", "fedftg_as_released")
@@ -375,15 +376,13 @@ COUNTED_OF_SETTINGS = [
      [("dataset", with_data(held_out=9)),
       *product(["local_training", "partition"], [a_recipe(data={"digits": FLIPPED})])]),
     ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
-    ("algorithm.local_trainers.votes", [("local_training", VOTES)],
-     product(["local_training"], [MEAN, KEPT])),
     *((f"algorithm.global_trainers.{name}", product([OF_FREE], [FREE, FREE_AS_RELEASED]),
        [("distillation", RECIPES["taught_by_clients"])])
       for name in ("data_free", "generators", "generators.fedftg")),
     ("algorithm.global_trainers.generators.fedftg_as_released", [(OF_FREE, FREE_AS_RELEASED)],
      [(OF_FREE, FREE)]),
     ("models.pretrained", [("initial_model", PRETRAINED)], [("initial_model", UNTRAINED)]),
-    ("models.architectures.efficientnet", [("initial_model", UNTRAINED)], []),
+    ("models.architectures.torchvision_models", [("initial_model", UNTRAINED)], []),
 ]  # fmt: skip
 
 
@@ -424,11 +423,37 @@ def test_what_a_stage_imports_is_reachable_or_declares_or_is_chosen():
     while waiting:
         behind_optional |= waiting
         waiting = set().union(*map(imports, waiting)) - behind_optional
+    together = defaultdict(set)  # what the stages of a module reach
+    for stage in found["loaded"]:
+        together[module_of(stage)] |= {name.partition(":")[0] for name in reachable(Source(stage))}
     for stage, loaded in found["loaded"].items():
-        names, reached = set(loaded), reachable(Source(stage))
+        names, reached = set(loaded), together[module_of(stage)]
         declaring = {name for name in names if name.startswith(DECLARING) or name == "fedstage"}
         assert names - reached - declaring <= behind_optional, stage
         assert reached <= names, stage
+
+
+def global_names(table):
+    """Yield the names that code takes from the top of its module, or from Python."""
+    yield from (symbol.get_name() for symbol in table.get_symbols() if symbol.is_global())
+    if table.get_type() == "module":
+        yield from (one.get_name() for one in table.get_symbols() if one.is_referenced())
+    for below in table.get_children():
+        yield from global_names(below)
+
+
+def test_the_part_of_a_stage_has_what_its_function_needs_and_no_other_stage():
+    for stage in STAGES:
+        body = ast.parse(modules()[module_of(stage)].read_text()).body
+        part = needed_by(stage, body)
+        text = ast.unparse(ast.Module(part, []))
+        table = symtable.symtable(text, stage, "exec")
+        there = {one.get_name() for one in table.get_symbols() if one.is_assigned()}
+        there |= {one.get_name() for one in table.get_symbols() if one.is_imported()}
+        missing = set(global_names(table)) - there - set(dir(builtins))
+        assert not missing, stage
+        functions = {one.name for one in part if isinstance(one, ast.FunctionDef)}
+        assert functions & STAGES.keys() == {stage}, stage
 
 
 #: What jobs take of `settings` and `plan` besides classes: it reads recipes and names files.
@@ -557,3 +582,28 @@ def test_the_digest_does_not_depend_on_the_version_of_python(tmp_path):
     # Were it another, all results of earlier versions would be made anew.
     package = written(tmp_path, {"one.py": CODE})
     assert module_digest("fedstage.one", package).startswith("d8ca77fd49196626")
+
+
+def test_a_part_changes_with_what_its_function_needs_alone(tmp_path):
+    text = """
+from fedstage.a import one, two
+import json
+LIMIT = 3
+OTHER: int = 4
+def below(): return one(LIMIT)
+def f(): return below()
+def g(): return two(json.loads(OTHER))
+"""
+    found = []
+    for number, (old, new) in enumerate([
+        ("", ""), ("OTHER: int = 4", "OTHER: int = 5"), ("two(", "2 * two("),
+        ("LIMIT = 3", "LIMIT = 4"), ("one(", "-one("), ("import json", "import json as j"),
+        ("OTHER:", "print()\nOTHER:"),
+    ]):  # fmt: skip
+        package = written(tmp_path / str(number), {"m.py": text.replace(old, new), "a.py": ""})
+        found.append([facts(f"fedstage.m:{name}", package) for name in "fg"])
+    changed = [[now != before for now, before in zip(one, found[0], strict=True)] for one in found]
+    assert changed[1:] == [
+        [False, True], [False, True], [True, False], [True, False], [False, True], [True, True],
+    ]  # fmt: skip
+    assert found[0][0][1:] == ["fedstage.a", "fedstage.a.one"]

@@ -531,7 +531,7 @@ def test_only_training_samples_of_the_client_calibrate(world, rough, tmp_path):
 def test_so_many_samples_calibrate(world, rough, tmp_path, monkeypatch):
     own = world.rows("train", 0)
     assert load_tensors(rough[0])[1]["calibrated_on"] == min(256, len(own))
-    monkeypatch.setattr("fedstage.stages.client_models.CALIBRATED_ON", 3)
+    monkeypatch.setattr("fedstage.stages.local_models.CALIBRATED_ON", 3)
     tensors, notes = load_tensors(quantised(world, tmp_path / "few", 0))
     assert notes == {
         "client": 0, "samples": len(own), "calibrated_on": 3, "ranges": 1,

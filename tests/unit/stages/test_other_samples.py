@@ -66,7 +66,7 @@ def world(request, tmp_path, monkeypatch):
     """A folder with two rounds, as the working directory; return the kind of samples and recipe."""
     kind = request.param
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("fedstage.stages.dataset.load", lambda chosen, folder: loaded(kind))
+    monkeypatch.setattr("fedstage.stages.data.load", lambda chosen, folder: loaded(kind))
     recipe = Recipe.model_validate(SETTINGS | RECIPES[kind])
     make_all(global_model(recipe, 2, 0))
     return kind, recipe

@@ -10,7 +10,6 @@ from tests.shared.stages import make_all
 
 from fedstage.algorithm.secure.steps import STEPS, still_there
 from fedstage.plan.graph import File, behind, listed
-from fedstage.plan.runs import BY_CLIENTS, OF_ONE_CLIENT
 from fedstage.plan.training import (
     advertise,
     aggregation,
@@ -122,14 +121,15 @@ def test_no_job_of_the_server_reads_what_tells_of_one_client():
     seen = [
         file
         for job in jobs
-        if job.stage not in BY_CLIENTS
+        if job.stage.private is None
         for files in job.inputs.values()
         for file in listed(files)
         if isinstance(file, File)
     ]
-    assert {file.job.stage for file in seen} & BY_CLIENTS == {advertise, masked_input, unmask}
+    of_clients = {file.job.stage for file in seen if file.job.stage.private is not None}
+    assert of_clients == {advertise, masked_input, unmask}
     assert {file.output for file in seen if file.job.stage is advertise} == {"public"}
-    assert not [file for file in seen if file.job.stage in OF_ONE_CLIENT]
+    assert not [file for file in seen if file.job.stage.private]
 
 
 def test_the_server_does_not_learn_samples_and_losses(here):
@@ -211,6 +211,6 @@ def test_no_control_variate_of_a_client_is_in_a_file_of_the_server(here):
     assert state
     assert all(name.startswith("server/") for name in state)
     for job in behind([global_model(recipe, 2, 0)]):
-        if job.stage not in BY_CLIENTS:
+        if job.stage.private is None:
             read = (file for files in job.inputs.values() for file in listed(files))
-            assert not [f for f in read if isinstance(f, File) and f.job.stage in OF_ONE_CLIENT]
+            assert not [f for f in read if isinstance(f, File) and f.job.stage.private]

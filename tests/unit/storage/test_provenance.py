@@ -12,7 +12,7 @@ import torch
 from tests.shared.stages import run_command
 
 from fedstage.execution.jobs import Work, record_of, write_record
-from fedstage.execution.notices import Notices
+from fedstage.execution.notes import Notices
 from fedstage.plan.source import source_of_job
 from fedstage.plan.training import aggregation
 from fedstage.storage.files import load_json

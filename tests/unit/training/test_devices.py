@@ -93,7 +93,7 @@ def test_bf16_needs_a_cpu_that_has_it(monkeypatch, amx, avx512, able):
 def test_training_imports_no_compiler():
     """It takes seconds, in every process of a run without warm workers."""
     code = (
-        "import sys, torch, fedstage.stages.segment, fedstage.stages.local_model\n"
+        "import sys, torch, fedstage.stages.segment, fedstage.stages.local_models\n"
         "import fedstage.stages.local_training, fedstage.stages.aggregation\n"
         "import fedstage.stages.logits, fedstage.stages.distillation\n"
         "from fedstage.settings.numerics import Numerics\n"

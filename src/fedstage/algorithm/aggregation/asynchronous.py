@@ -19,8 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from fedstage.algorithm.aggregation.averages import average_weights, changes_by
-from fedstage.algorithm.aggregation.parts import add_scaled
+from fedstage.algorithm.aggregation.averages import add_scaled, average_weights, changes_by
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import (
     Aggregation,

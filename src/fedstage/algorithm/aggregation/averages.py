@@ -1,14 +1,65 @@
-"""Aggregation: the weighted average of a group's client models (FedSDD, Eq. 2)."""
+"""Aggregation: the weighted average of a group's client models (FedSDD, Eq. 2).
+
+All arithmetic is in float64, one part of a tensor at a time, without memory for a second model. The
+results are the same, number by number, as on whole tensors.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import sqrt
 
 import torch
 
-from fedstage.algorithm.aggregation.parts import add_scaled, by_parts, room_for
 from fedstage.algorithm.exchange.updates import Update
 from fedstage.settings.aggregation import Aggregation
 from fedstage.weights import Deferred, Entry, Tensors, Weights, shapes_of
+
+#: How many numbers are processed at a time, so that they stay in the processor's cache.
+PART = 2**16
+
+
+def add_scaled(
+    total: torch.Tensor, share: float, value: torch.Tensor, before: torch.Tensor | None = None
+) -> None:
+    """Add share * (value - before) to a float64 sum in place, one part at a time."""
+    sums, values = total.view(-1), value.reshape(-1)
+    starts = None if before is None else before.reshape(-1)
+    for first in range(0, len(sums), PART):
+        part = slice(first, first + PART)
+        change = values[part].double()
+        if starts is not None:
+            change = change - starts[part].double()
+        sums[part] += share * change
+
+
+def by_parts(
+    step: Callable[..., tuple[torch.Tensor, ...]],
+    results: Sequence[torch.Tensor],
+    *tensors: torch.Tensor,
+) -> None:
+    """Fill `results` with `step` of tensors of one shape, computed elementwise in float64."""
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    into = [result.view(-1) for result in results]
+    for first in range(0, len(flat[0]), PART):
+        part = slice(first, first + PART)
+        made = step(*(values[part].double() for values in flat))
+        for whole, result in zip(into, made, strict=True):
+            whole[part] = result
+
+
+def room_for(tensors: Tensors) -> Weights:
+    """Return uninitialised tensors of these shapes and types, to be written into.
+
+    Allocating results before temporary tensors avoids holes in memory between the results.
+    """
+    room = {}
+    for name, like in shapes_of(tensors).items():
+        device = "cpu" if like.is_meta else like.device  # tensors not read yet will be on the CPU
+        room[name] = torch.empty(like.shape, dtype=like.dtype, device=device)
+    return room
+
+
+# --- averages -------------------------------------------------------------------------------------
 
 
 def client_weights(settings: Aggregation, updates: Sequence[Update]) -> list[float]:
@@ -87,3 +138,51 @@ def move_towards(
 
 def _towards(rate: float, before: torch.Tensor, mean: torch.Tensor) -> tuple[torch.Tensor]:
     return (before + rate * (mean - before),)
+
+
+# --- distances of participants' models from their group's -----------------------------------------
+
+
+def relative_distances(models: Sequence[Tensors], parameters: Tensors) -> list[float | None]:
+    """Return ||w - W|| / ||W|| of each model in percent, the relative distance of a teacher.
+
+    Section 4.3 of "Edge Bias in Federated Learning and its Solution by Buffered Knowledge
+    Distillation".
+
+    Parameters
+    ----------
+    models : sequence of mappings
+        Trained models with their buffers, which do not count; empty where training diverged.
+    parameters : mapping
+        W, the parameters of the group's model before the aggregation.
+
+    Returns
+    -------
+    list of float or None
+        None without a trained model, or where all of W is 0.
+    """
+    before: list[float] = []
+    changes: list[list[float]] = [[] for _ in models]
+    for name, value in parameters.items():
+        before.append(_norm(value))
+        for model, norms in zip(models, changes, strict=True):
+            if model:
+                norms.append(_norm(model[name], value))
+    length = _together(before)
+    return [100 * _together(norms) / length if norms and length else None for norms in changes]
+
+
+def _norm(tensor: torch.Tensor, before: torch.Tensor | None = None) -> float:
+    """Return the Euclidean norm of a tensor, or of its difference from `before`."""
+    squares = torch.zeros((), dtype=torch.float64)
+    for first in range(0, tensor.numel(), PART):
+        values = tensor.reshape(-1)[first : first + PART].double()
+        if before is not None:
+            values = values - before.reshape(-1)[first : first + PART]
+        squares += values.square().sum()
+    return float(squares.sqrt())
+
+
+def _together(norms: Sequence[float]) -> float:
+    """Return the norm of all tensors together, from the norm of each."""
+    return sqrt(sum(norm**2 for norm in norms))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from fedstage.algorithm.aggregation.parts import PART, add_scaled, room_for
+from fedstage.algorithm.aggregation.averages import PART, add_scaled, room_for
 from fedstage.settings.privacy import Noise
 from fedstage.weights import Tensors, Weights
 

@@ -17,7 +17,7 @@ from fedstage.algorithm.secure.messages import (
     read_messages,
     revealed_by,
 )
-from fedstage.algorithm.secure.unmasking import check_answers, place_of, unmasked_sum
+from fedstage.algorithm.secure.steps import check_answers, place_of, unmasked_sum
 from fedstage.algorithm.secure.vectors import Mean, decode
 from fedstage.protocol.exchange import secure_of
 from fedstage.weights import Tensors, shapes_of

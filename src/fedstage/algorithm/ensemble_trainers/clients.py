@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from fedstage.algorithm.ensemble_trainers import Members, stack
-from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
+from fedstage.algorithm.ensemble_trainers import Members, confidence_shares, stack
 from fedstage.settings.ensembles import Clients
 
 

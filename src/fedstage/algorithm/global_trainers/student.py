@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedstage.algorithm.global_trainers.averaging import moving_average, weight_average
 from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer, melting
 from fedstage.algorithm.global_trainers.early_stopping import Best, early_stopping
-from fedstage.algorithm.global_trainers.ema import moving_average
 from fedstage.algorithm.global_trainers.factor_transfer import factors
 from fedstage.algorithm.global_trainers.objective import (
     LiveTargets,
@@ -20,7 +20,6 @@ from fedstage.algorithm.global_trainers.objective import (
     to_live_targets,
     to_targets,
 )
-from fedstage.algorithm.global_trainers.swa import weight_average
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_labelled

@@ -13,16 +13,20 @@ Teachers are frozen and use their own, or mean, running statistics. In the relea
 divergences of votes have no gradients and thus no effect; here they have gradients, as published.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
 from fedstage.algorithm.local_trainers import LocalTrainer, Task
+from fedstage.data.samples import read_labelled
 from fedstage.models.loading import frozen
 from fedstage.settings.local_training import FedGkd
+from fedstage.settings.numerics import Numerics
 from fedstage.training.losses import mean_divergence
-from fedstage.training.passes import ModelLoss, forward
+from fedstage.training.passes import ModelLoss, compute_logits, cross_entropy, forward
 from fedstage.weights import Tensors, Weights
 
 
@@ -80,3 +84,16 @@ def _filled(model: nn.Module, weights: Tensors) -> nn.Module:
     teacher = frozen(model)
     teacher.load_state_dict(weights)
     return teacher
+
+
+def losses_of(
+    models: Iterable[nn.Module],
+    validation: Path,
+    info: dict[str, Any],
+    device: torch.device,
+    numerics: Numerics,
+) -> list[float]:
+    """Return the mean cross entropy of each model on the images of `validation`."""
+    images, labels = read_labelled(validation, None, device, info)
+    logits = (compute_logits(model, images, info, numerics) for model in models)
+    return [cross_entropy(of_model, labels.cpu()) for of_model in logits]

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES
 from fedstage.algorithm.secure.masks import KEY_BYTES
-from fedstage.algorithm.secure.shares import SHARE_BYTES
-from fedstage.algorithm.secure.unmasking import Revealed
+from fedstage.algorithm.secure.shares import MESSAGE_BYTES, SHARE_BYTES
+from fedstage.algorithm.secure.steps import Revealed
 from fedstage.storage.tensors import open_tensors
 from fedstage.weights import Tensors, Weights
 

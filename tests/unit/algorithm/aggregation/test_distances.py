@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedstage.algorithm.aggregation.distances import relative_distances
+from fedstage.algorithm.aggregation.averages import relative_distances
 
 BEFORE = {"a": torch.tensor([3.0, 0.0]), "b": torch.tensor([[4.0]])}
 

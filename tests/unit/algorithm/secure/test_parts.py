@@ -5,10 +5,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fedstage.algorithm.secure.envelopes import MESSAGE_BYTES, Address, Shares, seal, unseal
 from fedstage.algorithm.secure.masks import agree, keystream, public_key
-from fedstage.algorithm.secure.shares import combine, split
-from fedstage.algorithm.secure.unmasking import reveal
+from fedstage.algorithm.secure.shares import (
+    MESSAGE_BYTES,
+    Address,
+    Shares,
+    combine,
+    seal,
+    split,
+    unseal,
+)
+from fedstage.algorithm.secure.steps import reveal
 from fedstage.algorithm.secure.vectors import dequantise, quantise, width
 from fedstage.errors import FedstageError
 from fedstage.randomness import secret

@@ -16,7 +16,7 @@ from functools import partial
 
 import torch
 
-from fedstage.algorithm.aggregation.parts import by_parts, room_for
+from fedstage.algorithm.aggregation.averages import by_parts, room_for
 from fedstage.settings.aggregation import Adaptive, ServerYogi
 from fedstage.weights import Tensors, Weights
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from fedstage.algorithm.aggregation.parts import by_parts, room_for
+from fedstage.algorithm.aggregation.averages import by_parts, room_for
 from fedstage.settings.aggregation import ServerAverage
 from fedstage.weights import Tensors, Weights
 

@@ -17,7 +17,7 @@ objective and inside in the step; here it is inside.
 import torch
 from torch.nn.functional import cross_entropy, kl_div
 
-from fedstage.algorithm.ensemble_trainers.confidence import confidence_shares
+from fedstage.algorithm.ensemble_trainers import confidence_shares
 from fedstage.settings.server import Server
 from fedstage.settings.transfers import FedEtTransfer
 from fedstage.training.passes import Loss

@@ -1,14 +1,18 @@
 """Training of an aggregator whose server gets sums of masked changes alone."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 from fedstage.algorithm.one_shot.aggregator_training import Samples, Task, federated
-from fedstage.algorithm.one_shot.aggregator_training.secure_change import secure_change
+from fedstage.algorithm.one_shot.aggregator_training.secure_change import (
+    SecureRound,
+    secure_change,
+    secure_sum,
+)
 from fedstage.algorithm.one_shot.aggregators import Knowledge, combination, rule
-from fedstage.algorithm.secure import protocol
-from fedstage.algorithm.secure.protocol import SecureRound, secure_sum
 from fedstage.errors import FedstageError
 from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import SecureAggregation
@@ -109,8 +113,9 @@ def test_the_server_computes_with_masked_vectors_and_never_both_shares(monkeypat
         seen.append((vectors, revealed))
         return original(vectors, public, revealed, threshold)
 
-    original = protocol.unmasked_sum
-    monkeypatch.setattr(protocol, "unmasked_sum", unmasked_sum)
+    module = sys.modules[SecureRound.__module__]
+    original = module.unmasked_sum
+    monkeypatch.setattr(module, "unmasked_sum", unmasked_sum)
     values = {u: np.full(50_000, 7, dtype=np.uint32) for u in range(4)}
     secure = SecureAggregation.model_validate(SECURE | {"dropped": {"masked_input": 0.3}})
     summed = secure_sum(SecureRound(secure, (0,), 2, "", ""), values)

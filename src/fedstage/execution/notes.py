@@ -1,15 +1,66 @@
-"""Seconds and megabytes that a stage took, for its record, never in an artefact.
+"""What is noted of a stage while it runs, for its record and never in an artefact.
 
-The megabytes are the peaks of the process's memory and of tensors on a GPU.
+Messages are also shown on the terminal at once: warnings, and the course of training, which are
+losses of rounds and validation accuracies. The megabytes are the peaks of the process's memory and
+of tensors on a GPU.
 """
 
+import logging
 import os
 import resource
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
+
+
+class _Line(logging.Formatter):
+    """A format of lines in which warnings are marked."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        if record.levelno >= logging.WARNING:
+            record.message = f"warning: {record.message}"
+        return super().formatMessage(record)
+
+
+class Notices(StringIO):
+    """Lines of notices, and the numbers of each distillation that they tell of, a row each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.distilled: list[dict[str, float]] = []
+
+    def keep(self, record: logging.LogRecord) -> bool:
+        """Keep the numbers of a notice, if it has any."""
+        if row := getattr(record, "distilled", None):
+            self.distilled.append(row)
+        return True
+
+
+@contextmanager
+def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
+    """Yield the text to which every notice of the package's loggers is added, a line each.
+
+    With a `stream`, each notice is also written there at once.
+    """
+    text, logger = Notices(), logging.getLogger("fedstage")
+    handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]
+    handlers[0].addFilter(text.keep)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(_Line(f"fedstage {command}: %(message)s"))
+        logger.addHandler(handler)
+    try:
+        yield text
+    finally:
+        logger.setLevel(level)
+        for handler in handlers:
+            logger.removeHandler(handler)
+
 
 MEGABYTE = 2**20
 

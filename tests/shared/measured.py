@@ -44,6 +44,7 @@ def write_metrics(path, accuracies, **changes):
         "bytes_up": [100] * rounds,
         "bytes_down": [200] * rounds,
         "participants": [4] * rounds,
+        "training_loss": [None] * rounds,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     save_table(path, columns | changes, METRICS_SCHEMA)

@@ -69,8 +69,8 @@ def evaluation(
     counts, owners = read_counts(read.histogram), read_owners(read.data, role, recipe)
     tables = read_participants(read.participants)
     classes = int(info["classes"])
-    traffic = {
-        round_: _traffic(tables.get(round_, []), counts_sent(recipe, round_, classes))
+    taking_part = {
+        round_: _of_participants(tables.get(round_, []), counts_sent(recipe, round_, classes))
         for round_ in scored
     }
     predicting = parse_evaluated(evaluated)
@@ -86,7 +86,7 @@ def evaluation(
             for round_, (logits, members) in zip(scored, predicted, strict=True)
         )
     rows = [
-        {"round": round_, "evaluated": evaluated, "role": role} | row | traffic[round_]
+        {"round": round_, "evaluated": evaluated, "role": role} | row | taking_part[round_]
         for round_, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
@@ -151,14 +151,23 @@ def _on_own(
     return [accuracy for found in own for accuracy in found]
 
 
-def _traffic(rows: list[Row], counts: int) -> dict[str, int]:
-    """Return the number of participants, and the most bytes that one of them moves.
+def _of_participants(rows: list[Row], counts: int) -> Row:
+    """Return the participants' number, training loss, and the most bytes that one of them moves.
 
     A participant that sends anything sends `counts` bytes more.
     """
+    answered = [row for row in rows if row["loss"] is not None]
+    loss = None
+    if samples := sum(row["samples"] for row in answered):
+        loss = sum(row["loss"] * row["samples"] for row in answered) / samples
     up = max((row["bytes_up"] for row in rows), default=0)
     down = max((row["bytes_down"] for row in rows), default=0)
-    return {"participants": len(rows), "bytes_up": up + counts if up else 0, "bytes_down": down}
+    return {
+        "participants": len(rows),
+        "training_loss": loss,
+        "bytes_up": up + counts if up else 0,
+        "bytes_down": down,
+    }
 
 
 def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output: Path) -> None:

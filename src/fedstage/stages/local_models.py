@@ -202,5 +202,6 @@ def local_evaluation(
         "bytes_up": 0,
         "bytes_down": 0,
         "participants": recipe.clients,
+        "training_loss": None,
     }
     save_rows(output, [row], METRICS_SCHEMA)

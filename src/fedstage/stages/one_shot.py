@@ -218,6 +218,7 @@ def one_shot_evaluation(
             **model_metrics(predicted, labels, counts, owners, voted),
             **travelled,
             "participants": remaining,
+            "training_loss": None,
         }
 
     later: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ def metrics(path, role, *accuracies):
         "own_test_mean": None, "own_test_std": None,
         "own_mean": 1.0, "own_std": None, "bytes_up": 3, "bytes_down": 4, "participants": 2,
         "balanced_accuracy": 1.0, "auc": None, "ece": None, "disagreement": None,
-        "ensemble_gain": None,
+        "ensemble_gain": None, "training_loss": None,
     }  # fmt: skip
     rows = [
         row | {"round": number, "top1_accuracy": accuracy}

@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
@@ -213,7 +214,13 @@ def evaluated(world, folder, recipe_file, what, models, tables, role="test", **c
     )  # fmt: skip
     table = load_table(output)
     assert table.schema.remove_metadata() == METRICS_SCHEMA
-    return table.to_pylist()
+    scored, taking_part = table.to_pylist(), pd.concat([pd.read_parquet(path) for path in tables])
+    for row in scored:
+        trained = taking_part[(taking_part["round"] == row["round"]) & ~taking_part["dropped"]]
+        total = (trained["loss"] * trained["samples"]).sum()
+        mean = total / trained["samples"].sum() if len(trained) else None
+        assert row["training_loss"] == pytest.approx(mean)
+    return scored
 
 
 # --- by hand ------------------------------------------------------------------------------------

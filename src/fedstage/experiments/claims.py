@@ -69,10 +69,11 @@ def load_claims(
         primary = sum(claim.get("primary") is True for claim in every.get("claims", []))
         _few(str(path), primary)
         rows = cache(partial(load_rows, path.parent))
-        claims += [
-            _with_statement(Sourced(str(path), claim, path.parent.name, primary), rows)
-            for claim in content.claims
-        ]
+        for claim in content.claims:
+            if claim.metric is None and claim.regime is None:
+                claim = claim.model_copy(update={"regime": content.regime})
+            sourced = Sourced(str(path), claim, path.parent.name, primary)
+            claims.append(_with_statement(sourced, rows))
     _check_ids(claims)
     return claims
 

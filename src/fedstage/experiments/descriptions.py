@@ -52,6 +52,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
             head["notes"] = [*published.notes, *head.get("notes", ())]
         numbers = zip(runs, published.numbers, published.others, strict=True)
         runs = [{**run, "published": one, "published_in": others} for run, one, others in numbers]
+    regimes = [one.claim.regime for one in _sourced(catalogue, experiment) if one.claim.regime]
+    if regimes:
+        head["regime"] = regimes[0].model_dump(mode="json", exclude_defaults=True)
     communicated = definition.communication.published
     found = catalogue.published_communication.get((experiment, scale))
     # A ratio depends on no size.

@@ -17,7 +17,7 @@ from fedstage.settings.experiments import Also, Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
-from fedstage.settings.scores import Axis, Metric, Reach
+from fedstage.settings.scores import Axis, Metric, Reach, Regime
 from fedstage.settings.validation import validate
 from fedstage.storage.files import folder_above, load_json
 
@@ -145,6 +145,7 @@ class ExperimentRuns(Settings):
     ratio: str | None = None
     communication_notes: list[str] = []
     reach: Reach | None = None
+    regime: Regime | None = None
     traffic: bool = False
     labels: dict[str, str] = {}
     styles: dict[str, Style] = {}

@@ -1,6 +1,7 @@
 """All claims on an experiment, judged by its scores and costs, as tables and exact numbers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite, isnan
 from typing import Any
 
@@ -8,6 +9,7 @@ import pandas as pd
 
 from fedstage.results.labels import NOTHING, axis_label, p_text
 from fedstage.results.measures import cells_of
+from fedstage.results.regime import converging, is_outside
 from fedstage.results.statistics import LEVEL, holm
 from fedstage.results.table import Table
 from fedstage.results.tidy import METHOD, Header, Tidy
@@ -22,12 +24,13 @@ from fedstage.results.verdicts import (
     printed,
     stated_range,
 )
-from fedstage.settings.scores import Axis, Claim, ClaimsToJudge
+from fedstage.settings.scores import SECONDS, Axis, Claim, ClaimsToJudge
 
 _LEGEND = [
     "**Measured**: `holds` if the effect is as claimed in every comparison, `contradicted` if it "
     "is not in one, `practically nil` if it is within the claim's margin in all, each with p at "
-    "most 0.05; else `undecided`. A claim about an average is judged on the mean alone.",
+    "most 0.05; else `undecided`. A claim about an average is judged on the mean alone. "
+    "`another regime`: contradicted where clients or rounds do not converge as in the paper.",
     "**p**: of paired t-tests over seeds; of a claim's weakest comparison, or of the strongest one "
     "against it times their number (Bonferroni). Primary claims of a paper are corrected together "
     "(Holm); those that are not measured count as not significant.",
@@ -80,9 +83,17 @@ def judge_claims(
             for axis, value in point.items()
         }
 
+    converged = converging(scores)
     for claim in listed.claims:
-        cells = cells_of(scores, claim.metric or header.metric, costs)
-        judged.append(judge(claim, cells, shown, listed.comparisons.get(claim.id)))
+        metric = claim.metric or header.metric
+        cells = cells_of(scores, metric, costs)
+        one = judge(claim, cells, shown, listed.comparisons.get(claim.id))
+        if claim.regime is not None and metric not in SECONDS:
+            measured = [effect for effect in one.comparisons if effect.values]
+            axes = [cell.axes for effect in measured for pair in effect.pairs for cell in pair]
+            outside = is_outside(claim.regime, converged, header, axes)
+            one = replace(one, outside=outside)
+        judged.append(one)
     return correct(judged, listed.families) if corrected else judged
 
 

@@ -16,6 +16,7 @@ from fedstage.results.labels import (
     place_label,
     signed_interval,
 )
+from fedstage.results.regime import converging, regime_line
 from fedstage.results.statistics import LEVEL, holm, p_of_differences, paired
 from fedstage.results.summary import summarise
 from fedstage.results.tidy import Header, Tidy
@@ -153,6 +154,8 @@ def score_table(scores: Tidy) -> Table:
             shown[name] = _placed(texts, known, lines)
     marks = {} if header.scale == SMOKE else _marks(cells, lines, means, header)
     below = [*_explain_marks(cells, marks), *_explain(dict(columns), header), *header.notes]
+    if header.regime is not None and header.scale != SMOKE:
+        below.append(regime_line(header.regime, converging(scores)))
     exact = cells.drop(columns=["cell", "by_seed"])
     if header.scale != PAPER:
         exact = exact.drop(columns=[name for name in exact if str(name).startswith("difference")])

@@ -17,7 +17,7 @@ from fedstage.errors import FedstageError
 from fedstage.settings.base import Settings
 from fedstage.settings.cells import as_text
 from fedstage.settings.experiments import Bands, Style
-from fedstage.settings.scores import Axis, Metric, Reach
+from fedstage.settings.scores import Axis, Metric, Reach, Regime
 from fedstage.settings.validation import validate
 from fedstage.storage.tables import frame_of, load_foreign_table, load_table, save_table
 
@@ -91,6 +91,7 @@ class Header(Settings):
     labels: dict[str, str] = {}
     styles: dict[str, Style] = {}
     reach: Reach | None = None
+    regime: Regime | None = None
     published: str | None = None
     published_at: str = ""
     measured_at: str = ""

@@ -20,6 +20,8 @@ from fedstage.settings.scores import Axis, Claim, Family, StatedRows
 
 HOLDS, CONTRADICTED, NIL = "holds", "contradicted", "practically nil"
 UNDECIDED, NOT_MEASURED = "undecided", "not measured"
+#: The verdicts on effects of runs that are not in the regime that a claim is about.
+ELSEWHERE = {HOLDS: "holds, in another regime", CONTRADICTED: "another regime"}
 
 #: The p-value of each verdict that measurements may decide for.
 PValues = Mapping[str, float]
@@ -62,6 +64,7 @@ class Judgement:
     mean: Effect | None
     total: int
     p: PValues
+    outside: bool = False  # of the regime that the claim is about
 
     @property
     def effects(self) -> Sequence[Effect]:
@@ -81,7 +84,8 @@ class Judgement:
     @property
     def verdict(self) -> str:
         """The verdict on the claim."""
-        return decide(self.p) if self.measured else NOT_MEASURED
+        verdict = decide(self.p) if self.measured else NOT_MEASURED
+        return ELSEWHERE.get(verdict, verdict) if self.outside else verdict
 
     @property
     def published_holds(self) -> bool | None:

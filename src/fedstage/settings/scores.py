@@ -115,6 +115,15 @@ class StatedRows(Settings):
 Stated = Annotated[tuple[float, float], Field(strict=False)]
 
 
+class Regime(Settings):
+    """The regime that a paper speaks of: what federated runs must show for a claim to be judged."""
+
+    training_loss: Rate | None = None
+    """Highest mean training loss of a round's participants, in the last round."""
+    rise: Rate | None = None
+    """Most that the metric rises over the last third of the rounds, in its units."""
+
+
 class Claim(Settings):
     """One ordering that a paper claims, over cells of an experiment.
 
@@ -159,6 +168,8 @@ class Claim(Settings):
     """Whether the claim is about every comparison, or about their average."""
     primary: bool = False
     """Whether this is one of the paper's few main claims, which are corrected for one another."""
+    regime: Regime | None = None
+    """Regime that the claim is about; by default the file's, for claims without `metric`."""
     margin: Rate | None = None
     """Smallest relevant difference, in units of the metric; a difference nearer to 0 counts as
     practically nil.
@@ -200,6 +211,8 @@ class Claim(Settings):
 class ClaimList(Settings):
     """The claims of a file."""
 
+    regime: Regime | None = None
+    """Regime that the claims without `metric` are about, but those on seconds."""
     claims: list[Claim]
     """List of claims."""
 

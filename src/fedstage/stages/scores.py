@@ -210,7 +210,7 @@ def header_of(experiment: ExperimentRuns) -> Header:
         started[start] = next((line for line in notes if line.startswith(start)), "")
         notes = [line for line in notes if line != started[start]]
     own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "bands",
-           "labels", "styles", "reach", "published")  # fmt: skip
+           "labels", "styles", "reach", "regime", "published")  # fmt: skip
     return Header(
         **{name: getattr(experiment, name) for name in own},
         notes=notes,

@@ -1,8 +1,7 @@
 """What is noted of a stage while it runs, for its record and never in an artefact.
 
-Messages are also shown on the terminal at once: warnings, and the course of training, which are
-losses of rounds and validation accuracies. The megabytes are the peaks of the process's memory and
-of tensors on a GPU.
+Warnings are also shown on the terminal at once. The megabytes are the peaks of the process's memory
+and of tensors on a GPU.
 """
 
 import logging
@@ -44,7 +43,7 @@ class Notices(StringIO):
 def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
     """Yield the text to which every notice of the package's loggers is added, a line each.
 
-    With a `stream`, each notice is also written there at once.
+    With a `stream`, warnings are also written there at once.
     """
     text, logger = Notices(), logging.getLogger("fedstage")
     handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]
@@ -54,6 +53,8 @@ def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
     for handler in handlers:
         handler.setFormatter(_Line(f"fedstage {command}: %(message)s"))
         logger.addHandler(handler)
+    for handler in handlers[1:]:
+        handler.setLevel(logging.WARNING)
     try:
         yield text
     finally:

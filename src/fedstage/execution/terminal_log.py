@@ -1,19 +1,17 @@
-"""The output of Snakemake: one line that is redrawn, and no lists of hundreds of jobs."""
+"""The output of Snakemake: how many jobs are done, and no lists of hundreds of jobs."""
 
 import atexit
 import logging
 import sys
+import time
+from collections.abc import Iterable
 from logging import LogRecord
-from typing import TYPE_CHECKING
 
 from snakemake.logging import ColorizingTextHandler, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from fedstage.settings.validation import as_typed
-
-if TYPE_CHECKING:
-    from fedstage.execution.live import Live
 
 #: Messages of Snakemake that the end of a run explains better.
 _OF_FAILED_JOBS = (
@@ -24,13 +22,16 @@ _OF_FAILED_JOBS = (
 )
 #: How Snakemake answers Ctrl-C and SIGTERM.
 _OF_INTERRUPTS = ("Terminating processes on user request", "Will exit after finishing")
+_EVERY = 10.0  # seconds at least between two lines on how many jobs are done
+_READABLE = ((".md", ".png"), (".html",), (".csv",))  # the first that a job makes is shown
 
 
 class LogHandler(LogHandlerBase):
     """A logger plugin of Snakemake, which prints little; Snakemake's log file has everything.
 
-    A run is shown in one line (`live`), and a dry run by the number of jobs of each rule. The
-    options -p, --verbose, --debug-dag and --quiet print what Snakemake itself would.
+    Of a run it prints how many jobs are done, at most every ten seconds, and finished tables and
+    figures; of a dry run the number of jobs of each rule. The options -p, --verbose, --debug-dag
+    and --quiet print what Snakemake itself would.
     """
 
     writes_to_stream = True
@@ -41,7 +42,6 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         common = self.common_settings
-        self._live: Live | None = None
         self._held: list[LogRecord] = []
         self._planned = self._jobs = self._explained = False
         self._short = not (
@@ -52,18 +52,50 @@ class LogHandler(LogHandlerBase):
             stream=sys.stdout if common.stdout else sys.stderr,
             formatter=DefaultFormatter(common.quiet, common.show_failed_logs),
         )
-        if self._short and not common.dryrun and sys.stderr is not None:
-            self._live = _live()
+        self._counts = self._short and not common.dryrun
+        self._outputs = dict[int, list[str]]()  # of running jobs, by their numbers
+        self._total = self._done = self._failed = 0
+        self._begun = self._told = time.monotonic()
         atexit.register(self.close)  # if Snakemake ends without closing it
 
     def emit(self, record: LogRecord) -> None:
         """Print a message, unless it is left out."""
         if record.msg == "None":  # the queue before a plugin turns a missing message into text
             record.msg = None
-        if self._live:
-            self._live.follow(record)
+        if self._counts:
+            self._count(record)
         if not self._short or self._is_shown(record):
-            self._print(record)
+            self._terminal.emit(record)
+
+    def _count(self, record: LogRecord) -> None:
+        """Take in what a message says about jobs; print results, and now and then the counts."""
+        about = record.__dict__
+        match about.get("event"):
+            case LogEvent.RUN_INFO:
+                self._total = sum(n for rule, n in about["stats"].items() if rule != "total")
+            case LogEvent.JOB_INFO:
+                self._outputs[about["jobid"]] = about["output"]
+            case LogEvent.JOB_FINISHED:
+                self._done += 1
+                for path in readable(self._outputs.pop(about["job_id"], ())):
+                    self._write(path)
+                if time.monotonic() >= self._told + _EVERY and self._done < self._total:
+                    self._told = time.monotonic()
+                    self._write(self._counted())
+            case LogEvent.JOB_ERROR:
+                self._failed += 1
+            case LogEvent.GROUP_ERROR:
+                self._failed += len(about["job_error_info"])
+
+    def _counted(self) -> str:
+        """Write how many jobs are done: ``3 of 8 jobs done, 1 failed, after 45 s``."""
+        failed = f", {self._failed} failed" if self._failed else ""
+        taken = in_words(time.monotonic() - self._begun)
+        return f"{self._done} of {self._total} jobs done{failed}, after {taken}"
+
+    def _write(self, line: str) -> None:
+        self._terminal.stream.write(f"{line}\n")
+        self._terminal.stream.flush()
 
     def _is_shown(self, record: LogRecord) -> bool:
         """Whether a message is printed at once; some are held until it is clear that no job runs.
@@ -87,31 +119,35 @@ class LogHandler(LogHandlerBase):
             self._held.append(record)
         return hasattr(record, "explains_failures") or str(record.msg).startswith(_OF_INTERRUPTS)
 
-    def _print(self, record: LogRecord) -> None:
-        if self._live is None:
-            self._terminal.emit(record)
-        elif text := self._terminal.format(record):
-            self._live.show(self._terminal.decorate(record, text))
-
     def close(self) -> None:
         """Print how to see the jobs that a dry run has left out, and let go of the terminal."""
         if not self._planned:
             for record in self._held:
-                self._print(record)
-        if self._live:
-            self._live.close()
+                self._terminal.emit(record)
+        if self._counts and self._total:
+            self._write(self._counted())
         elif self._short and self._jobs:
             command = as_typed("snakemake", "-n", "-p")
-            self._terminal.stream.write(f"fedstage: {command} lists every job, with its reason\n")
-        self._held, self._jobs = [], False
+            self._write(f"fedstage: {command} lists every job, with its reason")
+        self._held, self._jobs, self._total = [], False, 0
         super().close()
 
 
-def _live() -> "Live":
-    """Return a view of a run; every call of snakemake loads this plugin, and most need no view."""
-    from fedstage.execution.live import Live
+def readable(outputs: Iterable[str]) -> list[str]:
+    """Return the files of a job that users read: tables and figures, each in one format."""
+    for suffixes in _READABLE:
+        if found := [path for path in outputs if path.endswith(suffixes)]:
+            return found
+    return []
 
-    return Live()
+
+def in_words(seconds: float) -> str:
+    """Write seconds: ``45 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
 def _only_adds(record: LogRecord) -> bool:

@@ -21,11 +21,12 @@ def test_notices_of_the_package_are_collected_and_only_within():
     )
 
 
-def test_notices_stand_on_a_stream_at_once():
+def test_warnings_stand_on_a_stream_at_once():
     stream = StringIO()
     with noticing("segment", stream):
         logging.getLogger("fedstage.stages").info("round 1")
-        assert stream.getvalue() == "fedstage segment: round 1\n"
+        logging.getLogger("fedstage.stages").warning("careful")
+        assert stream.getvalue() == "fedstage segment: warning: careful\n"
 
 
 def test_a_stages_warnings_stand_on_the_terminal_and_in_its_record(monkeypatch, tmp_path, capsys):

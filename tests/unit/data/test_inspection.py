@@ -230,10 +230,10 @@ BAD = {
         train=changed(1, 3, '"Ba').replace("a,Bern\n4", 'a,"Bern,9"\n4'),
     ),
     "a header in the middle": table(
-        "train.csv: row 6: the header again; delete the row", train=TABLE + csv()
+        "train.csv: row 6: the header again; delete it", train=TABLE + csv()
     ),
     "headers in the middle of texts": Bad(
-        ("a.csv: row 4: the header again, as in 2 of 8 rows; delete these",),
+        ("a.csv: row 4: the header again, as in 2 of 8 rows; delete it",),
         {"a.csv": "text,label\nx y,a\nz y,b\n" * 3},
         {"text": "text", "test_fraction": 0.5},
     ),

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from fedstage.data.datasets.labelled import Labelled, Named
 from fedstage.data.excerpts import excerpt, listed, normal, quoted
-from fedstage.data.table_files import Files, require
-from fedstage.data.text_files import is_text, row_at
+from fedstage.data.table_files import Files, is_text, require, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
 

@@ -18,8 +18,7 @@ from fedstage.data.datasets.columns import NUMBER, coded, is_number, kind_of, re
 from fedstage.data.datasets.labelled import Named
 from fedstage.data.excerpts import alike, excerpt, listed, quoted
 from fedstage.data.layouts import are_splits
-from fedstage.data.table_files import Files
-from fedstage.data.text_files import row_at
+from fedstage.data.table_files import Files, row_at
 from fedstage.errors import FedstageError, each
 
 _LOGGER = logging.getLogger(__name__)

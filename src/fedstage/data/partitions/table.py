@@ -12,8 +12,7 @@ from fedstage.data.datasets.features import numbers_of
 from fedstage.data.excerpts import listed
 from fedstage.data.folder import default_folder
 from fedstage.data.partitions import Indices
-from fedstage.data.table_files import read_table
-from fedstage.data.text_files import row_at
+from fedstage.data.table_files import read_table, row_at
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import PartitionTable
 from fedstage.storage.raw_files import find_part

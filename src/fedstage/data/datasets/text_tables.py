@@ -7,7 +7,7 @@ from pathlib import Path
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.labelled import Labelled
-from fedstage.data.datasets.texts import tokens_of, vocabulary_of
+from fedstage.data.datasets.texts import token_reader
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import read_files
 from fedstage.errors import both
@@ -41,10 +41,6 @@ def as_tokens(
     settings: TextData | HubTexts, folder: Path | None, rows: Labelled, in_files: Sequence[str]
 ) -> Dataset:
     """Return the texts of all files as a data set of tokens."""
-    texts = [in_files[row] for row in rows.order.tolist()]
     split = rows.split(settings)
-    vocabulary = vocabulary_of(settings, folder, (texts[row] for row in split.train.tolist()))
-    return rows.dataset(
-        split,
-        lambda own: tokens_of([texts[row] for row in own.tolist()], vocabulary, settings.length),
-    )
+    texts = [in_files[row] for row in rows.order.tolist()]
+    return rows.dataset(split, token_reader(settings, folder, texts, split.train))

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
+from fedstage.data.datasets.splits import Rows
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Texts
 from fedstage.storage.raw_files import place_of
@@ -106,34 +107,36 @@ def read_lines(path: Path, where: str) -> list[str]:
         raise FedstageError(f"{where}: {error}") from None
 
 
-def vocabulary_of(settings: Texts, folder: Path | None, texts: Iterable[str]) -> Vocabulary:
-    """Return the vocabulary from a file in the data folder, one piece per line, or from `texts`.
+def token_reader(
+    settings: Texts, folder: Path | None, texts: Sequence[str], train: Rows
+) -> Callable[[Rows], torch.Tensor]:
+    """Return a function of rows that gives the tokens of these texts.
+
+    Their vocabulary is as in `vocabulary_of`, of the rows `train`.
+    """
+    pieces = vocabulary_of(settings, folder, (texts[row] for row in train.tolist()))
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    return lambda own: tokens_of([texts[row] for row in own.tolist()], vocabulary, settings.length)
+
+
+def vocabulary_of(settings: Texts, folder: Path | None, texts: Iterable[str]) -> list[str]:
+    """Return the pieces in a file in the data folder, one per line, or a vocabulary of `texts`.
 
     Raises
     ------
     FedstageError
         If the file is missing, too large, or without the special tokens.
     """
-    pieces = _pieces(settings, folder, texts)
-    return {piece: number for number, piece in enumerate(pieces)}
-
-
-def _pieces(settings: Texts, folder: Path | None, texts: Iterable[str]) -> list[str]:
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
     if folder is None:
         raise FedstageError("data.vocabulary: set data_folder in config.yaml or FEDSTAGE_DATA")
     path = place_of(settings, folder, "vocabulary")
     pieces = read_lines(path, f"{path}: data.vocabulary")
-    missing = [piece for piece in SPECIAL[:4] if piece not in pieces]
-    if missing or pieces[0] != SPECIAL[0]:
-        fault = f"has no {missing[0]}" if missing else f"begins with {pieces[0]}"
-        others = ", ".join(SPECIAL[1:4])
-        raise FedstageError(
-            f"{path}: data.vocabulary: {fault}: must have [PAD] first, and {others}"
-        )
+    if pieces[:1] != [*SPECIAL[:1]] or not {*SPECIAL[:4]} <= {*pieces}:
+        must = f"must have {SPECIAL[0]} first, and {', '.join(SPECIAL[1:4])}"
+        raise FedstageError(f"{path}: data.vocabulary: {must}")
     if len(pieces) > settings.vocabulary_size:
-        raise FedstageError(
-            f"{path}: data.vocabulary_size = {settings.vocabulary_size}: the file has {len(pieces)}"
-        )
+        fault = f"data.vocabulary_size = {settings.vocabulary_size}: the file has {len(pieces)}"
+        raise FedstageError(f"{path}: {fault}")
     return pieces

@@ -66,9 +66,9 @@ def _loaded(settings: HubImages | HubTexts) -> Mapping[str, Any]:
     # Without a network, `datasets` takes another revision from its cache.
     files = [Path(file["filename"]) for split in splits.values() for file in split.cache_files]
     if other := next((path for path in files if settings.revision not in path.parts), None):
+        fault = "is not in the cache, and cannot be downloaded"
         raise FedstageError(
-            f"{where}: revision {settings.revision} is not in the cache, and cannot be downloaded; "
-            f"there is {other.parent}"
+            f"{where}: revision {settings.revision} {fault}; there is {other.parent}"
         )
     found: Mapping[str, Any] = splits
     return found
@@ -85,10 +85,8 @@ def _cached(settings: HubImages | HubTexts) -> Mapping[str, Any] | None:
     subset = settings.subset or "*"
     found = sorted(Path(config.HF_DATASETS_CACHE, folder).glob(f"{subset}/*/{settings.revision}"))
     if len(found) > 1:
-        raise FedstageError(
-            f"data = {settings.name}: {settings.dataset}: has subsets "
-            f"{listed([path.parts[-3] for path in found])}; name one in data.subset"
-        )
+        told = f"has subsets {listed([path.parts[-3] for path in found])}; name one in data.subset"
+        raise FedstageError(f"data = {settings.name}: {settings.dataset}: {told}")
     if not found:
         return None
     subset, version, commit = found[0].parts[-3:]
@@ -111,10 +109,9 @@ def _chosen(
     drawn = settings.test_fraction or settings.division
     if not train or not (test or drawn):
         hint = "set data.test_fraction" if train else "choose a data.subset with one"
-        raise FedstageError(
-            f"data = {settings.name}: {settings.dataset}: has splits {', '.join(splits)}, none for "
-            f"{'testing' if train else 'training'}; {hint}"
-        )
+        lacking = f"none for {'testing' if train else 'training'}; {hint}"
+        has = f"has splits {', '.join(splits)}, {lacking}"
+        raise FedstageError(f"data = {settings.name}: {settings.dataset}: {has}")
     if left := sorted({*splits} - {*train, *test}):
         _LOGGER.warning("%s: splits that are not read: %s", settings.dataset, listed(left))
     return train, test
@@ -127,10 +124,9 @@ def _only(settings: Any, key: str, features: Mapping[str, Any], kind: str, type_
         if type(feature).__name__ == kind and type_ in ("", feature.dtype)
     ]  # fmt: skip
     if len(found) != 1:
-        raise FedstageError(
-            f"data = {settings.name}: {settings.dataset}: has {len(found)} columns of kind "
-            f"{type_ or kind}, of {', '.join(features)}; name one in data.{key}"
-        )
+        has = f"has {len(found)} columns of kind {type_ or kind}, of {', '.join(features)}"
+        place = f"data = {settings.name}: {settings.dataset}"
+        raise FedstageError(f"{place}: {has}; name one in data.{key}")
     return found[0]
 
 

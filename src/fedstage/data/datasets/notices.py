@@ -60,10 +60,8 @@ def _single(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
     single = [name for name, count in zip(names, counts, strict=True) if count == 1]
     typos = {name: near for name in single if (near := _similar(name, names))}
     for name, near in typos.items():
-        yield (
-            f"class {quoted(name)} has only one labelled sample, and is similar to {quoted(near)}; "
-            "a typo?"
-        )
+        similar = f"and is similar to {quoted(near)}; a typo?"
+        yield f"class {quoted(name)} has only one labelled sample, {similar}"
     others = [name for name in single if name not in typos]
     if others:
         have = "1 class has" if len(others) == 1 else f"{len(others)} classes have"

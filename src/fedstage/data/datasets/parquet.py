@@ -124,10 +124,8 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
         wrong = (own < 0) | (own >= len(names))
         if wrong.any():
             row = int(wrong.argmax())
-            raise FedstageError(
-                f"{path}: row {row}: {settings.label} = {own[row]}: must be "
-                f"0..{len(names) - 1}, there are {len(names)} classes"
-            )
+            must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
+            raise FedstageError(f"{path}: row {row}: {settings.label} = {own[row]}: {must}")
     return replace(rows, labels=Named(np.concatenate(labels).astype(np.int64)[rows.order], names))
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -41,8 +40,8 @@ def load(settings: TableData, folder: Path) -> Dataset:
     texts = {*filter(None, names), *settings.categorical}
     every = read_files([*found.train, *found.test], texts)
     rows, columns = both(
-        partial(labelled_rows, settings, len(found.train), every),
-        partial(_features, settings, every),
+        lambda: labelled_rows(settings, len(found.train), every),
+        lambda: feature_columns(_feature_names(settings, every), every, settings.categorical),
     )
     plain = [column for column in columns if column.name not in settings.categorical]
     tell_integers(plain, sum(table.num_rows for _, table in every[: len(found.train)]))
@@ -50,10 +49,8 @@ def load(settings: TableData, folder: Path) -> Dataset:
     where = folder / settings.folder
     if len(np.unique(rows.labels.numbers[split.train])) == 1:
         name = rows.labels.names[rows.labels.numbers[split.train[0]]]
-        raise FedstageError(
-            f"{where}: {settings.label} = {quoted(name)} in all training rows; at least two "
-            "classes are needed"
-        )
+        fault = "in all training rows; at least two classes are needed"
+        raise FedstageError(f"{where}: {settings.label} = {quoted(name)} {fault}")
     encoded = encode(where, columns, rows.order[split.train], settings.missing)
     values = torch.from_numpy(encoded.values)
     return replace(
@@ -61,10 +58,6 @@ def load(settings: TableData, folder: Path) -> Dataset:
         feature_names=encoded.names,
         constant=encoded.constant,
     )
-
-
-def _features(settings: TableData, files: Files) -> list[Column]:
-    return feature_columns(_feature_names(settings, files), files, settings.categorical)
 
 
 def _feature_names(settings: TableData, files: Files) -> list[str]:
@@ -175,10 +168,12 @@ def _one_hot(column: Column, train: Rows) -> Coded:
     levels = np.unique(numbers[train])
     shown = [MISSING if level < 0 else names[level] for level in levels.tolist()]
     if len(levels) > MOST_CATEGORIES:
+        several = all(" " in text for text in shown if text != MISSING)
+        texts = f"; to classify texts, use data = texts with text = {column.name!r}"
         raise FedstageError(
             f"column {quoted(column.name)}: {len(levels)} categories in the training rows, such "
             f"as {quoted(names[levels[levels >= 0][0]])}; at most {MOST_CATEGORIES}: make it "
-            f"numbers, or leave it out with data.drop{_instead(column.name, shown)}"
+            f"numbers, or leave it out with data.drop{texts if several else ''}"
         )
     if len(levels) == 1:
         return None
@@ -186,12 +181,6 @@ def _one_hot(column: Column, train: Rows) -> Coded:
         levels, shown = np.roll(levels, -1), [*shown[1:], shown[0]]
     coded = (numbers[:, None] == levels).astype(np.float32)
     return coded, [f"{column.name}={level}" for level in shown]
-
-
-def _instead(name: str, seen: Sequence[str]) -> str:
-    """Return a hint for a column whose texts have several words each; otherwise an empty string."""
-    several = all(" " in text for text in seen if text != MISSING)
-    return f"; to classify texts, use data = texts with text = {name!r}" if several else ""
 
 
 #: Beyond this, squares and standardised values overflow double and single precision.

@@ -1,7 +1,6 @@
 """Tables of texts, CSV or Parquet: one row per text, with a label and, if known, a client."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from fedstage.data.datasets.columns import labelled_rows, text_column
@@ -31,8 +30,8 @@ def load(settings: TextData, folder: Path) -> Dataset:
     names = (settings.text, settings.label, settings.client_column, settings.group_column)
     every = read_files([*found.train, *found.test], {*filter(None, names)})
     rows, texts = both(
-        partial(labelled_rows, settings, len(found.train), every),
-        partial(text_column, "data.text", settings.text, every),
+        lambda: labelled_rows(settings, len(found.train), every),
+        lambda: text_column("data.text", settings.text, every),
     )
     return as_tokens(settings, folder, rows, texts)
 

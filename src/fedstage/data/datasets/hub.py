@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.parquet import images_of, with_stated_names
-from fedstage.data.datasets.text_tables import as_tokens
+from fedstage.data.datasets.texts import as_tokens
 from fedstage.data.excerpts import listed
 from fedstage.data.folder import default_folder
 from fedstage.data.layouts import SPLITS

@@ -108,13 +108,9 @@ def _split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
     counts = np.bincount(labels, minlength=len(CLASSES))
     train, test = train_test_split(
-        np.arange(len(labels)),
-        train_size=_TRAIN,
-        test_size=1 - _TRAIN,
-        random_state=_SPLIT_SEED,
-        shuffle=True,
+        np.arange(len(labels)), train_size=_TRAIN, test_size=1 - _TRAIN, random_state=_SPLIT_SEED,
         stratify=labels if min(counts) >= _SMALLEST else None,
-    )
+    )  # fmt: skip
     return np.sort(train), np.sort(test)
 
 
@@ -127,13 +123,13 @@ def _samples(
     statistics: Sequence[tuple[Rows, Rows]],
 ) -> Images:  # fmt: skip
     """Return rows of all centres, standardised, centre by centre."""
-    features, labels, numbers = [], [], []
+    features, labels = [], []
+    numbers = np.repeat(np.arange(len(centres)), [len(own) for own in rows])
     for centre, own, (mean, deviation) in zip(centres, rows, statistics, strict=True):
         features.append((centre.features[own] - mean) / deviation)
         labels.append(centre.labels[own])
-        numbers.append(np.full(len(own), len(numbers)))
     standardised = np.concatenate(features).astype(np.float32)
-    parts = (standardised, np.concatenate(labels), np.concatenate(numbers))
+    parts = (standardised, np.concatenate(labels), numbers)
     return Images(*map(torch.from_numpy, parts))
 
 

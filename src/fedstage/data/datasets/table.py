@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -51,13 +51,10 @@ def load(settings: TableData, folder: Path) -> Dataset:
         name = rows.labels.names[rows.labels.numbers[split.train[0]]]
         fault = "in all training rows; at least two classes are needed"
         raise FedstageError(f"{where}: {settings.label} = {quoted(name)} {fault}")
-    encoded = encode(where, columns, rows.order[split.train], settings.missing)
-    values = torch.from_numpy(encoded.values)
-    return replace(
-        rows.dataset(split, lambda own: values[rows.order[own]]),
-        feature_names=encoded.names,
-        constant=encoded.constant,
-    )
+    encoded, shown, constant = encode(where, columns, rows.order[split.train], settings.missing)
+    values = torch.from_numpy(encoded)
+    dataset = rows.dataset(split, lambda own: values[rows.order[own]])
+    return replace(dataset, feature_names=shown, constant=constant)
 
 
 def _feature_names(settings: TableData, files: Files) -> list[str]:
@@ -95,18 +92,12 @@ MOST_CATEGORIES = 100
 MISSING = "missing"
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """Features float32 [n, F], their names, and the columns that are constant in training."""
-
-    values: NDArray[np.float32]
-    names: tuple[str, ...]
-    constant: tuple[str, ...]
-
-
-def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
+def encode(
+    where: Path, columns: Sequence[Column], train: Rows, missing: str
+) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[str, ...]]:
     """Return the features of all rows, standardised and one-hot coded by the rows `train`.
 
+    They are float32 [n, F], and come with their names and those of columns that are left out.
     Numbers become (x - mean) / deviation, with the population's deviation (n). A category is 1
     where the row has it, else 0; for a value that no training row has, all categories are 0. A
     column whose value is the same in all training rows is left out. With `missing` = ``mean``,
@@ -131,7 +122,7 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
     if not parts:
         listed = ", ".join(map(excerpt, constant))
         raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
-    return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
+    return np.concatenate(parts, axis=1), tuple(names), tuple(constant)
 
 
 def _refuse_missing(columns: Sequence[Column]) -> None:

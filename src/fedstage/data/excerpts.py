@@ -31,6 +31,11 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])
 
 
+def have(names: Sequence[str], one: str, many: str) -> str:
+    """Return the beginning of a line on names: ``1 class has`` or ``2 classes have``."""
+    return f"1 {one} has" if len(names) == 1 else f"{len(names)} {many} have"
+
+
 def normal(name: str) -> str:
     """Return a name in the one form of Unicode (NFC) that names of classes and clients have."""
     return unicodedata.normalize("NFC", name)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
-from fedstage.data.excerpts import listed, normal
+from fedstage.data.excerpts import have, listed, normal
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
 from fedstage.settings.data_sets import OfFiles, OwnSamples
@@ -54,8 +54,8 @@ class Found(NamedTuple):
             if path not in full and path.parent in full
         ]
         if empty:
-            have = "1 folder has" if len(empty) == 1 else f"{len(empty)} folders have"
-            _LOGGER.warning("%s: %s no files that are read: %s", place, have, listed(empty))
+            which = have(empty, "folder", "folders")
+            _LOGGER.warning("%s: %s no files that are read: %s", place, which, listed(empty))
 
 
 def in_layout(settings: OfFiles) -> TypeGuard[OwnSamples]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedstage.data.datasets.columns import NUMBER, coded, is_number, kind_of, refuse_line_breaks
 from fedstage.data.datasets.labelled import Named
-from fedstage.data.excerpts import alike, excerpt, listed, quoted
+from fedstage.data.excerpts import alike, excerpt, have, listed, quoted
 from fedstage.data.layouts import are_splits
 from fedstage.data.table_files import Files, row_at
 from fedstage.errors import FedstageError, each
@@ -81,9 +81,8 @@ def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[st
     odd: dict[str, list[str]] = defaultdict(list)
     columns = each(partial(_feature, files, {*categorical}, odd), names)
     for kind, examples in odd.items():
-        have = "column has" if len(examples) == 1 else "columns have"
-        _LOGGER.warning("%d %s categories that are %s: %s", len(examples), have, kind,
-                        listed(examples))  # fmt: skip
+        which = have(examples, "column", "columns")
+        _LOGGER.warning("%s categories that are %s: %s", which, kind, listed(examples))
     return columns
 
 

@@ -60,7 +60,8 @@ def redraw(
     raise FedstageError(
         f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of {clients} "
         f"clients {minimum[1]} samples (the smallest client of the best draw has {smallest}); "
-        f"raise partition.alpha = {alpha:g}, lower the minimum, or use fewer clients"
+        f"raise partition.alpha = {alpha:g}, lower the minimum, use fewer "
+        "clients, or raise partition.max_draws"
     )
 
 

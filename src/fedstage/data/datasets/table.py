@@ -97,7 +97,7 @@ def encode(
 ) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[str, ...]]:
     """Return the features of all rows, standardised and one-hot coded by the rows `train`.
 
-    They are float32 [n, F], and come with their names and those of columns that are left out.
+    They are float32 [n, F], and come with their names and the names of columns left out.
     Numbers become (x - mean) / deviation, with the population's deviation (n). A category is 1
     where the row has it, else 0; for a value that no training row has, all categories are 0. A
     column whose value is the same in all training rows is left out. With `missing` = ``mean``,

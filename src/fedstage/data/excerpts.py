@@ -31,16 +31,31 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])
 
 
+def have(names: Sequence[str], one: str, many: str) -> str:
+    """Return the beginning of a line on names: ``1 class has`` or ``2 classes have``."""
+    return f"1 {one} has" if len(names) == 1 else f"{len(names)} {many} have"
+
+
 def normal(name: str) -> str:
     """Return a name in the one form of Unicode (NFC) that names of classes and clients have."""
     return unicodedata.normalize("NFC", name)
 
 
+#: Cyrillic and Greek letters, in lower case, that look like Latin ones in lower or upper case.
+_LOOKS = str.maketrans(
+    "авекмнорстухѕіјһԁԛԝ" "αβεζηικμνορτυχ",
+    "abekmhopctyxsijhdqw" "abezhikmnoptyx",
+)  # fmt: skip
+
+
 def plain(name: str) -> str:
-    """Return a name for comparison: without case, doubled spaces, invisible letters and forms."""
+    """Return a name for comparison: without case, doubled spaces, invisible letters and forms.
+
+    Letters of other alphabets are replaced by the Latin ones that they look like.
+    """
     seen = (letter for letter in unicodedata.normalize("NFKC", name)
             if unicodedata.category(letter) != "Cf")  # fmt: skip
-    return " ".join("".join(seen).split()).casefold()
+    return " ".join("".join(seen).split()).casefold().translate(_LOOKS)
 
 
 def alike(what: str, names: Iterable[str]) -> Iterator[str]:
@@ -51,4 +66,5 @@ def alike(what: str, names: Iterable[str]) -> Iterator[str]:
     found = [name for same in by_look.values() if len(same) > 1 for name in same]
     if found:
         told = listed([ascii(shortened(name)) for name in found])
-        yield f"{what} whose names differ only in case, spaces or invisible letters: {told}"
+        differ = "differ only in case, spaces, invisible letters or alphabets"
+        yield f"{what} whose names {differ}: {told}"

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
-from fedstage.data.excerpts import listed, normal
+from fedstage.data.excerpts import have, listed, normal
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
 from fedstage.settings.data_sets import OfFiles, OwnSamples
@@ -54,8 +54,8 @@ class Found(NamedTuple):
             if path not in full and path.parent in full
         ]
         if empty:
-            have = "1 folder has" if len(empty) == 1 else f"{len(empty)} folders have"
-            _LOGGER.warning("%s: %s no files that are read: %s", place, have, listed(empty))
+            which = have(empty, "folder", "folders")
+            _LOGGER.warning("%s: %s no files that are read: %s", place, which, listed(empty))
 
 
 def in_layout(settings: OfFiles) -> TypeGuard[OwnSamples]:
@@ -94,13 +94,11 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
         _check_depths(settings, place, files, divided)
     test = by_split["test"]
     if drawn is not None and test:
-        raise FedstageError(
-            f"data.test_fraction = {drawn:g}: {test[0]} is there; leave out the fraction, or take "
-            "the file away"
-        )
-    if images and not divided:
-        return Found(files, [], None if settings.division else drawn or _TESTED)
-    if not images and (drawn is not None or (settings.division and not by_split["train"])):
+        hint = "leave out the fraction, or take the file away"
+        raise FedstageError(f"data.test_fraction = {drawn:g}: {test[0]} is there; {hint}")
+    if images and not divided and not settings.division:
+        drawn = drawn or _TESTED
+    if not divided and (drawn is not None or (settings.division and not by_split["train"])):
         return Found(files, [], drawn)
     if drawn is None:
         test = test or by_split["validation"]
@@ -146,9 +144,9 @@ def _check_depths(settings: ImageFolder, place: Path, paths: Sequence[Path], div
         more = f", and so must {len(wrong) - 1} more" if len(wrong) > 1 else ""
         raise FedstageError(f"{wrong[0]}: must be {forms[depth]} below {place}{more}{hint}")
     if settings.client_folders and (path := next((one for one in paths if splits[one]), None)):
+        hint = f"put folders train and test into {place}, and all others into these"
         raise FedstageError(
-            f"{path}: {splits[path]!r} names a split, not a client or class; put folders train and "
-            f"test into {place}, and all others into these"
+            f"{path}: {splits[path]!r} names a split, not a client or class; {hint}"
         )
 
 
@@ -159,10 +157,8 @@ def count_clients(settings: OwnSamples, folder: Path) -> int:
     """Return the number of clients, which have files for training, or any with a `division`."""
     if isinstance(settings, ImageFolder):
         return len(_owners_of_images(settings, folder_of(settings, folder)))
-    found = find_files(settings, folder)
-    return len(
-        _names(settings, "client_column", found.train + found.test * bool(settings.division))
-    )
+    train, test, _ = find_files(settings, folder)
+    return len(_names(settings, "client_column", train + test * bool(settings.division)))
 
 
 def untested(settings: OwnSamples, folder: Path) -> list[str]:
@@ -179,16 +175,11 @@ def untested(settings: OwnSamples, folder: Path) -> list[str]:
 def _names(settings: OwnSamples, key: str, paths: Sequence[Path]) -> set[str]:
     """Return the values in the column of a setting."""
     column = getattr(settings, key)
-    return set().union(*(_values(path, _version(path), key, column) for path in paths))
-
-
-def _version(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_mtime_ns, status.st_size
+    return set().union(*(_values(path, path.stat().st_mtime_ns, key, column) for path in paths))
 
 
 @lru_cache
-def _values(path: Path, version: tuple[int, int], key: str, column: str) -> frozenset[str]:
+def _values(path: Path, version: int, key: str, column: str) -> frozenset[str]:
     """Return the values in a column, read once for all runs of a grid."""
     from fedstage.data.table_files import read_table  # pyarrow, for this alone
 

@@ -15,14 +15,7 @@ from fedstage.storage.tables import load_table
 #: One row per participant of a round, with its index `participant` (from 0), `round` (from 1) and
 #: `client`, null if it is absent. It starts from the global model after `base_round`, the round
 #: before unless it is stale.
-SCHEMA = pa.schema(
-    [
-        ("round", pa.int32()),
-        ("participant", pa.int32()),
-        ("client", pa.int32()),
-        ("base_round", pa.int32()),
-    ]
-)
+SCHEMA = pa.schema(dict.fromkeys(["round", "participant", "client", "base_round"], pa.int32()))
 
 
 def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray[np.int64]:
@@ -174,15 +167,12 @@ def by_group(
         The group of each client, [clients].
     """
     size = 1 + int(participants["participant"].max())
-    rows: dict[str, list[Any]] = {"round": [], "participant": [], "client": []}
-    for round_ in np.unique(participants["round"]).tolist():
-        clients: list[int | None] = [None] * (groups * size)
-        here = participants["round"] == round_
-        for participant, client in zip(
-            participants["participant"][here], participants["client"][here], strict=True
-        ):
-            clients[int(group_of[client]) * size + int(participant)] = int(client)
-        rows["round"] += [round_] * len(clients)
-        rows["participant"] += range(len(clients))
-        rows["client"] += clients
-    return rows
+    rounds, row = np.unique(participants["round"], return_inverse=True)
+    clients = np.full((len(rounds), groups * size), None)
+    place = group_of[participants["client"]] * size + participants["participant"]
+    clients[row, place] = participants["client"]
+    return {
+        "round": np.repeat(rounds, groups * size).tolist(),
+        "participant": np.tile(np.arange(groups * size), len(rounds)).tolist(),
+        "client": clients.ravel().tolist(),
+    }

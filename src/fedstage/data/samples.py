@@ -106,10 +106,8 @@ def read_images(
     labels = tensors.get("labels")
     if samples is not None:
         if len(samples) and int(samples.max()) >= len(images):
-            raise FedstageError(
-                f"{path}: has {len(images)} samples, and the partition names sample "
-                f"{int(samples.max())}: they are of different data sets"
-            )
+            fault = f"and the partition, of another data set, names sample {int(samples.max())}"
+            raise FedstageError(f"{path}: has {len(images)} samples, {fault}")
         images = images[samples]
         labels = None if labels is None else labels[samples]
     return images.to(device), None if labels is None else labels.to(device)
@@ -140,10 +138,8 @@ def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Sampl
     images, _ = read_images(path, None, device)
     shape = list(images.shape[1:])
     if shape != info["shape"]:
-        raise FedstageError(
-            f"{path}: images of shape {shape}: must be {info['shape']} as the clients' are; "
-            "set public.image_size, or take another public data set"
-        )
+        must = f"must be {info['shape']} as the clients' are; set public.image_size"
+        raise FedstageError(f"{path}: images of shape {shape}: {must}, or take another data set")
     return images
 
 
@@ -180,20 +176,17 @@ def read_labelled(
     images, labels = read_images(path, samples, device)
     if labels is None:
         raise FedstageError(f"{path}: has no labels; a labelled data set is needed here")
-    if info is not None:
-        _check(path, list(images.shape[1:]), labels, info)
+    if info is None:
+        return images, labels
+    shape, classes, lowest, highest = list(images.shape[1:]), info["classes"], 0, -1
+    if len(labels):
+        lowest, highest = int(labels.min()), int(labels.max())
+    for fits, has, must in (
+        (shape == info["shape"], f"samples of shape {shape}", info["shape"]),
+        (lowest >= 0 and highest < classes, f"labels from {lowest} to {highest}",
+         f"{classes} classes"),
+    ):  # fmt: skip
+        if not fits:
+            fault = f"{has}: its data set has {must}, so this is another's file"
+            raise FedstageError(f"{path}: {fault}; delete it to make it again")
     return images, labels
-
-
-def _check(path: Path, shape: list[int], labels: torch.Tensor, info: Mapping[str, Any]) -> None:
-    """Raise FedstageError unless samples fit the data set's info."""
-    if shape != info["shape"]:
-        raise FedstageError(
-            f"{path}: samples of shape {shape}: its data set has {info['shape']}, so this is "
-            "another's file; delete it to make it again"
-        )
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < info["classes"]:
-        raise FedstageError(
-            f"{path}: labels from {int(labels.min())} to {int(labels.max())}: its data set has "
-            f"{info['classes']} classes, so this is another's file; delete it to make it again"
-        )

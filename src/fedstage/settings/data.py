@@ -242,7 +242,6 @@ class TextData(OwnTables, Texts):
     """Tables with a column of texts and a column of labels."""
 
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {**DataSet.raw, "vocabulary": ("{vocabulary}",)}
-    module: ClassVar[str] = "text_tables"
     name: Literal["texts"]
     text: str = "text"
     """Column of texts."""

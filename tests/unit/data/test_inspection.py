@@ -230,10 +230,10 @@ BAD = {
         train=changed(1, 3, '"Ba').replace("a,Bern\n4", 'a,"Bern,9"\n4'),
     ),
     "a header in the middle": table(
-        "train.csv: row 6: the header again; delete the row", train=TABLE + csv()
+        "train.csv: row 6: the header again; delete it", train=TABLE + csv()
     ),
     "headers in the middle of texts": Bad(
-        ("a.csv: row 4: the header again, as in 2 of 8 rows; delete these",),
+        ("a.csv: row 4: the header again, as in 2 of 8 rows; delete it",),
         {"a.csv": "text,label\nx y,a\nz y,b\n" * 3},
         {"text": "text", "test_fraction": 0.5},
     ),
@@ -401,7 +401,7 @@ def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
     files = {"train.csv": csv(rows), "test.csv": csv([("1", "2", "c", "Bern")])}
     assert check(tmp_path, files, {"client_column": "centre"}) == 0
     out = capsys.readouterr().out
-    differ = "whose names differ only in case, spaces or invisible letters"
+    differ = "whose names differ only in case, spaces, invisible letters or alphabets"
     assert "no client has samples of class 'c'" in out
     assert f"classes {differ}: 'A ', 'a'" in out
     assert f"clients {differ}: 'Bern', 'bern'" in out

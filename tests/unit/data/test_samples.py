@@ -55,7 +55,7 @@ def arrays(path, samples=4, shape=(1, 2, 2), highest=2):
     [
         ({"shape": (3, 2, 2)}, r"samples of shape \[3, 2, 2\]: its data set has \[1, 2, 2\]"),
         ({"highest": 9}, r"labels from 0 to 9: its data set has 3 classes"),
-        ({"samples": 3}, r"has 3 samples, and the partition names sample 3"),
+        ({"samples": 3}, r"has 3 samples, and the partition, of another data set, names sample 3"),
     ],
 )
 def test_files_of_another_data_set_are_refused(tmp_path, other, fault):

@@ -50,14 +50,10 @@ def check_classes(
     trained = train.unique().tolist()
     if len(trained) < 2:
         names = " and ".join(quoted(classes[label]) for label in trained)
-        raise FedstageError(
-            f"data = {name}: all training samples are of class {names}; at least 2 classes are "
-            "needed"
-        )
+        fault = f"all training samples are of class {names}; at least 2 classes are needed"
+        raise FedstageError(f"data = {name}: {fault}")
     labels, counts = torch.unique(test, return_counts=True)
     for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
         if label not in trained:
-            _LOGGER.warning(
-                "data = %s: no client has samples of class %s, which %d of %d test samples are of",
-                name, quoted(classes[label]), count, len(test),
-            )  # fmt: skip
+            told = f"{quoted(classes[label])}, which {count} of {len(test)} test samples are of"
+            _LOGGER.warning("data = %s: no client has samples of class %s", name, told)

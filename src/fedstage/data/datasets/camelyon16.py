@@ -7,15 +7,13 @@ The table is a file of FLamby's repository. As in FLamby, slides called ``test``
 and two withdrawn slides are left out.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fedstage.data.datasets.flamby import read_rows
+from fedstage.data.datasets.flamby import read_columns
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
@@ -25,14 +23,7 @@ from fedstage.storage.raw_files import folder_of, place_of, raw_files
 CLASSES = ("normal", "tumor")
 WITHDRAWN = ("normal_086", "test_049")
 _SUFFIX = ".tif"
-_COLUMNS = ("slide_name", "label", "hospital_corrected")
-
-
-class _Slide(NamedTuple):
-    name: str
-    path: Path
-    label: int
-    centre: int
+_NUMBERS = ("0", "0.0", "1", "1.0")
 
 
 def load(settings: Camelyon16, folder: Path) -> Dataset:
@@ -43,80 +34,44 @@ def load(settings: Camelyon16, folder: Path) -> Dataset:
     FedstageError
         If a file is missing or invalid.
     """
-    place = folder_of(settings, folder)
-    slides = _find(place_of(settings, folder, "table"), raw_files(settings, folder)["slides"])
-    test = [slide for slide in slides if slide.name.startswith("test")]
-    train = [slide for slide in slides if not slide.name.startswith("test")]
-    for name, part in (("test_*", test), ("normal_* or tumor_*", train)):
-        if not part:
-            raise FedstageError(f"{place}: has no slide {name}{_SUFFIX}.npy")
-    bags = _bags(train, settings.max_tiles, None)
-    return Dataset(
-        train=bags,
-        test=_bags(test, settings.max_tiles, bags.images.shape[1]),
-        held_out=bags.none.images,
-        server_validation=bags.none,
-        class_names=CLASSES,
-    )
+    place, path = folder_of(settings, folder), place_of(settings, folder, "table")
+    allowed = {"slide_name": (), "label": _NUMBERS, "hospital_corrected": _NUMBERS}
+    table = read_columns(path, allowed, "the features")
+    names = table["slide_name"].str.removesuffix(_SUFFIX).str.lower()
+    numbers = table[["label", "hospital_corrected"]].astype(float).astype("int64").to_numpy()
+    known = dict(zip(names, numbers, strict=True))
+    slides = [
+        (file.name.split(".")[0].lower(), file) for file in raw_files(settings, folder)["slides"]
+    ]
+    slides = [(name, file) for name, file in slides if name not in WITHDRAWN]
+    if lacking := sorted({name for name, _ in slides} - known.keys()):
+        raise FedstageError(f"{path}: slide_name: has no {lacking[0]}{_SUFFIX}")
+    parts: list[Images] = []
+    for tested, form in ((False, "normal_* or tumor_*"), (True, "test_*")):
+        own = [(name, file) for name, file in slides if name.startswith("test") == tested]
+        if not own:
+            raise FedstageError(f"{place}: has no slide {form}{_SUFFIX}.npy")
+        tiles = [_tiles(name, file, settings.max_tiles) for name, file in own]
+        starts = torch.tensor([0, *map(len, tiles)]).cumsum(0)
+        labels, centres = torch.from_numpy(np.stack([known[name] for name, _ in own])).unbind(1)
+        features = {part.shape[1] for part in tiles} | {part.images.shape[1] for part in parts}
+        if len(features) > 1:
+            raise FedstageError(f"{place}: slides have tiles of {sorted(features)} features")
+        parts.append(Images(torch.from_numpy(np.concatenate(tiles)), labels, centres, starts))
+    train, test = parts
+    return Dataset(train, test, train.none.images, train.none, CLASSES)
 
 
-def _find(table: Path, paths: Sequence[Path]) -> list[_Slide]:
-    """Return the slides that have a file; the table may have more."""
-    rows = {
-        row["slide_name"].removesuffix(_SUFFIX).lower(): _label_and_centre(table, line, row)
-        for line, row in read_rows(table, _COLUMNS, "the features")
-    }
-    slides = []
-    for path in paths:
-        name = path.name.split(".")[0].lower()
-        if name in WITHDRAWN:
-            continue
-        if name not in rows:
-            raise FedstageError(f"{table}: slide_name: has no {name}{_SUFFIX}")
-        slides.append(_Slide(name, path, *rows[name]))
-    return slides
-
-
-def _label_and_centre(path: Path, line: int, row: dict[str, str]) -> tuple[int, int]:
-    numbers = {"0": 0, "0.0": 0, "1": 1, "1.0": 1}
-    try:
-        return numbers[row["label"]], numbers[row["hospital_corrected"]]
-    except KeyError:
-        fault = f"{path}: line {line}: label and hospital_corrected: must be 0 or 1"
-        raise FedstageError(fault) from None
-
-
-def _bags(slides: Sequence[_Slide], most: int, features: int | None) -> Images:
-    """Return the slides as bags of tiles, all with the same number of features."""
-    parts = []
-    for slide in slides:
-        parts.append(_tiles(slide, most))
-        found = parts[-1].shape[1]
-        features = features or found
-        if found != features:
-            fault = f"{found} features a tile, other slides have {features}"
-            raise FedstageError(f"{slide.path}: {fault}")
-    starts = np.cumsum([0, *map(len, parts)])
-    return Images(
-        torch.from_numpy(np.concatenate(parts)),
-        torch.tensor([slide.label for slide in slides], dtype=torch.int64),
-        torch.tensor([slide.centre for slide in slides], dtype=torch.int64),
-        torch.from_numpy(starts),
-    )
-
-
-def _tiles(slide: _Slide, most: int) -> NDArray[np.float32]:
+def _tiles(name: str, path: Path, most: int) -> NDArray[np.float32]:
     """Return the features of a slide's tiles: a sample of `most` in order, or all if fewer."""
     try:
-        tiles = np.load(slide.path, allow_pickle=False, mmap_mode="r")
+        tiles = np.load(path, allow_pickle=False, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise FedstageError(f"{slide.path}: is not a NumPy array ({error})") from None
+        raise FedstageError(f"{path}: is not a NumPy array ({error})") from None
     if tiles.ndim != 2 or not len(tiles) or tiles.dtype.kind != "f":
-        raise FedstageError(
-            f"{slide.path}: {tiles.dtype} {list(tiles.shape)}: must be floating-point "
-            "[tiles, features], with at least one tile"
-        )
+        must = "must be floating-point [tiles, features], with at least one tile"
+        raise FedstageError(f"{path}: {tiles.dtype} {list(tiles.shape)}: {must}")
     if len(tiles) > most:
-        order = numpy_generator(0, "dataset", slide.name).permutation(len(tiles))
-        return np.ascontiguousarray(tiles[np.sort(order[:most])], np.float32)
+        order = numpy_generator(0, "dataset", name).permutation(len(tiles))
+        tiles = tiles[np.sort(order[:most])]
     return np.array(tiles, np.float32)

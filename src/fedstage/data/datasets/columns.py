@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from fedstage.data.datasets.labelled import Labelled, Named
 from fedstage.data.excerpts import excerpt, listed, normal, quoted
-from fedstage.data.table_files import Files, require
-from fedstage.data.text_files import is_text, row_at
+from fedstage.data.table_files import Files, is_text, require, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
 
@@ -86,9 +85,9 @@ def named_column(key: str, name: str, files: Files) -> Named:
         plain = integers or all(text.isascii() and text.isdecimal() for text in texts)
         double = not plain and all(map(is_number, texts))
         if kind not in ("integer", "text", "boolean") or double:
+            fault = f"column is {'double' if double else column.type}"
             raise FedstageError(
-                f"{path}: {key} = {name!r}: column is {'double' if double else column.type}; "
-                f"{what} must be texts or integers"
+                f"{path}: {key} = {name!r}: {fault}; {what} must be texts or integers"
             )
         return integers
 
@@ -138,10 +137,9 @@ def refuse_line_breaks(path: Path, name: str, column: pa.ChunkedArray, else_: st
     position = pc.index(broken, True).as_py()
     if position >= 0:
         quote = ", or the quote that begins the value" if is_text(path) else ""
-        raise FedstageError(
-            f"{row_at(path, position)}: {excerpt(name)} = {quoted(column[position].as_py())}: a "
-            f"line break in a value; delete it{quote}{else_}"
-        )
+        value = f"{excerpt(name)} = {quoted(column[position].as_py())}"
+        fault = f"a line break in a value; delete it{quote}{else_}"
+        raise FedstageError(f"{row_at(path, position)}: {value}: {fault}")
 
 
 def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: Files) -> Labelled:

@@ -5,13 +5,15 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from typing import TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageFile, ImageOps
 
@@ -20,7 +22,8 @@ from fedstage.errors import FedstageError, each
 _LOGGER = logging.getLogger(__name__)
 
 Pixels: TypeAlias = NDArray[np.uint8]
-Reader: TypeAlias = Callable[[int], bytes | None]  # of the encoded image with a number
+#: The places of some images, for messages, and a function of an image's number that reads it.
+Encoded: TypeAlias = tuple[Sequence[str], Callable[[int], bytes | None]]
 
 #: Pillow's exceptions for damaged or hostile images (found by altering and truncating valid ones).
 UNDECODABLE = (
@@ -43,23 +46,25 @@ _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 
 @dataclass
 class Decoder:
-    """Decodes images to RGB, uint8 [3, H, W], resized to size x size if given.
+    """Decodes images to RGB, uint8 [3, H, W], all of the shape of the first one.
 
-    `resampling` is ``bilinear`` or ``area``, as in `fedstage.settings.data.Resized`. Images are
-    turned as their EXIF data say. What is left out of images is counted, for `tell`.
+    `size` and `resampling` are as in `fedstage.settings.data.Resized`. With `crop`, the middle
+    crop x crop pixels are kept. Images are turned as their EXIF data say. What is left out of
+    images is counted, for `tell`.
     """
 
     size: int | None = None
     resampling: str = "bilinear"
+    crop: int | None = None
+    shape: tuple[int, ...] | None = None
     left_out: dict[str, list[str]] = field(default_factory=dict)  #: and the images' places
 
     def decode(self, encoded: bytes, where: str = "") -> Pixels:
         """Decode an image; raise one of UNDECODABLE if that fails."""
         with Image.open(BytesIO(encoded)) as opened:
-            if opened.width * opened.height > _MOST_PIXELS:
-                raise ValueError(
-                    f"{opened.width} x {opened.height} pixels: at most {_MOST_PIXELS:,} are read"
-                )
+            width, height = opened.size
+            if width * height > _MOST_PIXELS:
+                raise ValueError(f"{width} x {height} pixels: at most {_MOST_PIXELS:,} are read")
             if _is_deep(opened):  # Pillow would cut values off
                 raise ValueError(f"mode {opened.mode}: must have 8 bits a channel")
             if getattr(opened, "is_animated", False):
@@ -70,17 +75,56 @@ class Decoder:
             image = turned if turned.mode == "RGB" else turned.convert("RGB")
             if self.size is not None and image.size != (self.size, self.size):
                 image = image.resize((self.size, self.size), _FILTERS[self.resampling])
+            if self.crop is not None:
+                if min(image.size) < self.crop:
+                    raise ValueError(f"{width} x {height} pixels: data.crop = {self.crop} is more")
+                left, top = ((side - self.crop) // 2 for side in image.size)
+                image = image.crop((left, top, left + self.crop, top + self.crop))
             return np.asarray(image).transpose(2, 0, 1)
 
     def decode_one(self, encoded: bytes | None, where: str) -> Pixels:
-        """Decode an image; raise FedstageError, beginning with `where`, if that fails."""
+        """Decode an image; raise FedstageError if that fails, or if it has another shape."""
         if encoded is None:
             raise FedstageError(f"{where}: image has no bytes")
         try:
-            return self.decode(encoded, where)
+            image = self.decode(encoded, where)
         except UNDECODABLE as error:
             detail = str(error).partition(" <_io")[0]  # an address in memory
             raise FedstageError(f"{where}: cannot decode the image ({detail})") from None
+        self.shape = self.shape or image.shape
+        if image.shape != self.shape:
+            others = f"others have {self.shape}; set data.image_size to resize all"
+            raise FedstageError(f"{where}: image of shape {image.shape}, {others}")
+        return image
+
+    def decode_all(self, count: int, parts: Iterable[Encoded]) -> torch.Tensor:
+        """Decode `count` images, which come in parts, in threads; return uint8 [n, 3, H, W].
+
+        Raises
+        ------
+        FedstageError
+            If images cannot be decoded, or differ in shape; all are told.
+        """
+        pixels, done = np.empty((count, *(self.shape or (3, 0, 0))), np.uint8), 0
+        for places, encoded in parts:
+            if self.shape is None:
+                shape = self.decode_one(encoded(0), places[0]).shape
+                pixels = np.empty((count, *shape), np.uint8)
+            own = pixels[done : done + len(places)]
+            starts = range(0, len(places), _AT_ONCE)
+            with ThreadPoolExecutor(_threads(own.shape[2:])) as pool:
+                each(partial(self._decode_some, own, places, encoded), starts, pool.map)
+            done += len(places)
+        return torch.from_numpy(pixels)
+
+    def _decode_some(
+        self, pixels: Pixels, places: Sequence[str], encoded: Callable[[int], bytes | None],
+        start: int,
+    ) -> None:  # fmt: skip
+        def decode(number: int) -> None:
+            pixels[number] = self.decode_one(encoded(number), places[number])
+
+        each(decode, range(len(places))[start : start + _AT_ONCE])
 
     def tell(self) -> None:
         """Say of how many images something was left out."""
@@ -97,34 +141,9 @@ def _is_deep(image: ImageFile.ImageFile) -> bool:
     return image.mode[0] in "IF" or ";16" in str(image.tile) or int(highest) > _HIGHEST
 
 
-def _threads(shape: Sequence[int]) -> int:
-    """Return the number of threads to decode images of `shape` [3, H, W]."""
-    if shape[1] * shape[2] < _WORTH_THREADS:
+def _threads(size: Sequence[int]) -> int:
+    """Return the number of threads to decode images of `size` [H, W]."""
+    if size[0] * size[1] < _WORTH_THREADS:
         return 1
     linux = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
-
-
-def decode_all(
-    pixels: Pixels, encoded: Reader, where: Callable[[int], str], decoder: Decoder
-) -> None:
-    """Decode image n to ``pixels[n]``, for all of `pixels` [n, 3, H, W], in threads.
-
-    Raises
-    ------
-    FedstageError
-        If images cannot be decoded, or have a different shape than `pixels`.
-    """
-
-    def decode_one(number: int) -> None:
-        image = decoder.decode_one(encoded(number), where(number))
-        if image.shape != pixels.shape[1:]:
-            raise FedstageError(
-                f"{where(number)}: image of shape {image.shape}, others have "
-                f"{pixels.shape[1:]}; set data.image_size to resize all"
-            )
-        pixels[number] = image
-
-    parts = [range(len(pixels))[start:][:_AT_ONCE] for start in range(0, len(pixels), _AT_ONCE)]
-    with ThreadPoolExecutor(_threads(pixels.shape[1:])) as pool:
-        each(lambda part: each(decode_one, part), parts, pool.map)

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.datasets.splits import check_size, permutation
+from fedstage.data.datasets.splits import Split, check_size, permutation
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Digits
 
@@ -27,18 +28,12 @@ def load(settings: Digits, folder: Path | None = None) -> Dataset:
     FedstageError
         If scikit-learn's file is missing or damaged, or nothing is left for training.
     """
-    rows = _read(_find())
-    grey = rows[:, :-1].reshape(-1, 1, 8, 8)
+    read = _read(_find())
+    grey = read[:, :-1].reshape(-1, 1, 8, 8)
     images = torch.from_numpy(np.rint(grey * (255 / _HIGHEST)).astype(np.uint8))
-    labels = torch.from_numpy(rows[:, -1].astype(np.int64))
-    test, held_out, server, train = _cut(settings, len(labels))
-    return Dataset(
-        train=Images(images[train], labels[train]),
-        test=Images(images[test], labels[test]),
-        held_out=images[held_out],
-        server_validation=Images(images[server], labels[server]),
-        class_names=tuple("0123456789"),
-    )
+    labels = torch.from_numpy(read[:, -1].astype(np.int64))
+    rows = _cut(settings, len(labels))
+    return rows.dataset(lambda own: Images(images[own], labels[own]), tuple("0123456789"))
 
 
 def _find() -> Path:
@@ -55,16 +50,15 @@ def _read(path: Path) -> NDArray[np.float64]:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return np.loadtxt(file, delimiter=",")
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        detail = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise FedstageError(f"{path}: {detail}; install scikit-learn again") from None
+        raise FedstageError(f"{path}: {error}; install scikit-learn again") from None
 
 
-def _cut(settings: Digits, n: int) -> list[torch.Tensor]:
-    """Return the rows of the test, held-out, server's and training images."""
+def _cut(settings: Digits, n: int) -> Split:
     parts = {key: getattr(settings, key) for key in ("test", "held_out", "server_validation")}
     taken, left = "", n
     for key, size in parts.items():
         check_size(key, size, left - 1, f"{n} images{taken}, one must stay for training")
         taken, left = f"{taken}, {key} = {size}", left - size
-    order = torch.from_numpy(permutation(settings.split_seed, "split", n))
-    return list(order.split([*parts.values(), left]))
+    order = permutation(settings.split_seed, "split", n)
+    *cut, train = np.split(order, list(accumulate(parts.values())))
+    return Split(train=train, **dict(zip(parts, cut, strict=True)))

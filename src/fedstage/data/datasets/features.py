@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from fedstage.data.datasets.columns import NUMBER, coded, is_number, kind_of, refuse_line_breaks
 from fedstage.data.datasets.labelled import Named
-from fedstage.data.excerpts import alike, excerpt, listed, quoted
+from fedstage.data.excerpts import alike, excerpt, have, listed, quoted
 from fedstage.data.layouts import are_splits
-from fedstage.data.table_files import Files
-from fedstage.data.text_files import row_at
+from fedstage.data.table_files import Files, row_at
 from fedstage.errors import FedstageError, each
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,9 +81,8 @@ def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[st
     odd: dict[str, list[str]] = defaultdict(list)
     columns = each(partial(_feature, files, {*categorical}, odd), names)
     for kind, examples in odd.items():
-        have = "column has" if len(examples) == 1 else "columns have"
-        _LOGGER.warning("%d %s categories that are %s: %s", len(examples), have, kind,
-                        listed(examples))  # fmt: skip
+        which = have(examples, "column", "columns")
+        _LOGGER.warning("%s categories that are %s: %s", which, kind, listed(examples))
     return columns
 
 
@@ -94,10 +92,8 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
         column = table.column(name)
         found = kind_of(column.type)
         if found is None:
-            raise FedstageError(
-                f"{path}: column {quoted(name)} is {column.type}: must be numbers, texts or "
-                "booleans; leave it out with data.drop"
-            )
+            must = "must be numbers, texts or booleans; leave it out with data.drop"
+            raise FedstageError(f"{path}: column {quoted(name)} is {column.type}: {must}")
         refuse_line_breaks(path, name, column, ", or leave it out with data.drop")
         kept = name in categorical or found in ("text", "boolean", "empty")
         return path, found if kept else "number"
@@ -138,18 +134,15 @@ def _check_strays(column: Column, values: Named, odd: dict[str, list[str]]) -> N
     for kind, count in by_kind.items():
         told = f"{excerpt(column.name)} = {quoted(values.names[values.numbers[first[kind]]])}"
         if numbers >= strays or (kind in _CERTAIN and numbers + 2 * certain >= strays):
-            raise FedstageError(
-                f"{column.where(first[kind])}: {told}: {kind}, or name the column in "
-                "data.categorical"
-            )
+            hint = "or name the column in data.categorical"
+            raise FedstageError(f"{column.where(first[kind])}: {told}: {kind}, {hint}")
         if kind in _POSSIBLE and 2 * count >= strays:
             odd[kind].append(told)
 
 
 def _stray(text: str) -> str:
     """Return what a text may be instead of a number."""
-    patterns = {**_CERTAIN, **_POSSIBLE}.items()
-    found = (told for told, pattern in patterns if pattern.fullmatch(text.strip()))
+    found = (told for told, form in (_CERTAIN | _POSSIBLE).items() if form.fullmatch(text.strip()))
     return next(found, "a text among numbers; give a number")
 
 
@@ -170,17 +163,11 @@ def tell_integers(columns: Iterable[Column], train: int) -> None:
         different, told = np.unique(known), quoted(column.name)
         count, first, last = len(different), int(different[0]), int(different[-1])
         if count in _CODES and len(values) >= _OFTEN * count:
-            _LOGGER.warning(
-                "column %s has %d different integers: if they are codes of categories, name it in "
-                "data.categorical", told, count,
-            )  # fmt: skip
+            fault = f"{count} different integers: if they are codes of categories"
+            _LOGGER.warning("column %s has %s, name it in data.categorical", told, fault)
         if count == len(values) >= _ROWS:
-            consecutive = last - first == count - 1
-            what = "consecutive integers" if consecutive else "a different integer in each row"
-            _LOGGER.warning(
-                "column %s has %s, %d to %d: if it %s the rows, leave it out with data.drop", told,
-                what, first, last, "numbers" if consecutive else "identifies",
-            )  # fmt: skip
+            fault = f"a different integer in each row, {first} to {last}: if it identifies the rows"
+            _LOGGER.warning("column %s has %s, leave it out with data.drop", told, fault)
 
 
 def numbers_of(column: pa.ChunkedArray) -> Values:

@@ -12,13 +12,10 @@ Janosi, Steinbrunn, Pfisterer and Detrano 1988 (CC BY 4.0); Ogier du Terrail et 
 """
 
 import hashlib
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 from urllib.request import urlopen
 
@@ -27,6 +24,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from fedstage.data.datasets.downloads import download
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.errors import FedstageError
 from fedstage.settings.data import HeartDisease
@@ -72,8 +70,7 @@ def load(settings: HeartDisease, folder: Path) -> Dataset:
         If a file does not match its checksum, or the download fails.
     """
     place = folder / settings.folder
-    if not place.exists():
-        _download(place)
+    download(place, partial(_fetch, place.name), SOURCE)
     for centre, checksum in CENTRES.items():
         _verify(place / file_of(centre), checksum)
     return as_dataset([read_centre(place / file_of(centre)) for centre in CENTRES])
@@ -91,14 +88,9 @@ def as_dataset(centres: Sequence[Centre]) -> Dataset:
     own = [_statistics(part) for part in rows]
     pooled = [_statistics(np.concatenate(rows))] * len(centres)
     train = _samples(centres, trains, own)
-    return Dataset(
-        train=train,
-        test=_samples(centres, tests, pooled),
-        held_out=train.none.images,
-        server_validation=train.none,
-        class_names=CLASSES,
-        test_own=_samples(centres, tests, own),
-    )
+    none, test_own = train.none, _samples(centres, tests, own)
+    test = _samples(centres, tests, pooled)
+    return Dataset(train, test, none.images, none, CLASSES, test_own)
 
 
 def read_centre(path: Path) -> Centre:
@@ -116,13 +108,9 @@ def _split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
     counts = np.bincount(labels, minlength=len(CLASSES))
     train, test = train_test_split(
-        np.arange(len(labels)),
-        train_size=_TRAIN,
-        test_size=1 - _TRAIN,
-        random_state=_SPLIT_SEED,
-        shuffle=True,
+        np.arange(len(labels)), train_size=_TRAIN, test_size=1 - _TRAIN, random_state=_SPLIT_SEED,
         stratify=labels if min(counts) >= _SMALLEST else None,
-    )
+    )  # fmt: skip
     return np.sort(train), np.sort(test)
 
 
@@ -131,45 +119,28 @@ def _statistics(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def _samples(
-    centres: Sequence[Centre],
-    rows: Sequence[NDArray[np.int64]],
+    centres: Sequence[Centre], rows: Sequence[NDArray[np.int64]],
     statistics: Sequence[tuple[Rows, Rows]],
-) -> Images:
+) -> Images:  # fmt: skip
     """Return rows of all centres, standardised, centre by centre."""
-    features, labels, numbers = [], [], np.arange(len(centres))
+    features, labels = [], []
+    numbers = np.repeat(np.arange(len(centres)), [len(own) for own in rows])
     for centre, own, (mean, deviation) in zip(centres, rows, statistics, strict=True):
         features.append((centre.features[own] - mean) / deviation)
         labels.append(centre.labels[own])
-    return Images(
-        torch.from_numpy(np.concatenate(features).astype(np.float32)),
-        torch.from_numpy(np.concatenate(labels)),
-        torch.from_numpy(np.repeat(numbers, [len(own) for own in rows])),
-    )
+    standardised = np.concatenate(features).astype(np.float32)
+    parts = (standardised, np.concatenate(labels), numbers)
+    return Images(*map(torch.from_numpy, parts))
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _download(place: Path) -> None:
-    """Download the files to a temporary folder, then rename it: all files exist, or none."""
-    with TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as temporary:
-        made = Path(temporary) / place.name
-        made.mkdir()
-        for name in map(file_of, CENTRES):
-            url = f"{SOURCE}/{name}"
-            try:
-                with urlopen(url, timeout=_SECONDS) as answer, (made / name).open("wb") as file:
-                    shutil.copyfileobj(answer, file)
-            except (OSError, HTTPException) as error:
-                raise FedstageError(
-                    f"{place / name}: not there, and downloading {url} failed ({error}); allow the "
-                    "download or put the official file there"
-                ) from None
-        try:
-            os.rename(made, place)
-        except OSError as error:
-            if not place.exists():  # else another job was faster; its files are verified as well
-                raise FedstageError(f"{place}: {error.strerror}") from None
+def _fetch(name: str, folder: Path) -> None:
+    (folder / name).mkdir()
+    for file in map(file_of, CENTRES):
+        with urlopen(f"{SOURCE}/{file}", timeout=_SECONDS) as answer:
+            (folder / name / file).write_bytes(answer.read())
 
 
 def _verify(path: Path, checksum: str) -> None:

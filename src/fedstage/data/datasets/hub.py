@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.parquet import images_of, with_stated_names
-from fedstage.data.datasets.text_tables import as_tokens
+from fedstage.data.datasets.texts import as_tokens
 from fedstage.data.excerpts import listed
 from fedstage.data.folder import default_folder
 from fedstage.data.layouts import SPLITS
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, fault_of
 from fedstage.settings.data import HubImages, HubTexts
 
 _LOGGER = logging.getLogger(__name__)
@@ -30,46 +30,47 @@ def load(settings: HubImages | HubTexts, folder: Path | None) -> Dataset:
         If the package is not installed; if there is no such data set, revision, split or column,
         or it can be neither found in the cache nor downloaded; or as for files of Parquet.
     """
-    splits = _loaded(settings)
-    chosen = _chosen(settings, splits)
-    features = splits[chosen[0][0]].features
-    if settings.label not in features:
-        found = _only(settings, "label", features, "ClassLabel")
-        settings = settings.model_copy(update={"label": found})
+    with fault_of(f"data = {settings.name}: {settings.dataset}"):
+        splits = _loaded(settings)
+        chosen = _chosen(settings, splits)
+        features = splits[chosen[0][0]].features
+        if settings.label not in features:
+            found = _only("label", features, "ClassLabel")
+            settings = settings.model_copy(update={"label": found})
+        if isinstance(settings, HubImages):
+            samples = settings.image or _only("image", features, "Image")
+        else:
+            samples = settings.text or _only("text", features, "Value", "string")
     files = [
         (Path(settings.dataset, name), _table(splits[name])) for part in chosen for name in part
     ]
     if isinstance(settings, HubImages):
-        image, tables = settings.image or _only(settings, "image", features, "Image"), dict(files)
-        return images_of(settings, len(chosen[0]), files, lambda path: tables[path].column(image))
-    text = settings.text or _only(settings, "text", features, "Value", "string")
+        tables = dict(files)
+        return images_of(settings, len(chosen[0]), files, lambda path: tables[path].column(samples))
     rows = labelled_rows(settings, len(chosen[0]), files)
     rows = with_stated_names(settings, files, rows)
-    return as_tokens(settings, default_folder(), rows, text_column("data.text", text, files))
+    return as_tokens(settings, default_folder(), rows, text_column("data.text", samples, files))
 
 
 def _loaded(settings: HubImages | HubTexts) -> Mapping[str, Any]:
     """Return the data set's splits by name."""
-    where = f"data = {settings.name}: {settings.dataset}"
     try:
         import datasets  # slow to import
     except ModuleNotFoundError:
         fault = "needs the package datasets; install the extra hub: uv sync --extra hub"
-        raise FedstageError(f"{where}: {fault}") from None
+        raise FedstageError(fault) from None
     datasets.disable_progress_bars()
     try:
         splits = _cached(settings) or datasets.load_dataset(
             settings.dataset, settings.subset, revision=settings.revision
         )
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError) as error:
-        raise FedstageError(f"{where}: {str(error).partition(chr(10))[0]}") from None
+        raise FedstageError(str(error).partition("\n")[0]) from None
     # Without a network, `datasets` takes another revision from its cache.
     files = [Path(file["filename"]) for split in splits.values() for file in split.cache_files]
     if other := next((path for path in files if settings.revision not in path.parts), None):
-        raise FedstageError(
-            f"{where}: revision {settings.revision} is not in the cache, and cannot be downloaded; "
-            f"there is {other.parent}"
-        )
+        fault = "is not in the cache, and cannot be downloaded"
+        raise FedstageError(f"revision {settings.revision} {fault}; there is {other.parent}")
     found: Mapping[str, Any] = splits
     return found
 
@@ -85,10 +86,8 @@ def _cached(settings: HubImages | HubTexts) -> Mapping[str, Any] | None:
     subset = settings.subset or "*"
     found = sorted(Path(config.HF_DATASETS_CACHE, folder).glob(f"{subset}/*/{settings.revision}"))
     if len(found) > 1:
-        raise FedstageError(
-            f"data = {settings.name}: {settings.dataset}: has subsets "
-            f"{listed([path.parts[-3] for path in found])}; name one in data.subset"
-        )
+        subsets = listed([path.parts[-3] for path in found])
+        raise FedstageError(f"has subsets {subsets}; name one in data.subset")
     if not found:
         return None
     subset, version, commit = found[0].parts[-3:]
@@ -111,26 +110,22 @@ def _chosen(
     drawn = settings.test_fraction or settings.division
     if not train or not (test or drawn):
         hint = "set data.test_fraction" if train else "choose a data.subset with one"
-        raise FedstageError(
-            f"data = {settings.name}: {settings.dataset}: has splits {', '.join(splits)}, none for "
-            f"{'testing' if train else 'training'}; {hint}"
-        )
+        lacking = f"none for {'testing' if train else 'training'}; {hint}"
+        raise FedstageError(f"has splits {', '.join(splits)}, {lacking}")
     if left := sorted({*splits} - {*train, *test}):
         _LOGGER.warning("%s: splits that are not read: %s", settings.dataset, listed(left))
     return train, test
 
 
-def _only(settings: Any, key: str, features: Mapping[str, Any], kind: str, type_: str = "") -> str:
+def _only(key: str, features: Mapping[str, Any], kind: str, type_: str = "") -> str:
     """Return the only column of a kind of the features of `datasets`."""
     found = [
         name for name, feature in features.items()
         if type(feature).__name__ == kind and type_ in ("", feature.dtype)
     ]  # fmt: skip
     if len(found) != 1:
-        raise FedstageError(
-            f"data = {settings.name}: {settings.dataset}: has {len(found)} columns of kind "
-            f"{type_ or kind}, of {', '.join(features)}; name one in data.{key}"
-        )
+        has = f"has {len(found)} columns of kind {type_ or kind}, of {', '.join(features)}"
+        raise FedstageError(f"{has}; name one in data.{key}")
     return found[0]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedstage.data.datasets.decoding import Decoder, decode_all
+from fedstage.data.datasets.decoding import Decoder
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.labelled import Labelled, named
 from fedstage.data.datasets.splits import Rows
@@ -35,16 +35,14 @@ def load(settings: ImageFolder, folder: Path) -> Dataset:
         clients = named([normal(path.parts[-3]) for path in every])
     rows = Labelled(labels, clients, None, len(found.train), np.arange(len(every)))
     rows = rows.drawn(settings, found.test_fraction)
-    split = rows.split(settings)
     paths = [every[row] for row in rows.order.tolist()]
     decoder = Decoder(settings.image_size, settings.resampling)
-    shape = decoder.decode_one(read_bytes(paths[split.train[0]]), str(paths[split.train[0]])).shape
 
     def samples(own: Rows) -> torch.Tensor:
-        pixels, chosen = np.empty((len(own), *shape), np.uint8), [paths[n] for n in own.tolist()]
-        decode_all(pixels, lambda n: read_bytes(chosen[n]), lambda n: str(chosen[n]), decoder)
-        return torch.from_numpy(pixels)
+        chosen = [paths[row] for row in own.tolist()]
+        part = list(map(str, chosen)), lambda number: read_bytes(chosen[number])
+        return decoder.decode_all(len(own), [part])
 
-    dataset = rows.dataset(split, samples)
+    dataset = rows.dataset(rows.split(settings), samples)
     decoder.tell()
     return dataset

@@ -12,7 +12,7 @@ from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, Split, choose_rows, permutation
 from fedstage.data.excerpts import listed, quoted
 from fedstage.data.layouts import are_splits
-from fedstage.errors import FedstageError, each
+from fedstage.errors import FedstageError
 from fedstage.settings.data_sets import Drawn, Sized
 
 _LOGGER = logging.getLogger(__name__)
@@ -72,15 +72,8 @@ class Labelled:
             owners = self.clients.among(own, clients.names)
             return Images(samples(own), labels, torch.from_numpy(owners))
 
-        train, test, own = each(part, [split.train, split.test, split.server_validation])
-        return Dataset(
-            train=train,
-            test=test,
-            held_out=samples(split.held_out),
-            server_validation=own,
-            class_names=self.labels.names,
-            client_names=None if clients is None else clients.names,
-        )
+        names = None if clients is None else clients.names
+        return split.dataset(part, self.labels.names, client_names=names)
 
     def _tell_groups(self, split: Split) -> None:
         """Say which groups are in training and test samples."""
@@ -103,9 +96,8 @@ class Labelled:
             If no row is for testing, or if the clients are named as splits are.
         """
         if self.clients is not None and are_splits(self.clients.names):
-            raise FedstageError(
-                f"clients are {', '.join(self.clients.names)}: these are splits, and no clients"
-            )
+            told = ", ".join(self.clients.names)
+            raise FedstageError(f"clients are {told}: these are splits, and no clients")
         fraction = settings.test_fraction or fraction
         if fraction is None:
             return self
@@ -118,17 +110,13 @@ class Labelled:
         tested = rows_for_testing(fraction, shuffled, numbers[first], owners[first])[group]
         train, test = np.flatnonzero(~tested), np.flatnonzero(tested)
         if not len(test):
-            raise FedstageError(
-                f"data.test_fraction = {fraction:g}: none of {len(numbers)} rows is for testing"
-            )
+            fault = f"none of {len(numbers)} rows is for testing"
+            raise FedstageError(f"data.test_fraction = {fraction:g}: {fault}")
         order = np.concatenate([train, test])
-
-        def ordered(names: Named) -> Named:
-            return Named(names.numbers[order], names.names)
-
-        clients, groups = (names and ordered(names) for names in (self.clients, self.groups))
-        labels = ordered(self.labels)
-        return Labelled(labels, clients, groups, len(train), self.order[order])
+        named = {key: getattr(self, key) for key in ("labels", "clients", "groups")}
+        ordered = {key: own and own._replace(numbers=own.numbers[order])
+                   for key, own in named.items()}  # fmt: skip
+        return Labelled(**ordered, train=len(train), order=self.order[order])
 
 
 def _known(names: Named, rows: Rows) -> bool:

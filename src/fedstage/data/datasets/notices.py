@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import torch
 
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.excerpts import alike, excerpt, listed, plain, quoted
+from fedstage.data.excerpts import alike, excerpt, have, listed, plain, quoted
 from fedstage.data.samples import contents
 
 _FEW = 10  # fewer samples of a client than this are worth a notice
@@ -34,15 +34,13 @@ def odd(data: Dataset) -> Iterator[str]:
     counted = [torch.bincount(part.labels, minlength=len(names)) for part in parts]
     untested = [name for name, count in zip(names, counted[1].tolist(), strict=True) if not count]
     if untested:
-        have = "has" if len(untested) == 1 else "have"
-        which = f"{len(untested)} of {len(names)} classes {have}"
+        which = have(untested, f"of {len(names)} classes", f"of {len(names)} classes")
         yield f"{which} no test sample: {named(untested)}"
     if data.train.clients is not None:
         counts = torch.bincount(data.train.clients)
         few = [n for n, count in zip(client_names(data), counts, strict=True) if count < _FEW]
         if few:
-            have = "1 client has" if len(few) == 1 else f"{len(few)} clients have"
-            yield f"{have} fewer than {_FEW} samples: {named(few)}"
+            yield f"{have(few, 'client', 'clients')} fewer than {_FEW} samples: {named(few)}"
         yield from alike("clients", client_names(data))
     yield from alike("classes", names)
     yield from _single(names, torch.stack(counted).sum(0).tolist())
@@ -60,14 +58,12 @@ def _single(names: Sequence[str], counts: Sequence[int]) -> Iterator[str]:
     single = [name for name, count in zip(names, counts, strict=True) if count == 1]
     typos = {name: near for name in single if (near := _similar(name, names))}
     for name, near in typos.items():
-        yield (
-            f"class {quoted(name)} has only one labelled sample, and is similar to {quoted(near)}; "
-            "a typo?"
-        )
+        similar = f"and is similar to {quoted(near)}; a typo?"
+        yield f"class {quoted(name)} has only one labelled sample, {similar}"
     others = [name for name in single if name not in typos]
     if others:
-        have = "1 class has" if len(others) == 1 else f"{len(others)} classes have"
-        yield f"{have} only one labelled sample: {listed([quoted(name) for name in others])}"
+        which = have(others, "class", "classes")
+        yield f"{which} only one labelled sample: {listed([quoted(name) for name in others])}"
 
 
 def _similar(name: str, names: Sequence[str]) -> str | None:

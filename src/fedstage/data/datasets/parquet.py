@@ -4,7 +4,7 @@ Rows are counted from 0 within a file, in messages too.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import torch
 
 from fedstage.data.datasets.columns import kind_of, labelled_rows
-from fedstage.data.datasets.decoding import Decoder, Reader, decode_all
+from fedstage.data.datasets.decoding import Decoder, Encoded
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.labelled import Labelled, Named
 from fedstage.data.datasets.splits import Rows, rows_by_part
@@ -55,14 +55,29 @@ def images_of(
     """Return tables, the first `train` for training, as images, which `read` gives for each."""
     rows = with_stated_names(settings, files, labelled_rows(settings, train, files))
     decoder = Decoder(settings.image_size, settings.resampling)
-    shape: list[int] = []
+
+    def encoded(own: Rows) -> Iterator[Encoded]:
+        by_file = rows_by_part([table.num_rows for _, table in files], rows.order[own])
+        for (path, _), chosen in zip(files, by_file, strict=True):
+            if len(chosen):
+                yield _encoded(path, read(path), chosen.tolist())
 
     def samples(own: Rows) -> torch.Tensor:
-        return _images(files, rows.order[own], decoder, shape, read)
+        return decoder.decode_all(len(own), encoded(own))
 
     dataset = rows.dataset(rows.split(settings), samples)
     decoder.tell()
     return dataset
+
+
+def _encoded(path: Path, images: pa.ChunkedArray, rows: Sequence[int]) -> Encoded:
+    pixels = pc.struct_field(images, "bytes")
+    return [f"{path}: row {row}" for row in rows], lambda number: pixels[rows[number]].as_py()
+
+
+def _read_images(path: Path) -> pa.ChunkedArray:
+    image = _image_column(path, read_schema(path))
+    return load_foreign_table(path, [image]).column(image)
 
 
 def _named_columns(settings: ParquetData, path: Path) -> pa.Table:
@@ -109,10 +124,8 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
         wrong = (own < 0) | (own >= len(names))
         if wrong.any():
             row = int(wrong.argmax())
-            raise FedstageError(
-                f"{path}: row {row}: {settings.label} = {own[row]}: must be "
-                f"0..{len(names) - 1}, there are {len(names)} classes"
-            )
+            must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
+            raise FedstageError(f"{path}: row {row}: {settings.label} = {own[row]}: {must}")
     return replace(rows, labels=Named(np.concatenate(labels).astype(np.int64)[rows.order], names))
 
 
@@ -138,42 +151,3 @@ def _metadata(path: Path, schema: pa.Schema, key: str) -> Any:
         return None if text is None else json.loads(text)
     except ValueError as error:
         raise FedstageError(f"{path}: metadata {key!r}: is not JSON ({error})") from None
-
-
-# --- images ---------------------------------------------------------------------------------------
-
-
-def _images(
-    files: Files, rows: Rows, decoder: Decoder, shape: list[int], images: ReadImages
-) -> torch.Tensor:
-    """Decode rows to uint8 [n, 3, H, W]; every image has `shape`, which the first one fills."""
-    pixels, done = np.empty((len(rows), *shape), np.uint8), 0
-    by_file = rows_by_part([table.num_rows for _, table in files], rows)
-    for (path, _), own in zip(files, by_file, strict=True):
-        if not len(own):
-            continue
-        read, where = _reader(path, images(path), own.tolist())
-        if not shape:
-            shape += decoder.decode_one(read(0), where(0)).shape
-            pixels = np.empty((len(rows), *shape), np.uint8)
-        decode_all(pixels[done : done + len(own)], read, where, decoder)
-        done += len(own)
-    return torch.from_numpy(pixels)
-
-
-def _read_images(path: Path) -> pa.ChunkedArray:
-    image = _image_column(path, read_schema(path))
-    return load_foreign_table(path, [image]).column(image)
-
-
-def _reader(
-    path: Path, images: pa.ChunkedArray, rows: Sequence[int]
-) -> tuple[Reader, Callable[[int], str]]:
-    """Return two functions of a row's position: its encoded image, and the image's place."""
-    encoded = pc.struct_field(images, "bytes")
-
-    def read(place: int) -> bytes | None:
-        found: bytes | None = encoded[rows[place]].as_py()
-        return found
-
-    return read, lambda place: f"{path}: row {rows[place]}"

@@ -6,16 +6,17 @@ testing, for the unlabelled public set and for the server, so that no user is in
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.datasets.splits import Rows, Split, permutation
-from fedstage.data.datasets.texts import read_cells, tokens_of, vocabulary_of
+from fedstage.data.datasets.splits import Split, permutation
+from fedstage.data.datasets.texts import read_cells, token_reader
 from fedstage.errors import FedstageError
 from fedstage.settings.data import Sent140
 from fedstage.storage.raw_files import place_of
@@ -23,12 +24,6 @@ from fedstage.storage.raw_files import place_of
 CLASSES = ("negative", "positive")
 _COLUMNS = ("polarity", "id", "date", "query", "user", "text")
 _LABELS = {"0": 0, "4": 1}
-
-
-class _Tweet(NamedTuple):
-    user: str
-    label: int
-    text: str
 
 
 def load(settings: Sent140, folder: Path) -> Dataset:
@@ -43,25 +38,20 @@ def load(settings: Sent140, folder: Path) -> Dataset:
         If the file is missing or invalid, or has too few users with enough tweets for each group.
     """
     path = place_of(settings, folder, "tweets")
-    tweets = _by_user(path, settings.min_samples)
-    groups = divide_users(settings, len(tweets), path)
-    train = _of_users(tweets, groups.train)
-    vocabulary = vocabulary_of(settings, folder, (tweet.text for tweet in train))
-
-    def samples(part: Sequence[_Tweet]) -> Images:
-        labels = torch.tensor([tweet.label for tweet in part], dtype=torch.int64)
-        texts = [tweet.text for tweet in part]
-        return Images(tokens_of(texts, vocabulary, settings.length), labels)
-
-    trained = samples(train)
-    owners = [number for number, user in enumerate(groups.train.tolist()) for _ in tweets[user]]
-    return Dataset(
-        train=Images(trained.images, trained.labels, torch.tensor(owners, dtype=torch.int64)),
-        test=samples(_of_users(tweets, groups.test)),
-        held_out=samples(_of_users(tweets, groups.held_out)).images,
-        server_validation=samples(_of_users(tweets, groups.server_validation)),
-        class_names=CLASSES,
-    )
+    # Read twice: most tweets are by users with few tweets.
+    counts = Counter(user for user, _, _ in _read(path))
+    users = sorted(user for user, count in counts.items() if count > settings.min_samples)
+    groups = divide_users(settings, len(users), path)
+    number_of = {user: number for number, user in enumerate(users)}
+    tweets = sorted((one for one in _read(path) if one[0] in number_of), key=itemgetter(0))
+    texts = [text for _, _, text in tweets]
+    labels = torch.tensor([label for _, label, _ in tweets], dtype=torch.int64)
+    owners = np.array([number_of[user] for user, _, _ in tweets])
+    rows = Split(*(np.flatnonzero(np.isin(owners, group)) for group in vars(groups).values()))
+    tokens = token_reader(settings, folder, texts, rows.train)
+    data = rows.dataset(lambda own: Images(tokens(own), labels[own]), CLASSES)
+    _, clients = np.unique(owners[rows.train], return_inverse=True)
+    return replace(data, train=replace(data.train, clients=torch.from_numpy(clients)))
 
 
 def divide_users(settings: Sent140, users: int, path: Path) -> Split:
@@ -83,10 +73,8 @@ def divide_users(settings: Sent140, users: int, path: Path) -> Split:
     if train < 1:
         names = ("test", "held_out", "server_validation")
         shares = ", ".join(f"{name} = {getattr(settings, name):g}" for name in names)
-        raise FedstageError(
-            f"{path}: data.min_samples = {settings.min_samples}: {users} users have more tweets, "
-            f"too few for {shares} and one to train; lower it"
-        )
+        fault = f"{users} users have more tweets, too few for {shares} and one to train; lower it"
+        raise FedstageError(f"{path}: data.min_samples = {settings.min_samples}: {fault}")
     order = permutation(settings.split_seed, "users", users)
     return Split(
         train=np.sort(order[:train]),
@@ -100,27 +88,9 @@ def _share(fraction: float, users: int) -> int:
     return max(1, round(fraction * users)) if fraction else 0
 
 
-def _by_user(path: Path, min_samples: int) -> list[list[_Tweet]]:
-    """Return the tweets of each user who has more than `min_samples`, users by name.
-
-    The file is read twice: most of its tweets are by users with few tweets.
-    """
-    counts = Counter(tweet.user for tweet in _read(path))
-    kept = sorted(user for user, count in counts.items() if count > min_samples)
-    tweets: dict[str, list[_Tweet]] = {user: [] for user in kept}
-    for tweet in _read(path):
-        if tweet.user in tweets:
-            tweets[tweet.user].append(tweet)
-    return list(tweets.values())
-
-
-def _read(path: Path) -> Iterator[_Tweet]:
-    for row, cells in read_cells(path, _COLUMNS, "latin-1", strict=False):
-        polarity, *_, user, text = cells
+def _read(path: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield the user, the label and the text of each tweet."""
+    for row, (polarity, *_, user, text) in read_cells(path, _COLUMNS, "latin-1", strict=False):
         if polarity not in _LABELS:
             raise FedstageError(f"{path}: row {row}: polarity = {polarity!r}: must be 0 or 4")
-        yield _Tweet(user, _LABELS[polarity], text)
-
-
-def _of_users(tweets: Sequence[Sequence[_Tweet]], users: Rows) -> list[_Tweet]:
-    return [tweet for user in users.tolist() for tweet in tweets[user]]
+        yield user, _LABELS[polarity], text

@@ -10,15 +10,16 @@ With a `division` there is one permutation of all samples, and each part is a se
 server's validation set is the end of the training section.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedstage.errors import FedstageError
+from fedstage.data.datasets.images import Dataset, Images
+from fedstage.errors import FedstageError, each
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data_sets import Sized
 
@@ -34,14 +35,13 @@ class Split:
     held_out: Rows
     server_validation: Rows
 
-
-class _Pools(NamedTuple):
-    """The rows that each part may have, in the order in which they are taken."""
-
-    train: Rows
-    held_out: Rows
-    test: Rows
-    reason: str  # for the number of training samples, as messages give it
+    def dataset(
+        self, samples: Callable[[Rows], Images], class_names: tuple[str, ...], **known: Any
+    ) -> Dataset:
+        """Return a data set with the `samples` of each part's rows; the faults of all are told."""
+        parts = each(samples, [self.train, self.test, self.held_out, self.server_validation])
+        train, test, public, own = parts
+        return Dataset(train, test, public.images, own, class_names, **known)
 
 
 def choose_rows(settings: Sized, train: int, test: int) -> Split:
@@ -52,46 +52,36 @@ def choose_rows(settings: Sized, train: int, test: int) -> Split:
     FedstageError
         If there are fewer samples than a size, or a share of the division has none.
     """
-    pools = (_official if settings.division is None else _divided)(settings, train, test)
-    own, reason = settings.server_validation, pools.reason
-    check_size("server_validation", own, len(pools.train) - 1, f"{reason}, one must stay")
-    remaining = len(pools.train) - own
-    if own:
-        reason = f"{reason}, server_validation = {own}"
+    if settings.division is not None:
+        pool, held_out, tests = _divided(settings.division, settings.split_seed, train + test)
+        reason = f"{len(pool)} for training, division = {list(settings.division)}"
+    else:
+        check_size("held_out", settings.held_out, train - 1, f"{train} for training, one must stay")
+        order = permutation(settings.split_seed, "train", train)
+        pool, held_out = np.split(order, [train - settings.held_out])
+        tests = train + permutation(settings.split_seed, "test", test)
+        reason = f"{train} for training, held_out = {settings.held_out}"
+    own = settings.server_validation
+    check_size("server_validation", own, len(pool) - 1, f"{reason}, one must stay")
+    remaining = len(pool) - own
     kept = settings.train_size or remaining
     if settings.train_fraction is not None:
         kept = max(1, round(settings.train_fraction * remaining))
-    check_size("train_size", kept, remaining, reason)
-    tested = settings.test_size or len(pools.test)
-    check_size("test_size", tested, len(pools.test), f"{len(pools.test)} for testing")
-    return Split(
-        train=np.sort(pools.train[:kept]),
-        test=np.sort(pools.test[:tested]),
-        held_out=np.sort(pools.held_out),
-        server_validation=np.sort(pools.train[remaining:]),
-    )
+    check_size("train_size", kept, remaining, f"{reason}, server_validation = {own}")
+    tested = settings.test_size or len(tests)
+    check_size("test_size", tested, len(tests), f"{len(tests)} for testing")
+    chosen = (pool[:kept], tests[:tested], held_out, pool[remaining:])
+    return Split(*map(np.sort, chosen))
 
 
-def _official(settings: Sized, train: int, test: int) -> _Pools:
-    """Keep training and test samples apart; the held-out part is taken from training."""
-    held_out = settings.held_out
-    check_size("held_out", held_out, train - 1, f"{train} for training, one must stay")
-    order, left = permutation(settings.split_seed, "train", train), train - held_out
-    tests = train + permutation(settings.split_seed, "test", test)
-    return _Pools(order[:left], order[left:], tests, f"{train} for training, held_out = {held_out}")
-
-
-def _divided(settings: Sized, train: int, test: int) -> _Pools:
+def _divided(shares: tuple[int, int, int], seed: int, n: int) -> list[Rows]:
     """Cut one permutation of all samples at the shares, in whole numbers rounded down."""
-    assert settings.division is not None, "the caller looks"
-    shares, n = settings.division, train + test
     ends = [n * end // sum(shares) for end in accumulate(shares)]
-    parts = np.split(permutation(settings.split_seed, "division", n), ends[:-1])
-    written = f"division = {list(shares)}"
+    parts = np.split(permutation(seed, "division", n), ends[:-1])
     if any(share and not len(part) for share, part in zip(shares, parts, strict=True)):
-        raise FedstageError(f"data.{written}: each share must have a sample, and there are {n}")
-    own, held_out, tested = parts
-    return _Pools(own, held_out, tested, f"{ends[0]} for training, {written}")
+        fault = f"each share must have a sample, and there are {n}"
+        raise FedstageError(f"data.division = {list(shares)}: {fault}")
+    return parts
 
 
 def check_size(key: str, value: int, available: int, reason: str) -> None:

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -41,8 +40,8 @@ def load(settings: TableData, folder: Path) -> Dataset:
     texts = {*filter(None, names), *settings.categorical}
     every = read_files([*found.train, *found.test], texts)
     rows, columns = both(
-        partial(labelled_rows, settings, len(found.train), every),
-        partial(_features, settings, every),
+        lambda: labelled_rows(settings, len(found.train), every),
+        lambda: feature_columns(_feature_names(settings, every), every, settings.categorical),
     )
     plain = [column for column in columns if column.name not in settings.categorical]
     tell_integers(plain, sum(table.num_rows for _, table in every[: len(found.train)]))
@@ -50,21 +49,12 @@ def load(settings: TableData, folder: Path) -> Dataset:
     where = folder / settings.folder
     if len(np.unique(rows.labels.numbers[split.train])) == 1:
         name = rows.labels.names[rows.labels.numbers[split.train[0]]]
-        raise FedstageError(
-            f"{where}: {settings.label} = {quoted(name)} in all training rows; at least two "
-            "classes are needed"
-        )
-    encoded = encode(where, columns, rows.order[split.train], settings.missing)
-    values = torch.from_numpy(encoded.values)
-    return replace(
-        rows.dataset(split, lambda own: values[rows.order[own]]),
-        feature_names=encoded.names,
-        constant=encoded.constant,
-    )
-
-
-def _features(settings: TableData, files: Files) -> list[Column]:
-    return feature_columns(_feature_names(settings, files), files, settings.categorical)
+        fault = "in all training rows; at least two classes are needed"
+        raise FedstageError(f"{where}: {settings.label} = {quoted(name)} {fault}")
+    encoded, shown, constant = encode(where, columns, rows.order[split.train], settings.missing)
+    values = torch.from_numpy(encoded)
+    dataset = rows.dataset(split, lambda own: values[rows.order[own]])
+    return replace(dataset, feature_names=shown, constant=constant)
 
 
 def _feature_names(settings: TableData, files: Files) -> list[str]:
@@ -102,18 +92,12 @@ MOST_CATEGORIES = 100
 MISSING = "missing"
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """Features float32 [n, F], their names, and the columns that are constant in training."""
-
-    values: NDArray[np.float32]
-    names: tuple[str, ...]
-    constant: tuple[str, ...]
-
-
-def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) -> Encoded:
+def encode(
+    where: Path, columns: Sequence[Column], train: Rows, missing: str
+) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[str, ...]]:
     """Return the features of all rows, standardised and one-hot coded by the rows `train`.
 
+    They are float32 [n, F], and come with their names and the names of columns left out.
     Numbers become (x - mean) / deviation, with the population's deviation (n). A category is 1
     where the row has it, else 0; for a value that no training row has, all categories are 0. A
     column whose value is the same in all training rows is left out. With `missing` = ``mean``,
@@ -138,7 +122,7 @@ def encode(where: Path, columns: Sequence[Column], train: Rows, missing: str) ->
     if not parts:
         listed = ", ".join(map(excerpt, constant))
         raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
-    return Encoded(np.concatenate(parts, axis=1), tuple(names), tuple(constant))
+    return np.concatenate(parts, axis=1), tuple(names), tuple(constant)
 
 
 def _refuse_missing(columns: Sequence[Column]) -> None:
@@ -175,10 +159,12 @@ def _one_hot(column: Column, train: Rows) -> Coded:
     levels = np.unique(numbers[train])
     shown = [MISSING if level < 0 else names[level] for level in levels.tolist()]
     if len(levels) > MOST_CATEGORIES:
+        several = all(" " in text for text in shown if text != MISSING)
+        texts = f"; to classify texts, use data = texts with text = {column.name!r}"
         raise FedstageError(
             f"column {quoted(column.name)}: {len(levels)} categories in the training rows, such "
             f"as {quoted(names[levels[levels >= 0][0]])}; at most {MOST_CATEGORIES}: make it "
-            f"numbers, or leave it out with data.drop{_instead(column.name, shown)}"
+            f"numbers, or leave it out with data.drop{texts if several else ''}"
         )
     if len(levels) == 1:
         return None
@@ -186,12 +172,6 @@ def _one_hot(column: Column, train: Rows) -> Coded:
         levels, shown = np.roll(levels, -1), [*shown[1:], shown[0]]
     coded = (numbers[:, None] == levels).astype(np.float32)
     return coded, [f"{column.name}={level}" for level in shown]
-
-
-def _instead(name: str, seen: Sequence[str]) -> str:
-    """Return a hint for a column whose texts have several words each; otherwise an empty string."""
-    several = all(" " in text for text in seen if text != MISSING)
-    return f"; to classify texts, use data = texts with text = {name!r}" if several else ""
 
 
 #: Beyond this, squares and standardised values overflow double and single precision.

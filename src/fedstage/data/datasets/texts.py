@@ -1,8 +1,8 @@
-"""Texts in CSV files without a header, and as tokens: numbers of WordPieces in a vocabulary."""
+"""Texts as tokens, the numbers of WordPieces in a vocabulary; in tables or without a header."""
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,48 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
-from fedstage.errors import FedstageError
-from fedstage.settings.data import Texts
+from fedstage.data.datasets.columns import labelled_rows, text_column
+from fedstage.data.datasets.images import Dataset
+from fedstage.data.datasets.labelled import Labelled
+from fedstage.data.datasets.splits import Rows
+from fedstage.data.layouts import find_files
+from fedstage.data.table_files import read_files
+from fedstage.errors import FedstageError, both
+from fedstage.settings.data import HubTexts, TextData, Texts
 from fedstage.storage.raw_files import place_of
+
+
+def load(settings: TextData, folder: Path) -> Dataset:
+    """Read the texts below the data folder as tokens int32 [n, length], padded with 0.
+
+    Classes and clients are numbered in the order of their names. Without a vocabulary file the
+    vocabulary is built from the training texts.
+
+    Raises
+    ------
+    FedstageError
+        If a file is missing, damaged or lacks a column, a value is missing or of another type, or
+        there are fewer texts than a size.
+    """
+    found = find_files(settings, folder)
+    found.tell(folder / settings.folder)
+    names = (settings.text, settings.label, settings.client_column, settings.group_column)
+    every = read_files([*found.train, *found.test], {*filter(None, names)})
+    rows, texts = both(
+        lambda: labelled_rows(settings, len(found.train), every),
+        lambda: text_column("data.text", settings.text, every),
+    )
+    return as_tokens(settings, folder, rows, texts)
+
+
+def as_tokens(
+    settings: TextData | HubTexts, folder: Path | None, rows: Labelled, in_files: Sequence[str]
+) -> Dataset:
+    """Return the texts of all files as a data set of tokens."""
+    split = rows.split(settings)
+    texts = [in_files[row] for row in rows.order.tolist()]
+    return rows.dataset(split, token_reader(settings, folder, texts, split.train))
+
 
 # --- word pieces ----------------------------------------------------------------------------------
 #
@@ -106,34 +145,36 @@ def read_lines(path: Path, where: str) -> list[str]:
         raise FedstageError(f"{where}: {error}") from None
 
 
-def vocabulary_of(settings: Texts, folder: Path | None, texts: Iterable[str]) -> Vocabulary:
-    """Return the vocabulary from a file in the data folder, one piece per line, or from `texts`.
+def token_reader(
+    settings: Texts, folder: Path | None, texts: Sequence[str], train: Rows
+) -> Callable[[Rows], torch.Tensor]:
+    """Return a function of rows that gives the tokens of these texts.
+
+    Their vocabulary is as in `vocabulary_of`, of the rows `train`.
+    """
+    pieces = vocabulary_of(settings, folder, (texts[row] for row in train.tolist()))
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    return lambda own: tokens_of([texts[row] for row in own.tolist()], vocabulary, settings.length)
+
+
+def vocabulary_of(settings: Texts, folder: Path | None, texts: Iterable[str]) -> list[str]:
+    """Return the pieces in a file in the data folder, one per line, or a vocabulary of `texts`.
 
     Raises
     ------
     FedstageError
         If the file is missing, too large, or without the special tokens.
     """
-    pieces = _pieces(settings, folder, texts)
-    return {piece: number for number, piece in enumerate(pieces)}
-
-
-def _pieces(settings: Texts, folder: Path | None, texts: Iterable[str]) -> list[str]:
     if settings.vocabulary is None:
         return build_vocabulary(texts, settings.vocabulary_size)
     if folder is None:
         raise FedstageError("data.vocabulary: set data_folder in config.yaml or FEDSTAGE_DATA")
     path = place_of(settings, folder, "vocabulary")
     pieces = read_lines(path, f"{path}: data.vocabulary")
-    missing = [piece for piece in SPECIAL[:4] if piece not in pieces]
-    if missing or pieces[0] != SPECIAL[0]:
-        fault = f"has no {missing[0]}" if missing else f"begins with {pieces[0]}"
-        others = ", ".join(SPECIAL[1:4])
-        raise FedstageError(
-            f"{path}: data.vocabulary: {fault}: must have [PAD] first, and {others}"
-        )
+    if pieces[:1] != [*SPECIAL[:1]] or not {*SPECIAL[:4]} <= {*pieces}:
+        must = f"must have {SPECIAL[0]} first, and {', '.join(SPECIAL[1:4])}"
+        raise FedstageError(f"{path}: data.vocabulary: {must}")
     if len(pieces) > settings.vocabulary_size:
-        raise FedstageError(
-            f"{path}: data.vocabulary_size = {settings.vocabulary_size}: the file has {len(pieces)}"
-        )
+        fault = f"data.vocabulary_size = {settings.vocabulary_size}: the file has {len(pieces)}"
+        raise FedstageError(f"{path}: {fault}")
     return pieces

@@ -1,19 +1,17 @@
 """CIFAR-10, CIFAR-100 and SVHN, read by torchvision, with its checksums verified.
 
-Existing files are never overwritten: a missing data set is downloaded to a temporary folder and
-renamed, so that two jobs may do so at once; a damaged data set is an error.
+Existing files are never overwritten: a damaged data set is an error.
 """
 
-import os
 from collections.abc import Sequence
-from http.client import HTTPException
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from fedstage.data.datasets.downloads import download
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.splits import Rows, choose_rows, rows_by_part
 from fedstage.errors import FedstageError
@@ -31,20 +29,14 @@ def load(settings: TorchvisionData, folder: Path) -> Dataset:
     """
     training = ["train", "extra"] if settings.extra else ["train"]
     for part in (*training, "test"):
-        if not (folder / _place(settings.name, part)).exists():
-            _download(settings.name, part, folder)
+        get = partial(_open, settings.name, part, download=True)
+        download(folder / _place(settings.name, part), get, settings.name)
     _verify(settings.name, (*training, "test"), folder)
     train = [_read(settings.name, part, folder) for part in training]
     test = [_read(settings.name, "test", folder)]
     counts = (sum(len(part.labels) for part in parts) for parts in (train, test))
     rows, every = choose_rows(settings, *counts), [*train, *test]
-    return Dataset(
-        train=_take(every, rows.train),
-        test=_take(every, rows.test),
-        held_out=_take(every, rows.held_out).images,
-        server_validation=_take(every, rows.server_validation),
-        class_names=train[0].names,
-    )
+    return rows.dataset(partial(_take, every), train[0].names)
 
 
 class _Part(NamedTuple):
@@ -71,7 +63,7 @@ def _take(parts: Sequence[_Part], rows: Rows) -> Images:
     return Images(torch.from_numpy(pixels), torch.from_numpy(labels))
 
 
-def _open(name: str, part: str, folder: str | Path, download: bool) -> Any:
+def _open(name: str, part: str, folder: Path, download: bool) -> Any:
     kind = _kind(name)
     if name == "svhn":
         return kind(folder, split=part, download=download)
@@ -89,21 +81,6 @@ def _place(name: str, part: str) -> str:
     kind = _kind(name)
     place: str = kind.split_list[part][1] if name == "svhn" else kind.base_folder
     return place
-
-
-def _download(name: str, part: str, folder: Path) -> None:
-    place = _place(name, part)
-    try:
-        with TemporaryDirectory(dir=folder, prefix=f".{name}-") as temporary:
-            _open(name, part, temporary, download=True)
-            os.rename(Path(temporary) / place, folder / place)
-    except (OSError, RuntimeError, HTTPException) as error:
-        if (folder / place).exists():  # another job was faster; its files are verified as well
-            return
-        raise FedstageError(
-            f"{folder / place}: not there, and downloading {name} into {folder} failed "
-            f"({error}); allow the download or put the official files there"
-        ) from None
 
 
 def _verify(name: str, parts: Sequence[str], folder: Path) -> None:

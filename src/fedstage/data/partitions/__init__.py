@@ -16,7 +16,8 @@ from fedstage.settings.base import implementation
 from fedstage.settings.partitions import Partition
 
 Indices = npt.NDArray[np.int64]
-Assign = Callable[[Partition, Indices, int, np.random.Generator, Indices | None], list[Indices]]
+Owners = Indices | None  #: the data set's own client of each sample, if known
+Assign = Callable[[Partition, Indices, int, np.random.Generator, Owners], list[Indices]]
 
 #: One row per training sample: its index in the training set, its client and its role.
 CLIENTS_SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
@@ -61,10 +62,7 @@ def _faults(assigned: Sequence[Indices], samples: int, clients: int) -> Iterator
         yield f"{len(assigned)} shares, not one for each of {clients} clients"
     for client, share in enumerate(assigned):
         if not share.size:
-            yield (
-                f"client {client} of {clients} has no samples, every client needs at least 1; use "
-                "fewer clients"
-            )
+            yield f"client {client} of {clients} has no samples, and needs at least 1; use fewer"
         elif share.dtype.kind not in "iu" or share.ndim != 1:
             yield f"the share of client {client}: must be indices of samples, not {share.dtype}"
         elif share.min() < 0 or share.max() >= samples:

@@ -2,18 +2,15 @@
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
-from fedstage.data.partitions import Indices
+from fedstage.data.partitions import Indices, Owners
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import Dirichlet, DirichletEqual
 
 
 def assign(
-    settings: Dirichlet,
-    labels: Indices,
-    clients: int,
-    generator: np.random.Generator,
-    natural: Indices | None,
+    settings: Dirichlet, labels: Indices, clients: int, generator: Generator, natural: Owners
 ) -> list[Indices]:
     """Draw until every client has `min_samples`; sizes vary.
 
@@ -25,22 +22,11 @@ def assign(
         If `min_samples` cannot be met at all, or was not met within `max_draws` draws.
     """
     if settings.min_samples * clients > len(labels):
-        raise FedstageError(
-            f"partition.min_samples = {settings.min_samples}: at most {len(labels) // clients}, as "
-            f"{clients} clients share {len(labels)} training samples"
-        )
+        most = f"at most {len(labels) // clients}, as {clients} clients share {len(labels)} samples"
+        raise FedstageError(f"partition.min_samples = {settings.min_samples}: {most}")
     classes = split_by_class(labels, np.arange(len(labels)))
-    assigned, smallest = redraw(
-        classes, clients, settings, settings.mask, settings.min_samples, generator
-    )
-    if assigned is None:
-        raise FedstageError(
-            f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of {clients} "
-            f"clients partition.min_samples = {settings.min_samples} samples (the smallest client "
-            f"of the best draw has {smallest}); raise partition.alpha = {settings.alpha:g}, lower "
-            "partition.min_samples, use fewer clients, or raise partition.max_draws"
-        )
-    return assigned
+    minimum = settings.min_samples, f"partition.min_samples = {settings.min_samples}"
+    return redraw(classes, clients, settings, settings.mask, minimum, generator)
 
 
 def split_by_class(labels: Indices, samples: Indices) -> list[Indices]:
@@ -50,17 +36,17 @@ def split_by_class(labels: Indices, samples: Indices) -> list[Indices]:
 
 
 def redraw(
-    classes: list[Indices],
-    clients: int,
-    settings: Dirichlet | DirichletEqual,
-    mask: bool,
-    minimum: int,
-    generator: np.random.Generator,
-) -> tuple[list[Indices] | None, int]:
-    """Divide the samples of each class until every client has `minimum`, at most `max_draws` times.
+    classes: list[Indices], clients: int, settings: Dirichlet | DirichletEqual, mask: bool,
+    minimum: tuple[int, str], generator: Generator,
+) -> list[Indices]:  # fmt: skip
+    """Divide the samples of each class until every client has a minimum, and return each client's.
 
-    Returns each client's samples in the first draw that suffices, or None, and the number of
-    samples of the smallest client in the best draw.
+    `minimum` is also given as messages call it.
+
+    Raises
+    ------
+    FedstageError
+        If none of `max_draws` draws suffices.
     """
     smallest, alpha = 0, settings.alpha
     sizes = np.array([len(samples) for samples in classes], dtype=np.int64)
@@ -69,13 +55,18 @@ def redraw(
         if counts is None:
             continue
         smallest = max(smallest, int(counts.sum(axis=0).min()))
-        if smallest >= minimum:
-            return deal(classes, counts, generator), smallest
-    return None, smallest
+        if smallest >= minimum[0]:
+            return deal(classes, counts, generator)
+    raise FedstageError(
+        f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of {clients} "
+        f"clients {minimum[1]} samples (the smallest client of the best draw has {smallest}); "
+        f"raise partition.alpha = {alpha:g}, lower the minimum, use fewer "
+        "clients, or raise partition.max_draws"
+    )
 
 
 def draw_counts(
-    sizes: Indices, clients: int, *, alpha: float, mask: bool, generator: np.random.Generator
+    sizes: Indices, clients: int, *, alpha: float, mask: bool, generator: Generator
 ) -> Indices | None:
     """Draw the number of samples of each class and client, [classes, clients].
 
@@ -114,7 +105,7 @@ def apportion(size: int, proportions: npt.NDArray[np.float64]) -> Indices:
     return counts
 
 
-def deal(classes: list[Indices], counts: Indices, generator: np.random.Generator) -> list[Indices]:
+def deal(classes: list[Indices], counts: Indices, generator: Generator) -> list[Indices]:
     """Shuffle each class and cut it by its row of `counts` [classes, clients]."""
     pieces = [
         np.split(generator.permutation(samples), np.cumsum(row)[:-1])

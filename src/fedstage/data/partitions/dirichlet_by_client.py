@@ -2,8 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
-from fedstage.data.partitions import Indices
+from fedstage.data.partitions import Indices, Owners
 from fedstage.data.partitions.dirichlet import deal, split_by_class
 from fedstage.settings.partitions import DirichletByClient
 
@@ -12,8 +13,8 @@ def assign(
     settings: DirichletByClient,
     labels: Indices,
     clients: int,
-    generator: np.random.Generator,
-    natural: Indices | None,
+    generator: Generator,
+    natural: Owners,
 ) -> list[Indices]:
     """Give clients of equal sizes samples of classes drawn from q ~ Dir(alpha p).
 
@@ -34,7 +35,7 @@ def assign(
 
 
 def draw(
-    parameters: npt.NDArray[np.float64], left: Indices, size: int, generator: np.random.Generator
+    parameters: npt.NDArray[np.float64], left: Indices, size: int, generator: Generator
 ) -> Indices:
     """Return how many of the samples `left` a client of `size` gets, by class, [classes].
 

@@ -1,10 +1,10 @@
 """FedDF's Dirichlet variant: drawn in blocks of clients and re-cut to equal sizes."""
 
 import numpy as np
+from numpy.random import Generator
 
-from fedstage.data.partitions import Indices
+from fedstage.data.partitions import Indices, Owners
 from fedstage.data.partitions.dirichlet import redraw, split_by_class
-from fedstage.errors import FedstageError
 from fedstage.settings.partitions import DirichletEqual
 
 #: Clients in a draw.
@@ -12,11 +12,7 @@ BLOCK = 10
 
 
 def assign(
-    settings: DirichletEqual,
-    labels: Indices,
-    clients: int,
-    generator: np.random.Generator,
-    natural: Indices | None,
+    settings: DirichletEqual, labels: Indices, clients: int, generator: Generator, natural: Owners
 ) -> list[Indices]:
     """Draw each block of 10 clients, then cut the concatenated list into equal parts.
 
@@ -45,24 +41,13 @@ def block_widths(clients: int) -> list[int]:
 
 
 def draw_block(
-    settings: DirichletEqual,
-    labels: Indices,
-    samples: Indices,
-    clients: int,
-    generator: np.random.Generator,
+    settings: DirichletEqual, labels: Indices, samples: Indices, clients: int, generator: Generator
 ) -> Indices:
     """Divide `samples` until none of a block's clients has less than half of the mean.
 
     The result lists the samples of one client after the other.
     """
     half_of_mean = -(-len(samples) // (2 * clients))
+    minimum = half_of_mean, f"half of their block's mean, {half_of_mean},"
     classes = split_by_class(labels, samples)
-    assigned, smallest = redraw(classes, clients, settings, True, half_of_mean, generator)
-    if assigned is None:
-        raise FedstageError(
-            f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of a block's "
-            f"{clients} clients half of the mean, {half_of_mean} samples (the smallest client of "
-            f"the best draw has {smallest}); raise partition.alpha = {settings.alpha:g}, use "
-            "fewer clients, or raise partition.max_draws"
-        )
-    return np.concatenate(assigned)
+    return np.concatenate(redraw(classes, clients, settings, True, minimum, generator))

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.random import Generator
 
-from fedstage.data.partitions import Indices
+from fedstage.data.partitions import Indices, Owners
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import Natural
 
 
 def assign(
-    settings: Natural, labels: Indices, clients: int, generator: Generator, natural: Indices | None
+    settings: Natural, labels: Indices, clients: int, generator: Generator, natural: Owners
 ) -> list[Indices]:
     """Give each distinct value of the client column, in ascending order, to one client.
 
@@ -25,8 +25,6 @@ def assign(
         )
     values, owner = np.unique(natural, return_inverse=True)
     if len(values) != clients:
-        raise FedstageError(
-            f"clients = {clients}: must be {len(values)}, the clients in the data set's column "
-            "(partition = natural)"
-        )
+        must = f"must be {len(values)}, the clients in the data set's column (partition = natural)"
+        raise FedstageError(f"clients = {clients}: {must}")
     return [np.flatnonzero(owner == client) for client in range(clients)]

@@ -30,10 +30,12 @@ def split_roles(
         Fraction of the remaining samples, in [0, 1): the D_i2 of FENS, Algorithm 2.
     """
     sizes = [len(samples) for samples in assigned]
-    roles = []
-    for client, size in enumerate(sizes):
-        generator = numpy_generator(seed, "partition", client, "roles")
-        roles.append(_draw_roles(size, validation, aggregator, generator))
+    roles = [
+        _draw_roles(
+            size, validation, aggregator, numpy_generator(seed, "partition", client, "roles")
+        )
+        for client, size in enumerate(sizes)
+    ]
     return {
         "client": np.repeat(np.arange(len(assigned), dtype=np.int32), sizes),
         "sample": np.concatenate([np.sort(samples) for samples in assigned]).astype(np.int64),
@@ -84,14 +86,10 @@ def divide_with_core(
         return divide(scheme, labels, clients, generator, natural), None
     if settings.core.samples == "stratified":
         if scheme.name == "table":
-            raise FedstageError(
-                "core.samples = 'stratified': not with partition = table; use share"
-            )
+            raise FedstageError("core.samples = 'stratified': not with partition = table")
         if len(labels) <= clients:
-            raise FedstageError(
-                f"clients = {clients}: with a core, at most {len(labels) - 1}, one less than there "
-                "are training samples"
-            )
+            most = f"with a core, at most {len(labels) - 1}, one less than training samples"
+            raise FedstageError(f"clients = {clients}: {most}")
         own = stratified(labels, len(labels) // (clients + 1), settings.seed)
         left = np.delete(np.arange(len(labels)), own)
         origins = None if natural is None else natural[left]

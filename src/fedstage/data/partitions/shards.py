@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.random import Generator
 
-from fedstage.data.partitions import Indices
+from fedstage.data.partitions import Indices, Owners
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import Shards
 
 
 def assign(
-    settings: Shards, labels: Indices, clients: int, generator: Generator, natural: Indices | None
+    settings: Shards, labels: Indices, clients: int, generator: Generator, natural: Owners
 ) -> list[Indices]:
     """Deal out shards at random, `classes_per_client` to each client.
 
@@ -23,15 +23,11 @@ def assign(
     """
     per_client, classes = settings.classes_per_client, len(np.unique(labels))
     if per_client > classes:
-        raise FedstageError(
-            f"partition.classes_per_client = {per_client}: at most {classes}, the classes of the "
-            "training samples"
-        )
-    if clients * per_client > len(labels):
-        raise FedstageError(
-            f"partition.classes_per_client = {per_client}: {clients} clients need "
-            f"{clients * per_client} shards, at most the {len(labels)} training samples"
-        )
+        most = f"at most {classes}, the classes of the training samples"
+        raise FedstageError(f"partition.classes_per_client = {per_client}: {most}")
+    if (shards := clients * per_client) > len(labels):
+        most = f"{clients} clients need {shards} shards, at most the {len(labels)} training samples"
+        raise FedstageError(f"partition.classes_per_client = {per_client}: {most}")
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     pieces = np.array_split(by_class, clients * per_client)

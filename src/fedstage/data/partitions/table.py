@@ -11,9 +11,8 @@ from fedstage.data.datasets.columns import kind_of, named_column
 from fedstage.data.datasets.features import numbers_of
 from fedstage.data.excerpts import listed
 from fedstage.data.folder import default_folder
-from fedstage.data.partitions import Indices
-from fedstage.data.table_files import read_table
-from fedstage.data.text_files import row_at
+from fedstage.data.partitions import Indices, Owners
+from fedstage.data.table_files import read_table, row_at
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import PartitionTable
 from fedstage.storage.raw_files import find_part
@@ -22,11 +21,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def assign(
-    settings: PartitionTable,
-    labels: Indices,
-    clients: int,
-    generator: Generator,
-    natural: Indices | None,
+    settings: PartitionTable, labels: Indices, clients: int, generator: Generator, natural: Owners
 ) -> list[Indices]:
     """Give each client the samples of its rows; samples of no client are told.
 
@@ -47,23 +42,16 @@ def assign(
         raise FedstageError(f"clients = {clients}: must be {len(owners.names)}, as in {path}")
     samples = _positions(path, settings.index, table.column(settings.index), len(labels))
     if lacking := sorted(set(range(len(labels))) - set(samples.tolist())):
-        told = listed([str(sample) for sample in lacking])
-        _LOGGER.warning(
-            "%s: %d of %d training samples have no client: %s",
-            path,
-            len(lacking),
-            len(labels),
-            told,
-        )
+        told = f"{len(lacking)} of {len(labels)} training samples have no client"
+        _LOGGER.warning("%s: %s: %s", path, told, listed([str(sample) for sample in lacking]))
     return [samples[owners.numbers == client] for client in range(clients)]
 
 
 def _positions(path: Path, name: str, column: pa.ChunkedArray, count: int) -> Indices:
     """Return a column of positions below `count`, each of which is there once."""
     if kind_of(column.type) not in ("integer", "number"):
-        raise FedstageError(
-            f"{path}: partition.index = {name!r}: column is {column.type}; must be integers"
-        )
+        fault = f"column is {column.type}; must be integers"
+        raise FedstageError(f"{path}: partition.index = {name!r}: {fault}")
     values = numbers_of(column)
     _, first, again = np.unique(values, return_index=True, return_inverse=True)
     for wrong, fault in (

@@ -86,7 +86,7 @@ def test_what_is_left_out_of_images_is_told(caplog):
         buffer = BytesIO()
         pages[0].save(buffer, image_format, save_all=True, append_images=pages[1:])
         decoder.decode_one(buffer.getvalue(), f"a.{image_format}")
-    decoder.decode_one(encoded("PNG", "RGBA"), "b.png")
+    decoder.decode_one(encoded("PNG", "RGBA", PIXELS[:4, :4]), "b.png")
     decoder.tell()
     assert caplog.messages == [
         "3 images: pages or frames after the first left out, such as of a.GIF",

@@ -169,7 +169,7 @@ def test_a_download_that_fails_leaves_nothing(trusted, tmp_path, monkeypatch):
     (trusted / file_of("va")).unlink()
     (tmp_path / "new").mkdir()
 
-    with pytest.raises(FedstageError, match=r"processed\.va\.data: not there, and downloading"):
+    with pytest.raises(FedstageError, match=r"heart_disease: not there, and downloading .*failed"):
         load(SETTINGS, tmp_path / "new")
 
     assert list((tmp_path / "new").iterdir()) == []

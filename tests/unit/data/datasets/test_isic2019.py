@@ -102,15 +102,15 @@ def test_a_division_takes_pictures_of_both_folds_with_their_centres(folder):
         ),
         (
             lambda folder: write_table(folder, [*ROWS, ("a", 0, 0, "fold3")]),
-            "line 6: fold = 'fold3': must be train or test",
+            "line 6: fold = 'fold3': must be one of train, test",
         ),
         (
             lambda folder: write_table(folder, [*ROWS, ("a", 8, 0, "test")]),
-            r"line 6: target = 8: must be 0\.\.7",
+            "line 6: target = '8': must be one of 0, 1",
         ),
         (
             lambda folder: write_table(folder, [*ROWS, ("a", 0, "x", "test")]),
-            "line 6: target and center: must be integers",
+            "line 6: center = 'x': must be one of 0, 1",
         ),
         (lambda folder: write_table(folder, ROWS[:1]), "fold = test: no picture has it"),
     ],

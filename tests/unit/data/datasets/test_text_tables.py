@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from fedstage.data.datasets.text_tables import load
-from fedstage.data.datasets.texts import tokens_of
+from fedstage.data.datasets.texts import load, tokens_of
 from fedstage.data.layouts import count_clients
 from fedstage.settings.data import TextData
 from fedstage.storage.raw_files import raw_files

@@ -39,11 +39,10 @@ def test_a_lone_quotation_mark_is_refused_unless_it_may_stand(tmp_path):
 @each
 def test_vocabulary_is_of_the_texts_or_of_a_file(tmp_path, kind):
     pieces = build_vocabulary(["a text"], 200)
-    of_texts = vocabulary_of(settings(kind), tmp_path, ["a text"])
-    assert of_texts == {piece: number for number, piece in enumerate(pieces)}
+    assert vocabulary_of(settings(kind), tmp_path, ["a text"]) == pieces
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, "oil"]) + "\n")
     of_file = vocabulary_of(settings(kind, vocabulary="vocab.txt"), tmp_path, ["a text"])
-    assert list(of_file) == [*SPECIAL, "oil"]
+    assert of_file == [*SPECIAL, "oil"]
 
 
 @each
@@ -51,8 +50,8 @@ def test_vocabulary_is_of_the_texts_or_of_a_file(tmp_path, kind):
     ("pieces", "message"),
     [
         (None, r"vocab\.txt: data\.vocabulary: .*No such file"),
-        (["[UNK]", "[PAD]", "[CLS]", "[SEP]"], r"begins with \[UNK\]: must have \[PAD\] first"),
-        (["[PAD]", "[UNK]", "[CLS]"], r"has no \[SEP\]: must have"),
+        (["[UNK]", "[PAD]", "[CLS]", "[SEP]"], r"must have \[PAD\] first"),
+        (["[PAD]", "[UNK]", "[CLS]"], r"must have .* \[SEP\]"),
         ([*SPECIALS, *map(str, range(200))], "size = 200: the file has 204"),
     ],
     ids=["missing", "padding", "special", "large"],

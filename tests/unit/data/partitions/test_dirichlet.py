@@ -160,7 +160,7 @@ def test_500_clients_with_too_large_a_minimum_end_in_an_error_that_helps():
         "500 clients",
         "partition.min_samples = 90 samples",
         "raise partition.alpha = 0.1",
-        "lower partition.min_samples",
+        "lower the minimum",
         "fewer clients",
         "raise partition.max_draws",
     ):

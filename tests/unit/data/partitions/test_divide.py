@@ -69,7 +69,7 @@ def test_a_client_without_samples_is_refused(monkeypatch):
     ("shares", "fault"),
     [
         ([[0, 1], [2]], "2 shares, not one for each of 3 clients"),
-        ([[0, 1], [], [2]], "client 1 of 3 has no samples, every client needs at least 1"),
+        ([[0, 1], [], [2]], "client 1 of 3 has no samples, and needs at least 1"),
         ([[0], [1.5], [2]], "the share of client 1: must be indices of samples, not float64"),
         ([[[0]], [1], [2]], "the share of client 0: must be indices of samples"),
         ([[0], [1], [2, 1000]], "the share of client 2: indices must be from 0 to 999"),

@@ -45,9 +45,7 @@ def summarise(scores: Tidy) -> pd.DataFrame:
     found["rounds"], found["cell"] = cells["round"].first(), cells["cell"].first()
     by_seed = [dict(zip(cell[SEED], cell[metric], strict=True)) for _, cell in cells]
     found["by_seed"] = pd.Series(by_seed, index=found.index, dtype=object)
-    measures = last.select_dtypes("float").columns.difference(
-        [*axes, metric, *ORIGIN], sort=False
-    )
+    measures = last.select_dtypes("float").columns.difference([*axes, metric, *ORIGIN], sort=False)
     for name in measures:
         if name in _WORST:
             found[name] = cells[name].max(skipna=False)

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 import fedstage
 from fedstage import results
 from fedstage.errors import FedstageError
+from fedstage.results.tidy import ORIGIN
 
 from .conftest import REPOSITORY, Project, environment
 
@@ -126,7 +127,8 @@ def trained(study):
 
 def scores(folder, target="study"):
     frame = results.scores(target, folder=folder)
-    return frame.drop(columns="label").sort_values(["method", "round", "measure", "evaluated"])
+    frame = frame.drop(columns=["label", *ORIGIN])
+    return frame.sort_values(["method", "round", "measure", "evaluated"])
 
 
 @pytest.mark.workflow

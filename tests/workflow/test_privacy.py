@@ -33,8 +33,9 @@ METHODS = {
 
 def with_methods(project, methods):
     project.configure(
-        methods=list(methods), aggregation=UNIFORM, execution={"granularity": "round"}
-    )
+        methods=list(methods), aggregation=UNIFORM, execution={"granularity": "round"},
+        results=["table", "costs"],
+    )  # fmt: skip
     path = project.path / "config.yaml"
     config = yaml.safe_load(path.read_text())
     config["experiments"]["tiny"]["methods"] |= methods

@@ -89,7 +89,7 @@ def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "bands": experiment.figures.bands or _bands(runs),
         "simulation": canonical(experiment.simulation),
-        "traffic": "communication" in experiment.results or None,
+        "traffic": not {"communication", "costs"}.isdisjoint(experiment.results) or None,
     }
     return {key: value for key, value in head.items() if value is not None}
 
@@ -158,7 +158,7 @@ def files_of_rounds(catalogue: Catalogue) -> Iterator[str]:
         results = catalogue.experiments[name].results
         for tried in (tried for run in runs for tried in _tried(run)):
             recipe, last = tried.recipe, tried.length.rounds
-            if "communication" in results:
+            if {"communication", "costs"} & set(results):
                 for part in tried.chain():
                     yield from traffic_files(part.recipe, part.length.rounds)
             if {"table", "costs"} & set(results):

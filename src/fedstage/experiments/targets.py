@@ -229,9 +229,7 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     return descriptions.claims_to_judge(catalogue, experiment)
 
 
-# --- links ----------------------------------------------------------------------------------------
-#
-# Links to the folders of runs by method and seed: ``results/by_method``.
+# --- links: results/by_method ---------------------------------------------------------------------
 #
 # The folder of a run is named by its settings and shared by experiments. The path of a link
 # identifies the run: ``results/by_method/EXPERIMENT/SCALE/feddf/seed_0``, or, if the grid has

@@ -73,7 +73,7 @@ def draw_forgetting(scores: Tidy) -> Figure:
     """Draw accuracy on current and previous participants, and their difference, over rounds."""
     header = scores.header
     frame = placed(by_round(scores, role=PARTICIPANTS), header)
-    names = list(_FORGETTING)
+    names = [name for name in _FORGETTING if name in frame]  # one round has no previous one
     long = frame.melt([LINE, FACET, SEED, "round"], names, "measure", "value").dropna()
     long["measure"] = long["measure"].map(_FORGETTING)
     looks = looks_of(header)

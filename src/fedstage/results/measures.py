@@ -77,9 +77,19 @@ def _of_costs(scores: Tidy, costs: Tidy, metric: str) -> pd.DataFrame:
 
 
 def traffic(scores: Tidy, costs: Tidy) -> pd.DataFrame:
-    """Return the columns `Communicated` of each run, in the order of the grid."""
+    """Return the columns `Communicated` of each run, in the order of the grid.
+
+    Raises
+    ------
+    FedstageError
+        If bytes were not counted.
+    """
     rows, run = costs.frame, scores.run
     last = last_rounds(scores)
+    if "bytes" not in last:
+        raise FedstageError(
+            f"{scores.header.target}: bytes were not counted: add communication or costs to results"
+        )
     at = pd.MultiIndex.from_frame(last[run].astype(object))
 
     def total(frame: pd.DataFrame, column: str) -> "pd.Series[float]":
@@ -191,6 +201,6 @@ def _forgotten(scores: Tidy, metric: str) -> pd.DataFrame:
         values = how[metric]()
     else:
         # Means over the same rounds, so that the score is the difference of the accuracies.
-        later = rounds[rounds["forget_score"].notna()]
+        later = rounds[rounds["forget_score"].notna()] if "forget_score" in rounds else rounds
         values = later.groupby(scores.run, sort=False, dropna=False)[metric].mean()
     return values.rename("value").reset_index()

@@ -10,7 +10,7 @@ import pandas as pd
 from fedstage.errors import FedstageError
 from fedstage.results.labels import place_label
 from fedstage.results.statistics import welch_interval
-from fedstage.results.tidy import SEED, Header, Tidy, cell_numbers, last_rounds
+from fedstage.results.tidy import ORIGIN, SEED, Header, Tidy, cell_numbers, last_rounds
 
 #: What a run says by its worst seed.
 _WORST = ("epsilon", "example_epsilon", "delta")
@@ -45,7 +45,7 @@ def summarise(scores: Tidy) -> pd.DataFrame:
     found["rounds"], found["cell"] = cells["round"].first(), cells["cell"].first()
     by_seed = [dict(zip(cell[SEED], cell[metric], strict=True)) for _, cell in cells]
     found["by_seed"] = pd.Series(by_seed, index=found.index, dtype=object)
-    measures = last.select_dtypes("float").columns.difference([*axes, metric], sort=False)
+    measures = last.select_dtypes("float").columns.difference([*axes, metric, *ORIGIN], sort=False)
     for name in measures:
         if name in _WORST:
             found[name] = cells[name].max(skipna=False)

@@ -73,7 +73,7 @@ def report(
 
 
 def _figures(scores: Tidy) -> Iterator[str]:
-    """Yield the figures beside the table."""
+    """Yield the figures below the table."""
     header = scores.header
     yield "accuracy"
     if header.published is not None and any(cell.published for cell in header.cells):

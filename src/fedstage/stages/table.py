@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.claims import claim_tables, judge_claims
+from fedstage.results.client_tables import client_tables
 from fedstage.results.cost_tables import (
-    client_tables,
     cost_table,
     retention_table,
     time_table,

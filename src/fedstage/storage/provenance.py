@@ -123,11 +123,14 @@ def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]
 
     Runs files may be gone.
     """
-    listed = [path for path in runs_files if path.is_file()]
-    runs = [run for path in listed for run in load_json(path)["runs"]]
+    described = [load_json(path) for path in runs_files if path.is_file()]
+    runs = [run for one in described for run in one["runs"]]
     found = {}
     if stage not in ("table", "figure"):
-        keys = ("metrics", "over_rounds", "validation", "retention", "clients")
+        keys = ["metrics"]
+        if stage == "scores":
+            keys += ["over_rounds", "retention", "clients"]
+            keys += ["validation"] if any(one.get("traffic") for one in described) else []
         found = {"metrics": _named(runs, *keys), "chosen": _named(runs, "chosen")}
     if stage == "figure":
         found |= {"partitions": _named(runs, "partition"), "infos": _named(runs, "info")}

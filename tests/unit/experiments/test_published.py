@@ -81,8 +81,7 @@ def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
     assert not {"published", "notes"} & described.keys()
     assert described["runs"][0]["published"]["value"] == 88.53  # for claims
     assert "results/figures/e/smoke_published.png" not in results_of(known, "e/smoke")
-    formats = {f"results/figures/e/mini_published.{kind}" for kind in ("png", "svg", "pdf", "txt")}
-    assert formats <= set(results_of(known, "e/mini"))
+    assert "results/figures/e/mini_published.png" in results_of(known, "e/mini")
 
 
 @pytest.mark.parametrize(

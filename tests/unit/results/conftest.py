@@ -1,10 +1,9 @@
-"""Tidy scores of made-up runs, and of a committed study."""
+"""Tidy scores of made-up runs."""
 
 import pandas as pd
 import pytest
-from tests.shared.experiments import WORKFLOW
 
-from fedstage.results.tidy import CellHeader, Header, Tidy, read_tidy, typed
+from fedstage.results.tidy import CellHeader, Header, Tidy, typed
 
 #: Accuracies of three seeds by method and by the value of a further axis.
 ACCURACIES = {
@@ -53,9 +52,3 @@ def tidy_of(accuracies, *, rounds=2, measures=(), **header):
 @pytest.fixture
 def tidy():
     return tidy_of(ACCURACIES)
-
-
-@pytest.fixture(scope="session")
-def committed():
-    """The committed scores of a study, with claims that hold and claims that do not."""
-    return read_tidy(WORKFLOW / "docs/results/fedeed_table4/scores.parquet", sealed=False)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from tests.unit.results.conftest import tidy_of
 
+from fedstage.results.client_tables import client_tables
 from fedstage.results.cost_tables import (
-    client_tables,
     cost_table,
     retention_table,
     time_table,

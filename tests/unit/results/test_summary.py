@@ -1,4 +1,4 @@
-"""Means and deviations over seeds, recomputed from the rows of the file."""
+"""Means and deviations over seeds."""
 
 import numpy as np
 import pytest
@@ -8,20 +8,6 @@ from fedstage.errors import FedstageError
 from fedstage.results.statistics import welch_interval
 from fedstage.results.summary import summarise
 from fedstage.results.tidy import Number
-
-
-def test_a_committed_study_has_the_means_of_plain_numpy(committed):
-    frame = committed.frame
-    rows = frame[(frame["measure"] == "top1_accuracy") & (frame["round"] == 40)]
-    for row in summarise(committed).to_dict("records"):
-        same = np.ones(len(rows), bool)
-        for axis in committed.header.shown:
-            same &= (rows[axis] == row[axis]).to_numpy()
-        values = rows[same]["value"].to_numpy()
-        assert row["seeds"] == len(values)
-        assert row["top1_accuracy"] == pytest.approx(values.mean(), rel=1e-12)
-        if len(values) > 1:
-            assert row["std"] == pytest.approx(values.std(ddof=1), rel=1e-12)
 
 
 def test_rows_follow_each_axis_in_turn(tidy):

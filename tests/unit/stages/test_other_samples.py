@@ -141,5 +141,5 @@ def test_public_samples_that_are_clients_own_are_counted_once(tmp_path, monkeypa
     mine = [own[row["sample"]] for row in load_table(Path(clients_table(made))).to_pylist()]
     expected = sum(image in mine for image in images)
     assert 0 < expected < len(images)
-    lines = [record.message for record in caplog.records if "public samples" in record.message]
+    lines = [record.message for record in caplog.records if "training samples" in record.message]
     assert lines == [f"{expected} of {len(images)} public samples are clients' training samples"]

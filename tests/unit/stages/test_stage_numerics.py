@@ -32,4 +32,4 @@ def test_no_stage_forgets_the_numerics_of_its_recipe():
     assert {call.split(": ")[1].split("(")[0] for call in found} == COMPUTING
     without = [call for call in found if "numerics" not in call and "'meta'" not in call]
     # INT8 is made of the weights as they are, whatever the precision of the recipe.
-    assert without == ["client_models: new_model(client_model(recipe, client), info, device)"]
+    assert without == ["local_models: new_model(client_model(recipe, client), info, device)"]

@@ -53,7 +53,7 @@ def test_experiments_have_their_scales_and_runs(monkeypatch):
     monkeypatch.setattr(module, "resolve_sound", some)
     listed = rows("experiments")
     assert set(listed) == set(names)
-    assert listed["quickstart"]["runs at each scale"] == "default 48"
+    assert listed["quickstart"]["runs at each scale"] == "default 36"
     assert "smoke" in listed["fedsdd_table5"]["runs at each scale"]
     assert listed["quickstart"]["title"] == "Quickstart on handwritten digits"
 

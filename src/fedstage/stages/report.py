@@ -80,6 +80,8 @@ def _figures(scores: Tidy) -> Iterator[str]:
         yield "published"
     if header.over is not None:
         yield "over"
+    if scores.frame["measure"].eq("disagreement").any():
+        yield "ensembles"
 
 
 def _versions(runs: list[ExperimentRun]) -> Iterator[str]:

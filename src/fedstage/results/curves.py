@@ -62,7 +62,8 @@ def draw_bytes(scores: Tidy, *, last: bool = False) -> Figure:
     sends = rounds["bytes"] > 0
     ends = rounds.groupby([LINE, FACET])["round"].transform("max")
     silent = rounds[~sends & (rounds["round"] == ends)]
-    figure = _lines(rounds[sends], silent, "bytes", header, "Bytes to and from a client")
+    bars = {"err_style": "bars", "err_kws": {"capsize": 2}} if last else {}
+    figure = _lines(rounds[sends], silent, "bytes", header, "Bytes to and from a client", **bars)
     sizes = rounds.loc[sends, "bytes"]
     wide = sizes.max() >= WIDEST * sizes.min()
     for axes in figure.axes:
@@ -92,13 +93,20 @@ def draw_forgetting(scores: Tidy) -> Figure:
     return figure
 
 
-def _lines(curves: pd.DataFrame, once: pd.DataFrame, x: str, header: Header, label: str) -> Figure:
+def _lines(
+    curves: pd.DataFrame,
+    once: pd.DataFrame,
+    x: str,
+    header: Header,
+    label: str,
+    **options: Any,
+) -> Figure:
     """Draw curves, and the means of what has none as horizontal lines."""
     looks = looks_of(header)
     facets = list(pd.concat([curves, once])[FACET].unique())
     with theme():
         grid = _relplot(curves, x, header.metric, looks, header, col=FACET, col_order=facets,
-                        **facet_size(len(facets)))  # fmt: skip
+                        **facet_size(len(facets)), **options)  # fmt: skip
         means = once.groupby([FACET, LINE], sort=False)[header.metric].mean()
         for facet, name, mean in means.reset_index().itertuples(index=False, name=None):
             axes = grid.axes_dict[facet]
@@ -116,7 +124,8 @@ def _relplot(
     return sns.relplot(
         frame, x=x, y=y, hue=LINE, style=LINE, hue_order=names, style_order=names, kind="line",
         palette=looks.palette, markers=looks.markers, dashes=looks.dashes,
-        errorbar=ends_of(bands_of(frame, header, _MOST_BANDS)), err_kws={"alpha": 0.15, "linewidth": 0}, **options,
+        errorbar=ends_of(bands_of(frame, header, _MOST_BANDS)),
+        **{"err_kws": {"alpha": 0.15, "linewidth": 0}} | options,
     )  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Points: measured and published, an axis swept, and the partition as a map."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 import seaborn as sns
@@ -172,6 +171,14 @@ def draw_partition(
             axes.set(title=name, xlabel="Client", ylabel="Class")
             axes.tick_params(axis="y", labelrotation=0)
     return figure
+
+
+def partition_counts(
+    samples: pd.DataFrame, clients: Sequence[str] | None, classes: Sequence[str] | None
+) -> pd.DataFrame:
+    """Return the samples of a partition, as `draw_partition` takes them, a row a class."""
+    counts = samples.pivot_table("samples", "label", "client", "sum", fill_value=0)
+    return counts.rename(index=_names(classes), columns=_names(clients))
 
 
 def _names(names: Sequence[str] | None) -> Callable[[int], str]:

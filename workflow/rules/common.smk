@@ -266,11 +266,6 @@ def counts_bytes(wildcards):
     return described(wildcards, "runs").get("traffic", False)
 
 
-def shows_clients(wildcards):
-    """Return whether an experiment shows the accuracy of clients and classes."""
-    return "clients" in described(wildcards, "results")["results"]
-
-
 def described(wildcards, what):
     """Return the description of an experiment at a scale: its runs, or claims."""
     return description(wildcards.experiment, wildcards.scale, what)

@@ -167,7 +167,7 @@ rule report:
     """Show tables, figures, claims and their origin in one HTML file."""
     input:
         unpack(given("report")),
-        infos=lambda w: of_runs("info")(w) if shows_clients(w) else [],
+        data=of_runs("partition", "info"),
     output:
         output="results/report/{experiment}/{scale}.html",
     log:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.grid import label, named
 from fedstage.settings.base import IN_WORDS, NAME
 from fedstage.settings.cells import check_cells
 from fedstage.settings.config_file import Config
-from fedstage.settings.experiments import Experiment, Scale
+from fedstage.settings.experiments import Experiment, Scale, Table
 from fedstage.settings.merging import merge, merge_each
 from fedstage.settings.scores import Axis
 from fedstage.settings.validation import see_list, suggest, validate
@@ -149,7 +150,32 @@ def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
     inherited = {axis: value for axis, value in parent.implies.items() if axis in experiment.grid}
     implies = inherited | experiment.implies
     update = {"base": base, "methods": methods, "scales": scales, "implies": implies}
+    update["table"] = _inherit_table(experiment, parent.table)
     return experiment.model_copy(update=update)
+
+
+def _inherit_table(experiment: Experiment, parent: Table) -> Table:
+    """Return an experiment's table, which extends the other's unless it has rows of its own.
+
+    Axes that are not in its grid are left out, and further ones of its grid are rows.
+    """
+    own, grid = experiment.table, list(experiment.grid)
+    if "rows" in own.model_fields_set:
+        return own
+    known = {"method", *grid}.intersection
+    rows = [axis for axis in parent.rows if known([axis])]
+    columns = [axis for axis in parent.columns if known([axis])]
+    new = [axis for axis in grid if axis not in (*rows, *columns, "seed")]
+    update: dict[str, Any] = {"rows": [*rows, *new] or ["method"], "columns": columns}
+    update["over"] = parent.over if parent.over in grid else None
+    if parent.published is not None:
+        axes, match = (
+            {axis: of[axis] for axis in known(of)}
+            for of in (parent.published.axes, parent.published.match)
+        )
+        update["published"] = parent.published.model_copy(update={"axes": axes, "match": match})
+    update |= {key: getattr(own, key) for key in own.model_fields_set}
+    return parent.model_copy(update=update)
 
 
 def _merge_scales(below: Scale, above: Scale) -> Scale:

@@ -12,11 +12,14 @@ from fedstage.experiments.published_rows import (
     Paper,
     Row,
     counterparts,
+    describe_cell,
     load_papers,
     load_rows,
+    without_seed,
 )
 from fedstage.plan.runs import Run
 from fedstage.protocol.digests import canonical
+from fedstage.settings.cells import as_text, show_point
 from fedstage.settings.data import Data, ParquetData
 from fedstage.settings.experiments import Experiment
 from fedstage.settings.models import Model
@@ -178,7 +181,8 @@ def find_published(
     Raises
     ------
     FedstageError
-        If a paper or table is unknown, or a cell names no row or several.
+        If a paper or table is unknown, a cell names several rows, or none of an experiment's own
+        table names one.
     """
     parts = {name: getattr(experiment, place).published for name, experiment in experiments.items()}
     named = {name: published for name, published in parts.items() if published is not None}
@@ -195,7 +199,7 @@ def find_published(
     for name, published in named.items():
         every = [run for key in runs for run in runs[key] if key[0] == name]
         _check_axes(f"{name}: {place}", published, every)
-    return {
+    found = {
         (name, scale): _counterpart(
             f"{name}/{scale}",
             place,
@@ -210,6 +214,16 @@ def find_published(
         for (name, scale), resolved in runs.items()
         if name in named
     }
+    for name, published in named.items():
+        numbers = [of for (one, _), table in found.items() if one == name for of in table.numbers]
+        if experiments[name].like is None and numbers and not any(numbers):
+            first = next(run for (one, _), of in runs.items() if one == name for run in of)
+            columns = show_point(describe_cell(published, without_seed(first.axes)) or {})
+            raise FedstageError(
+                f"{name}: {place}.published: no cell has a row of {published.paper}, "
+                f"{published.table}; the first one needs a row with {columns}"
+            )
+    return found
 
 
 def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
@@ -233,9 +247,11 @@ def _counterpart(
     as_published: Sequence[Run],
     metrics: Collection[str | None],
 ) -> PublishedTable:
+    axes, known = [run.axes for run in runs], [_known(run) for run in runs]
+
     def in_metric(metric: str) -> list[Row | None]:
         one = published.model_copy(update={"metric": metric})
-        return counterparts(f"{where}: {place}", one, [run.axes for run in runs], rows)
+        return counterparts(f"{where}: {place}", one, axes, rows, known)
 
     printed = {row.metric for row in rows if row.table == published.table}
     found = in_metric(published.metric)
@@ -249,6 +265,14 @@ def _counterpart(
     named = {metric: in_metric(metric) for metric in printed.intersection(metrics)}
     others = [{of: _number(rows[i]) for of, rows in named.items()} for i, _ in enumerate(runs)]
     return PublishedTable(source, notes, [*map(_number, found)], others, comparable)
+
+
+def _known(run: Run) -> dict[str, str]:
+    """Return the standard columns of a run that its axes need not have."""
+    recipe = run.recipe
+    alpha = getattr(recipe.partition, "alpha", None)
+    found = {"dataset": data_name(recipe.data), "model": recipe.model.name}
+    return found if alpha is None else {**found, "partition_alpha": as_text(alpha)}
 
 
 def _number(row: Row | None) -> dict[str, Any] | None:

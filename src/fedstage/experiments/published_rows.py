@@ -114,24 +114,31 @@ SEED = "seed"
 
 
 def counterparts(
-    where: str, published: Published, points: Sequence[Point], rows: Sequence[Row]
+    where: str,
+    published: Published,
+    points: Sequence[Point],
+    rows: Sequence[Row],
+    known: Sequence[Mapping[str, str]] = (),
 ) -> list[Row | None]:
     """Return the published row of each run, None where the paper has none.
 
-    `points` are the axes of each run, where the seed does not matter. `rows` are all numbers of the
-    paper, and `where` begins messages.
+    `points` are the axes of each run, where the seed does not matter, and `known` are columns that
+    choose among several rows. `rows` are all numbers of the paper, and `where` begins messages.
 
     Raises
     ------
     FedstageError
-        If a run names no row or several, an axis has a value that `match` lacks, or the table is
-        unknown.
+        If a run names several rows, or the table is unknown.
     """
     where = f"{where}.published"
     table = _table(where, published, rows)
-    cells = {show_point(cell): cell for cell in map(without_seed, points)}
-    found = {key: _counterpart(where, published, table, cell) for key, cell in cells.items()}
-    return [found[show_point(without_seed(point))] for point in points]
+    found: dict[str, Row | None] = {}
+    keys = [show_point(without_seed(point)) for point in points]
+    for i, key in enumerate(keys):
+        if key not in found:
+            cell = without_seed(points[i])
+            found[key] = _counterpart(where, published, table, cell, known[i] if known else {})
+    return [found[key] for key in keys]
 
 
 def without_seed(point: Point) -> dict[str, Axis]:
@@ -139,30 +146,41 @@ def without_seed(point: Point) -> dict[str, Axis]:
     return {axis: value for axis, value in point.items() if axis != SEED}
 
 
-def _counterpart(where: str, published: Published, table: Sequence[Row], cell: Point) -> Row | None:
-    columns = describe_cell(where, published, cell)
+def _counterpart(
+    where: str,
+    published: Published,
+    table: Sequence[Row],
+    cell: Point,
+    known: Mapping[str, str],
+) -> Row | None:
+    columns = describe_cell(published, cell)
     if columns is None:
         return None
     found = [row for row in table if columns.items() <= row.keys.items()]
-    if len(found) == 1:
-        return found[0]
+    if len(found) > 1:
+        shared = [(key, known[key]) for key in known.keys() - columns]
+        found = [row for row in found if all(row.keys.get(key, of) == of for key, of in shared)]
+    if len(found) < 2:
+        return found[0] if found else None
+    keys = dict.fromkeys(key for row in found for key in row.keys)
+    differing = [key for key in keys if len({row.keys.get(key) for row in found}) > 1]
     raise FedstageError(
-        f"{where}: {show_point(cell)}: {len(found) or 'no'} rows of {published.paper}, "
-        f"{published.table}, have {show_point(columns)}; {_advice(table, found, columns)}"
+        f"{where}: {show_point(cell)}: {len(found)} rows of {published.paper}, "
+        f"{published.table}, have {show_point(columns)}; name one by {' or '.join(differing)}"
     )
 
 
-def describe_cell(where: str, published: Published, point: Point) -> dict[str, str] | None:
+def describe_cell(published: Published, point: Point) -> dict[str, str] | None:
     """Return the columns of a cell's published row; None for a cell without one."""
-    parts = [_of_axis(where, published, axis, value) for axis, value in point.items()]
+    parts = [_of_axis(published, axis, value) for axis, value in point.items()]
     columns: Columns = dict(published.where)
     for part in parts:
         columns |= part or {}
     return None if None in parts else {key: as_text(value) for key, value in columns.items()}
 
 
-def _of_axis(where: str, published: Published, axis: str, value: Axis) -> Columns | None:
-    """Return the columns of the published table that stand for a value of an axis."""
+def _of_axis(published: Published, axis: str, value: Axis) -> Columns | None:
+    """Return the columns of the published table that stand for a value of an axis; None if none."""
     names = names_of(axis, value)
     by_value = {as_text(key): part for key, part in published.match.get(axis, {}).items()}
     for name in names:
@@ -171,10 +189,7 @@ def _of_axis(where: str, published: Published, axis: str, value: Axis) -> Column
     column = published.axes.get(axis, STANDARD.get(axis))
     if column is not None:
         return {column: names[-1]}
-    if by_value:
-        known = ", ".join(by_value)
-        raise FedstageError(f"{where}.match.{axis}: {names[0]!r}: missing; there are {known}")
-    return {}
+    return None if by_value else {}
 
 
 def _table(where: str, published: Published, rows: Sequence[Row]) -> list[Row]:
@@ -187,16 +202,3 @@ def _table(where: str, published: Published, rows: Sequence[Row]) -> list[Row]:
         known = ", ".join(metrics)
         raise FedstageError(f"{where}.metric = {published.metric!r}: use one of {known}")
     return [row for row in found if row.metric == published.metric]
-
-
-def _advice(table: Sequence[Row], found: Sequence[Row], columns: Mapping[str, str]) -> str:
-    """Name the column at fault, or the columns that would distinguish the rows."""
-    if found:
-        keys = dict.fromkeys(key for row in found for key in row.keys)
-        differing = [key for key in keys if len({row.keys.get(key) for row in found}) > 1]
-        return f"name one by {' or '.join(differing)}"
-    for key, value in columns.items():
-        known = dict.fromkeys(row.keys[key] for row in table if key in row.keys)
-        if value not in known:
-            return f"{key} must be one of {', '.join(known) or 'nothing: no row has it'}"
-    return "each value is there, but not together"

@@ -17,7 +17,9 @@ from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
 from fedstage.protocol.groups import client_groups
 from fedstage.settings.cells import run_name
+from fedstage.settings.ensembles import Ensemble
 from fedstage.settings.merging import Raw
+from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import suggest
 
@@ -171,6 +173,7 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
     published = catalogue.published.get((experiment, scale))
     figures = ["accuracy", "partition"] + ["published"] * bool(published and published.comparable)
     figures += ["over"] if catalogue.experiments[experiment].table.over else []
+    figures += ["ensembles"] if any(map(is_ensemble, catalogue.runs[experiment, scale])) else []
 
     def made(stage: str, *shown: str) -> list[str]:
         every = shown or ("",)
@@ -190,6 +193,13 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
         "clients": made("table", "clients"),
         **{name: made(name) for name in ("properties", "simulation", "report")},
     }  # fmt: skip
+
+
+def is_ensemble(run: Run) -> bool:
+    """Whether the scores of a run are those of an ensemble."""
+    if isinstance(run.recipe, OneShotRecipe):
+        return run.recipe.distillation is None
+    return isinstance(run.length.evaluate, Ensemble)
 
 
 def describe_choice(run: Run) -> Raw:

@@ -5,15 +5,17 @@ from typing import Any
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fedstage.results.labels import human_bytes, metric_head
 from fedstage.results.measures import PARTICIPANTS
 from fedstage.results.style import (
     FACET,
-    FEWEST,
     LINE,
+    WIDEST,
     Looks,
+    bands_of,
     bands_text,
     ends_of,
     facet_size,
@@ -24,7 +26,6 @@ from fedstage.results.style import (
     theme,
 )
 from fedstage.results.tidy import SEED, Header, Tidy, by_round, last_rounds
-from fedstage.settings.experiments import Bands
 
 _FORGETTING = {
     "current": "Current participants (%)",
@@ -61,9 +62,13 @@ def draw_bytes(scores: Tidy, *, last: bool = False) -> Figure:
     sends = rounds["bytes"] > 0
     ends = rounds.groupby([LINE, FACET])["round"].transform("max")
     silent = rounds[~sends & (rounds["round"] == ends)]
-    figure = _lines(rounds[sends], silent, "bytes", header, "Bytes to and from a client")
+    bars = {"err_style": "bars", "err_kws": {"capsize": 2}} if last else {}
+    figure = _lines(rounds[sends], silent, "bytes", header, "Bytes to and from a client", **bars)
+    sizes = rounds.loc[sends, "bytes"]
+    wide = sizes.max() >= WIDEST * sizes.min()
     for axes in figure.axes:
-        axes.set_xscale("log")
+        axes.set_xscale("log" if wide else "linear")
+        axes.xaxis.set_major_locator(LogLocator() if wide else MaxNLocator(3))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: human_bytes(size)))
         axes.xaxis.set_minor_formatter(NullFormatter())
     return figure
@@ -82,28 +87,34 @@ def draw_forgetting(scores: Tidy) -> Figure:
                         facet_kws={"sharey": False}, height=2.3, aspect=1.05)  # fmt: skip
         for axes in grid.axes.flat:
             axes.xaxis.set_major_locator(_rounds())
-        figure = finish(grid, "Round", "", title=bands_text(_bands(long, header)))
+        figure = finish(grid, "Round", "", title=_bands_text(long, header))
         for (row, measure), axes in grid.axes_dict.items():
             axes.set_title(f"{row}\n{measure}".strip())
     return figure
 
 
-def _lines(curves: pd.DataFrame, once: pd.DataFrame, x: str, header: Header, label: str) -> Figure:
+def _lines(
+    curves: pd.DataFrame,
+    once: pd.DataFrame,
+    x: str,
+    header: Header,
+    label: str,
+    **options: Any,
+) -> Figure:
     """Draw curves, and the means of what has none as horizontal lines."""
     looks = looks_of(header)
     facets = list(pd.concat([curves, once])[FACET].unique())
     with theme():
         grid = _relplot(curves, x, header.metric, looks, header, col=FACET, col_order=facets,
-                        **facet_size(len(facets)))  # fmt: skip
+                        **facet_size(len(facets)), **options)  # fmt: skip
         means = once.groupby([FACET, LINE], sort=False)[header.metric].mean()
         for facet, name, mean in means.reset_index().itertuples(index=False, name=None):
             axes = grid.axes_dict[facet]
-            axes.axhline(mean, color=looks.palette[name], linestyle=(0, (6, 2)), zorder=1.5)
+            axes.axhline(mean, **reference(name, looks), zorder=1.5)
         for axes in grid.axes.flat if x == "round" else ():
             axes.xaxis.set_major_locator(_rounds())
-        named = [reference(name, looks) for name in once[LINE].unique()]
-        title = bands_text(_bands(curves, header))
-        return finish(grid, label, metric_head(header.metric), named, title)
+        named = [Line2D([], [], label=n, **reference(n, looks)) for n in once[LINE].unique()]
+        return finish(grid, label, metric_head(header.metric), named, _bands_text(curves, header))
 
 
 def _relplot(
@@ -113,14 +124,13 @@ def _relplot(
     return sns.relplot(
         frame, x=x, y=y, hue=LINE, style=LINE, hue_order=names, style_order=names, kind="line",
         palette=looks.palette, markers=looks.markers, dashes=looks.dashes,
-        errorbar=ends_of(_bands(frame, header)), err_kws={"alpha": 0.15, "linewidth": 0}, **options,
+        errorbar=ends_of(bands_of(frame, header, _MOST_BANDS)),
+        **{"err_kws": {"alpha": 0.15, "linewidth": 0}} | options,
     )  # fmt: skip
 
 
-def _bands(frame: pd.DataFrame, header: Header) -> Bands:
-    """Return what bands show: nothing where they would hide one another, or of too few seeds."""
-    few = frame[SEED].nunique() < FEWEST
-    return "none" if few or frame[LINE].nunique() > _MOST_BANDS else header.bands
+def _bands_text(frame: pd.DataFrame, header: Header) -> str:
+    return bands_text(bands_of(frame, header, _MOST_BANDS), frame)
 
 
 def _rounds() -> MaxNLocator:
@@ -143,4 +153,5 @@ def draw_last(scores: Tidy) -> Figure:
         )  # fmt: skip
         for axes in grid.axes.flat:
             axes.grid(visible=True, axis="both")
-        return finish(grid, metric_head(header.metric), "", title=bands_text(header.bands))
+        title = bands_text(bands_of(frame, header), frame)
+        return finish(grid, metric_head(header.metric), "", title=title)

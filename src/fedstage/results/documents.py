@@ -143,8 +143,9 @@ def as_html(tables: Sequence[Table]) -> str:
 
 
 def inline(text: str) -> str:
-    """Return a line of Markdown as HTML: bold, code, and nothing else."""
+    """Return a line of Markdown as HTML: bold, code, links, and nothing else."""
     safe = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(text))
+    safe = re.sub(r"\[([^]]+)\]\(([^):]+)\)", r'<a href="\2">\1</a>', safe)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", safe)
 
 

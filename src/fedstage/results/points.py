@@ -1,7 +1,6 @@
 """Points: measured and published, an axis swept, and the partition as a map."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import seaborn as sns
@@ -12,6 +11,8 @@ from fedstage.results.labels import axis_label, metric_head, show_value
 from fedstage.results.style import (
     FACET,
     LINE,
+    WIDEST,
+    bands_of,
     bands_text,
     ends_of,
     facet_size,
@@ -24,7 +25,6 @@ from fedstage.results.table import PAPER
 from fedstage.results.tidy import Tidy, cell_numbers, last_rounds
 
 _WORDS = 30  # characters of labels that fit side by side
-_WIDEST = 10  # factor between the least and the largest value of a linear scale
 
 
 def draw_published(scores: Tidy) -> Figure:
@@ -64,11 +64,40 @@ def draw_published(scores: Tidy) -> Figure:
             err_kws={"linewidth": 1.1},
         )  # fmt: skip
         titles = {key: ": ".join(filter(None, key)) for key in grid.axes_dict}
-        figure = finish(grid, metric_head(header.metric), "")
+        title = "mean and standard deviation over seeds"
+        figure = finish(grid, metric_head(header.metric), "", title=title)
         for key, axes in grid.axes_dict.items():
             axes.set_title(titles[key])
             axes.grid(visible=True, axis="both")
     return figure
+
+
+def draw_ensembles(scores: Tidy) -> Figure:
+    """Draw what ensembles gain over how much their members disagree: one point a seed.
+
+    The gain is the accuracy less the mean of the members' accuracies, after the last round.
+
+    Raises
+    ------
+    FedstageError
+        If the scores are of an earlier version, which did not measure it.
+    """
+    header, looks = scores.header, looks_of(scores.header)
+    last = placed(last_rounds(scores), header)
+    if "disagreement" not in last:
+        raise FedstageError(f"{header.target}: disagreement: not measured; no run is an ensemble")
+    last = last[last["disagreement"].notna()]
+    names = [name for name in looks.palette if name in set(last[LINE])]
+    with theme():
+        grid = sns.relplot(
+            last, x="disagreement", y="ensemble_gain", hue=LINE, style=LINE, hue_order=names,
+            style_order=names, col=FACET, palette=looks.palette, markers=looks.markers, s=30,
+            **facet_size(last[FACET].nunique()),
+        )  # fmt: skip
+        for axes in grid.axes.flat:
+            axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+        title = "a point a seed, after the last round"
+        return finish(grid, "Members disagree (%)", "Ensemble gain (points)", title=title)
 
 
 def draw_sweep(scores: Tidy) -> Figure:
@@ -94,7 +123,7 @@ def draw_sweep(scores: Tidy) -> Figure:
             err_kws={"capsize": 2}, sort=numeric, **facet_size(last[FACET].nunique()),
         )  # fmt: skip
         ticks = sorted(last["_over"].unique()) if numeric else []
-        wide = numeric and ticks[0] > 0 and ticks[-1] >= _WIDEST * ticks[0]
+        wide = numeric and ticks[0] > 0 and ticks[-1] >= WIDEST * ticks[0]
         for axes in grid.axes.flat if numeric else ():
             axes.set_xscale("log" if wide else "linear")
             axes.set_xticks(ticks, [show_value(tick) for tick in ticks], minor=False)
@@ -103,7 +132,7 @@ def draw_sweep(scores: Tidy) -> Figure:
         if sum(map(len, words)) > _WORDS:
             for axes in grid.axes.flat:
                 axes.tick_params(axis="x", labelrotation=90)
-        title = bands_text(header.bands)
+        title = bands_text(bands_of(last, header), last)
         return finish(grid, axis_label(header.over), metric_head(header.metric), title=title)
 
 
@@ -122,13 +151,15 @@ def draw_partition(
         Their names; by default numbers.
     """
     tables = {
-        name: frame.pivot_table("samples", "label", "client", "sum", fill_value=0)
+        name: frame.pivot_table("samples", "label", "client", "sum", fill_value=0).rename(
+            index=_names(classes), columns=_names(clients)
+        )
         for name, frame in partitions.items()
     }
     most = max(int(table.to_numpy().max()) for table in tables.values())
     across = max(table.shape[1] for table in tables.values())
     down = max(table.shape[0] for table in tables.values())
-    wide, high = min(6.9, 2.0 + 0.16 * across), min(4.0, 0.9 + 0.16 * down)
+    wide, high = min(6.9, 2.0 + 0.2 * across), min(4.0, max(1.8, 0.9 + 0.16 * down))
     with theme():
         figure = Figure(figsize=(wide, high * len(tables)), layout="constrained")
         grid = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
@@ -136,15 +167,20 @@ def draw_partition(
             sns.heatmap(
                 table, ax=axes, vmin=0, vmax=most, cmap="Blues", linewidths=0.3 * (across <= 60),
                 cbar_kws={"label": "Training samples"},
-                xticklabels=_named(table.columns, clients),
-                yticklabels=_named(table.index, classes),
             )  # fmt: skip
             axes.set(title=name, xlabel="Client", ylabel="Class")
             axes.tick_params(axis="y", labelrotation=0)
     return figure
 
 
-def _named(numbers: Iterable[Any], names: Sequence[str] | None) -> list[str] | str:
-    if names is None:
-        return "auto"
-    return [names[i] if i < len(names) else "server" for i in numbers]
+def partition_counts(
+    samples: pd.DataFrame, clients: Sequence[str] | None, classes: Sequence[str] | None
+) -> pd.DataFrame:
+    """Return the samples of a partition, as `draw_partition` takes them, a row a class."""
+    counts = samples.pivot_table("samples", "label", "client", "sum", fill_value=0)
+    return counts.rename(index=_names(classes), columns=_names(clients))
+
+
+def _names(names: Sequence[str] | None) -> Callable[[int], str]:
+    """Return what names a number; the one behind the last client is the server."""
+    return lambda i: str(i) if names is None else names[i] if i < len(names) else "server"

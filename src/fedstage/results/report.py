@@ -16,16 +16,17 @@ from fedstage.results.documents import inline
 from fedstage.results.labels import NOTHING, place_label, seconds_text
 from fedstage.results.style import theme
 from fedstage.results.table import Table
-from fedstage.results.tidy import SEED, Tidy, cell_numbers, last_rounds
+from fedstage.results.tidy import SEED, Tidy, cell_numbers, last_rounds, place_of
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: its tables, and figures by what they show."""
+    """A section of the report: its figures by their captions, and tables, which may be `folded`."""
 
     title: str
     tables: Sequence[Table] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    folded: bool = False
 
     @property
     def anchor(self) -> str:
@@ -39,6 +40,7 @@ def render_report(
     *,
     about: Mapping[str, str],
     settings: Mapping[str, str],
+    files: Mapping[tuple[str, ...], str],
 ) -> str:
     """Return the report as one page, which needs no network and no other file.
 
@@ -48,6 +50,8 @@ def render_report(
         What is said about the whole: how it was made, versions, what sharing saved.
     settings : mapping
         The settings that all runs share.
+    files : mapping
+        The path from the report to a run's settings, by its place on all axes and its seed.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=select_autoescape(["j2"])
@@ -64,6 +68,7 @@ def render_report(
         {
             "title": section.title,
             "anchor": section.anchor,
+            "folded": section.folded,
             "tables": section.tables,
             "figures": {name: _svg(figure) for name, figure in section.figures.items()},
         }
@@ -74,23 +79,26 @@ def render_report(
         header=header,
         about=head | dict(about),
         sections=drawn,
-        origins=origin_tables(scores),
+        origins=origin_tables(scores, files),
         settings=settings,
     )
 
 
-def origin_tables(scores: Tidy) -> dict[str, Table]:
-    """Return, for each cell of the table, its runs: score, settings, source, machine, seconds."""
+def origin_tables(scores: Tidy, files: Mapping[tuple[str, ...], str]) -> dict[str, Table]:
+    """Return, for each cell, its runs: score, settings and their file, source, machine, seconds."""
     header, last = scores.header, last_rounds(scores)
     tables = {}
     for number, runs in last.assign(_cell=cell_numbers(header, last)).groupby("_cell", sort=False):
         rows = runs.to_dict("records")
+        linked = [
+            f"[{row['settings']}]({files[place_of(map(row.get, scores.run))]})" for row in rows
+        ]
         shown = pd.DataFrame(
             {
                 "Seed": [str(row[SEED]) for row in rows],
                 "Score": [f"{row[header.metric]:.2f}" for row in rows],
                 "Round": [str(row["round"]) for row in rows],
-                "Settings": [str(row["settings"]) for row in rows],
+                "Settings": linked,
                 "Source": [str(row["source"] or NOTHING) for row in rows],
                 "Machine": [str(row["machine"] or NOTHING) for row in rows],
                 "Seconds": [seconds_text(float(row["seconds"] or "nan")) for row in rows],

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,26 +14,27 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedstage.errors import FedstageError
-from fedstage.results.labels import place_label, value_label
+from fedstage.results.labels import place_label
 from fedstage.results.statistics import confidence_interval
-from fedstage.results.tidy import METHOD, Header
+from fedstage.results.tidy import METHOD, SEED, Header
 from fedstage.settings.experiments import Bands, Colour, Marker, Style
 from fedstage.storage.files import replacing
 
 _T = TypeVar("_T")
 
 #: Okabe and Ito's colours for readers with any colour vision, but Tol's wine instead of yellow,
-#: which is invisible on white; grey only for methods that ask for it.
+#: which is invisible on white, and three more for many methods; grey only for those that ask.
 PALETTE: dict[Colour, str] = {
     "blue": "#0072B2", "vermilion": "#D55E00", "green": "#009E73", "pink": "#CC79A7",
     "black": "#000000", "orange": "#E69F00", "sky": "#56B4E9", "wine": "#882255",
-    "grey": "#767676",
+    "indigo": "#332288", "olive": "#999933", "brown": "#7A4A1E", "grey": "#767676",
 }  # fmt: skip
 MARKERS: dict[Marker, str] = {
     "circle": "o", "square": "s", "triangle_up": "^", "diamond": "D", "triangle_down": "v",
     "plus": "P", "triangle_left": "<", "triangle_right": ">",
 }  # fmt: skip
 LINE, FACET = "_line", "_facet"  # columns that `placed` adds
+WIDEST = 10  # factor between the least and the largest value of a linear scale
 FEWEST = 3  # seeds from which a band or bar is drawn
 _LEAST, _MOST = 0.0, 100.0  # of a percentage
 _METADATA: dict[str, dict[str, None]] = {
@@ -92,7 +93,7 @@ def looks_of(header: Header, but: Sequence[str] = ()) -> Looks:
     looks, seen = Looks({}, {}, {}), dict[str, int]()
     shown = {str(cell.axes[axis]): cell.axes[axis] for cell in header.cells}
     for value, style in zip(values, styles, strict=True):
-        name = value_label(axis, shown[value], header)
+        name = place_label([axis], {axis: shown[value]}, header)
         named = next(free) if style.colour is None else style.colour
         mark = next(marks) if style.marker is None else style.marker
         looks.palette[name] = colour = PALETTE[named]
@@ -115,7 +116,7 @@ def placed(frame: pd.DataFrame, header: Header, but: Sequence[str] = ()) -> pd.D
     axes = [name for name in header.shown if name not in (axis, *but)]
     varying = [name for name in axes if frame[name].nunique(dropna=False) > 1]
     rows = frame[[axis, *varying]].astype(object).to_dict("records")
-    lines = [value_label(axis, row[axis], header) for row in rows]
+    lines = [place_label([axis], row, header) for row in rows]
     return frame.assign(**{LINE: lines, FACET: [place_label(varying, row, header) for row in rows]})
 
 
@@ -137,13 +138,17 @@ def ends_of(bands: Bands) -> Callable[[Any], tuple[float, float]] | None:
     return ends
 
 
-def bands_text(bands: Bands) -> str:
+def bands_of(frame: pd.DataFrame, header: Header, most: float = inf) -> Bands:
+    """Return what bands or bars show: nothing of too few seeds, or of more than `most` lines."""
+    few = frame[SEED].nunique() < FEWEST
+    return "none" if few or frame[LINE].nunique() > most else header.bands
+
+
+def bands_text(bands: Bands, frame: pd.DataFrame) -> str:
     """Return what bands and bars show, for the legend's title."""
-    return {
-        "interval": "mean, 95 % interval over seeds",
-        "deviation": "mean ± standard deviation over seeds",
-        "none": "mean over seeds",
-    }[bands]
+    seeds = frame[SEED].nunique()
+    what = {"interval": " and 95 % interval", "deviation": " ± standard deviation", "none": ""}
+    return f"mean{what[bands]} over {seeds} seeds" if seeds > 1 else "one seed"
 
 
 def facet_size(facets: int) -> dict[str, Any]:
@@ -178,13 +183,16 @@ def finish(grid: Any, x: str, y: str, extra: Sequence[Line2D] = (), title: str =
             frameon=False,
             ncols=-(-len(handles) // rows),
         )
+    elif title:
+        figure.supxlabel(title, fontsize="medium")
     figure.set_layout_engine("constrained")
     return figure
 
 
-def reference(name: str, looks: Looks) -> Line2D:
-    """Return the entry of a horizontal line in the legend."""
-    return Line2D([], [], color=looks.palette[name], linestyle=(0, (6, 2)), label=name)
+def reference(name: str, looks: Looks) -> dict[str, Any]:
+    """Return how a horizontal line is drawn; two of equal height fill each other's gaps."""
+    offset = 4 * (list(looks.palette).index(name) % 2)
+    return {"color": looks.palette[name], "linestyle": (offset, (4, 4))}
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from fedstage.results.labels import (
     mean_and_std,
     metric_head,
     place_label,
+    signed,
     signed_interval,
 )
 from fedstage.results.regime import converging, regime_line
@@ -58,8 +60,13 @@ class _Column:
     legend: str = ""
 
 
-def _pair(mean: str, std: str) -> Callable[[Any], str]:
-    return lambda row: mean_and_std(row.get(mean, float("nan")), row.get(std, float("nan")))
+def _pair(mean: str, std: str = "") -> Callable[[Any], str]:
+    return lambda row: mean_and_std(row.get(mean, nan), row.get(std, nan))
+
+
+def _agreement_text(row: Any) -> str:
+    before, after = (mean_and_std(row.get(f"agreement{of}", nan)) for of in ("_before", ""))
+    return after if after == NOTHING else f"{before} → {after}"
 
 
 def _sent(row: Any) -> float:
@@ -85,6 +92,10 @@ def _has(name: str) -> Callable[[pd.DataFrame, Header], bool]:
     return lambda cells, _: name in cells and bool(cells[name].notna().any())
 
 
+def _never(*_: object) -> bool:
+    return False
+
+
 def _own_models(cells: pd.DataFrame, header: Header) -> bool:
     """Whether clients predict with models of their own, which their own data suit."""
     known = {"client_std", "own_mean"} <= set(cells) and not _varying(cells, header.columns)
@@ -96,8 +107,8 @@ FURTHER: dict[str, _Column] = {
     "own_test": _Column("Own test samples (%)", _pair("own_test_mean", "own_test_std"),
         _has("own_test_mean"), "accuracy for a client on its own test samples, mean ± deviation "
         "over clients"),
-    "own_classes": _Column("Own classes (%)", _pair("own_mean", "own_std"), _own_models,
-        "accuracy where a class counts as often as in a client's own data, mean ± deviation over "
+    "own_classes": _Column("On a client's own classes (%)", _pair("own_mean", "own_std"),
+        _own_models, "classes count as often as in a client's own data, mean ± deviation over "
         "clients. A model of one client alone knows these and hardly others, so that it may be far "
         "above its accuracy on all classes"),
     "privacy": _Column("ε", guarantee_text, lambda cells, _: "delta" in cells,
@@ -105,14 +116,22 @@ FURTHER: dict[str, _Column] = {
         "client together, or of a single one where it says so; not covered are normalisation "
         "and choices by validation samples"),
     "maximum": _Column("Highest round (%)", _pair("as_released", "as_released_std"),
-        lambda *_: False, "chosen by the very samples that it is measured on, as some "
+        _never, "chosen by the very samples that it is measured on, as some "
         "released code reports; no result"),
-    "client_std": _Column("Between clients (points)",
-        lambda row: mean_and_std(row.get("client_std", float("nan"))), lambda *_: False,
+    "client_std": _Column("Between clients (points)", _pair("client_std"), _never,
         "deviation over clients' models of the accuracy on common samples"),
+    "ece": _Column("Calibration error (%)", _pair("ece"), _never,
+        "expected calibration error, in 15 bins of confidence"),
+    "disagreement": _Column("Members disagree (%)", _pair("disagreement"), _never,
+        "how often two members of an ensemble predict different classes, the mean over pairs"),
+    "ensemble_gain": _Column("Ensemble gain (points)",
+        lambda row: signed(row.get("ensemble_gain", nan)), _never,
+        "accuracy of an ensemble less the mean of its members' accuracies"),
+    "agreement": _Column("Student and teacher agree (%)", _agreement_text, _never,
+        "predictions on public samples, before → after the last distillation"),
     "bytes": _Column("Bytes a round", _sent_text, _sends_differ,
         "what a participant sends and receives in a round"),
-    "loss": _Column("Loss", lambda row: mean_and_std(row["loss"], digits=3), lambda *_: False),
+    "loss": _Column("Loss", lambda row: mean_and_std(row["loss"], digits=3), _never),
     "dropped": _Column("Dropped", lambda row: f"{row['dropped']:.0f} of {row['updates']:.0f}",
         lambda cells, _: "dropped" in cells and bool((cells["dropped"] > 0).any()),
         "updates left out because training diverged, in all rounds and seeds"),

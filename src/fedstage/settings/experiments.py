@@ -13,7 +13,20 @@ from fedstage.settings.scores import SECONDS, Cells, Metric, Published, Reach
 #: What bands and bars show if there are several seeds.
 Bands = Literal["interval", "deviation", "none"]
 #: Names of colours that readers with any colour vision can tell apart.
-Colour = Literal["blue", "vermilion", "green", "pink", "black", "orange", "sky", "wine", "grey"]
+Colour = Literal[
+    "blue",
+    "vermilion",
+    "green",
+    "pink",
+    "black",
+    "orange",
+    "sky",
+    "wine",
+    "indigo",
+    "olive",
+    "brown",
+    "grey",
+]
 Marker = Literal[
     "circle",
     "square",
@@ -60,6 +73,10 @@ Also = Literal[
     "privacy",
     "maximum",
     "client_std",
+    "ece",
+    "disagreement",
+    "ensemble_gain",
+    "agreement",
     "bytes",
     "loss",
     "dropped",

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.curves import draw_bytes, draw_forgetting, draw_rounds
-from fedstage.results.points import draw_partition, draw_published, draw_sweep
+from fedstage.results.points import draw_ensembles, draw_partition, draw_published, draw_sweep
 from fedstage.results.style import save_figure
 from fedstage.results.tidy import Tidy, read_tidy
 from fedstage.stages.collected.names import names_of, partitions_of
@@ -18,6 +18,7 @@ OF_SCORES: dict[str, Callable[[Tidy], Figure]] = {
     "accuracy": draw_rounds,
     "published": draw_published,
     "over": draw_sweep,
+    "ensembles": draw_ensembles,
     "communication": draw_bytes,
     "costs": partial(draw_bytes, last=True),
     "retention": draw_forgetting,

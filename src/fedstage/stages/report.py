@@ -1,21 +1,39 @@
 """Stage `report`: one HTML file with all results of an experiment at a scale."""
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
+from fedstage.plan.graph import recipe_file
+from fedstage.plan.results import result_files
+from fedstage.plan.runs import main_folder
 from fedstage.plan.sharing import describe_sharing
 from fedstage.protocol.digests import canonical
+from fedstage.results.labels import axis_label, metric_head
+from fedstage.results.points import draw_partition, partition_counts
 from fedstage.results.report import Section, render_report
-from fedstage.results.tidy import Tidy, read_tidy
+from fedstage.results.table import Table
+from fedstage.results.tidy import Tidy, place_of, read_tidy
 from fedstage.settings.merging import flatten
+from fedstage.stages.collected.names import names_of, partitions_of
 from fedstage.stages.figure import OF_SCORES
 from fedstage.stages.table import tables_of
 from fedstage.storage.files import load_json, save_text
 from fedstage.storage.records import find_artefact
 
+#: Captions of figures, whose legends say what bands and bars are.
+_CAPTIONS = {
+    "accuracy": "{metric} by round",
+    "published": "{metric} as published and as measured",
+    "over": "{metric} by {over}",
+    "ensembles": "What ensembles gain over the mean accuracy of their members",
+    "communication": "{metric} by the bytes that a client has sent and received",
+    "costs": "{metric} by all bytes that a client sends and receives",
+    "retention": "What is forgotten, by round",
+}
 #: The sections below the table and its figures: what they show, and their titles.
 _SECTIONS = {
     "communication": "Communication",
@@ -42,11 +60,13 @@ def report(
     """
     experiment, measured = read_runs_file(runs), read_tidy(scores)
     spent = read_tidy(costs) if costs else None
-    results = load_json(wanted)["results"]
+    results, head = load_json(wanted)["results"], measured.header
+    told = {"metric": metric_head(head.metric), "over": axis_label(head.over or "")}
 
     def section(shown: str, title: str, *figures: str) -> Section:
         tables = tables_of(shown, measured, spent, definitions, runs)
-        return Section(title, tables, {name: OF_SCORES[name](measured) for name in figures})
+        drawn = {_CAPTIONS[name].format(**told): OF_SCORES[name](measured) for name in figures}
+        return Section(title, tables, drawn)
 
     sections = [section("tables", "Table", *_figures(measured))]
     for shown, title in _SECTIONS.items():
@@ -54,22 +74,46 @@ def report(
             sections.append(section(shown, title, *([shown] if shown in OF_SCORES else [])))
     if definitions is not None:
         sections.append(section("claims", "Claims"))
+    sections.append(_partition(experiment.runs))
     parts = [one.candidates[one.which()].parts[-1] for one in experiment.runs]
-    methods = len({str(one.settings["method"]) for one in experiment.runs})
+    every = [[part for of in run.candidates for part in of.parts] for run in experiment.runs]
     shared = describe_sharing(
-        [
-            [(part.recipe, part.length.rounds) for part in one.candidates[one.which()].parts]
-            for one in experiment.runs
-        ],
-        methods,
+        [[(part.recipe, part.length.rounds) for part in of] for of in every],
+        len({str(run.settings["method"]) for run in experiment.runs}),
     )
+    made = [str(path) for path in (scores, costs) if path]
+    made += result_files("table", head.experiment, head.scale, "tables") * ("table" in results)
     about = {
         "Made by": f"`snakemake --cores all {output}`",
+        "Files": ", ".join(f"[{file}]({_path(file, output)})" for file in made),
         "Versions": "; ".join(dict.fromkeys(_versions(experiment.runs))) or "not recorded",
         **({"Shared work": shared} if shared else {}),
     }
+    files = {
+        place_of(run.settings.get(axis) for axis in measured.run): _path(recipe, output)
+        for run, part in zip(experiment.runs, parts, strict=True)
+        for recipe in [recipe_file(main_folder(part.recipe))]
+    }
     settings = _common([flatten(canonical(p.length) | canonical(p.recipe)) for p in parts])
-    save_text(output, render_report(measured, sections, about=about, settings=settings))
+    page = render_report(measured, sections, about=about, settings=settings, files=files)
+    save_text(output, page)
+
+
+def _partition(runs: list[ExperimentRun]) -> Section:
+    """Return how many samples of each class each client has, drawn and as tables."""
+    partitions, known = partitions_of(runs), names_of(runs)
+    names = known.get("clients"), known.get("classes")
+    tables = [
+        Table(f"As a table{f': {name}' if name else ''}", shown.astype(str), 1, shown)
+        for name, samples in partitions.items()
+        for shown in [partition_counts(samples, *names).T.rename_axis("Client").reset_index()]
+    ]
+    drawn = draw_partition(partitions, *names)
+    return Section("Partition", tables, {"Samples, of the first seed": drawn}, folded=True)
+
+
+def _path(file: str, output: Path) -> str:
+    return Path(os.path.relpath(file, output.parent)).as_posix()
 
 
 def _figures(scores: Tidy) -> Iterator[str]:
@@ -80,6 +124,8 @@ def _figures(scores: Tidy) -> Iterator[str]:
         yield "published"
     if header.over is not None:
         yield "over"
+    if scores.frame["measure"].eq("disagreement").any():
+        yield "ensembles"
 
 
 def _versions(runs: list[ExperimentRun]) -> Iterator[str]:

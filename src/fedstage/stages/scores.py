@@ -15,6 +15,7 @@ from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.plan.runs import folders_of
 from fedstage.protocol.digests import canonical, digest
 from fedstage.results.tidy import (
     ORIGIN,
@@ -31,11 +32,13 @@ from fedstage.settings.cells import show_point
 from fedstage.stages.collected.measured import OF_RUNS, measure, read_metrics
 from fedstage.stages.collected.origins import Jobs, describe_machine, spent
 from fedstage.stages.collected.phases import bytes_until, phases_of
-from fedstage.storage.records import find_artefact
+from fedstage.storage.records import find_artefact, records_in_order
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
 MEASURES = [name for name in METRICS_SCHEMA.names if name not in WHAT]
+#: What the record of a distillation says in percent of the public samples.
+AGREEMENT = ("agreement_before", "agreement", "changed")
 #: The samples that forgetting is measured on.
 PARTICIPANTS = "participants"
 
@@ -47,7 +50,10 @@ def scores(*, runs: Path, scores: Path) -> None:
     experiment, jobs = read_runs_file(runs), Jobs()
     measured = [measure(run, experiment) for run in experiment.runs]
     origins = [_origin(run, jobs) for run in experiment.runs]
-    more = [further_rows(run, experiment) for run in experiment.runs]
+    more = [
+        [*further_rows(run, experiment), *_agreed(run, rounds)]
+        for run, rounds in zip(experiment.runs, measured, strict=True)
+    ]
     learnt = [_learnt(run) for run in experiment.runs if run.retention]
     if learnt:
         every = list(zip(experiment.runs, learnt, strict=True))
@@ -109,6 +115,26 @@ def _moved(run: ExperimentRun, experiment: ExperimentRuns) -> Iterator[Row]:
         about = {"evaluated": "traffic", "role": run.length.role, "round": round_}
         yield {**about, "measure": "bytes", "value": float(until[round_].both)}
         yield {**about, "measure": "params", "value": float(until[round_].params)}
+
+
+def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
+    """Yield how often the main student predicts as its teacher, before and after its distillation.
+
+    In percent, in evaluated rounds; nothing without records.
+    """
+    recipe = run.candidates[run.which()].parts[-1].recipe
+    ids = (folder.rpartition("/")[2] for folder in folders_of(recipe))
+    told = {
+        row["round"]: row
+        for record in records_in_order(Path(), *ids)
+        for row in record.get("distilled", ())
+        if not row.get("group")
+    }
+    for row in measured.to_dict("records"):
+        about = {"evaluated": "student", "role": row["role"], "round": row["round"]}
+        for name, value in told.get(row["round"], {}).items():
+            if name in AGREEMENT:
+                yield {**about, "measure": name, "value": float(value)}
 
 
 def _learnt(run: ExperimentRun) -> torch.Tensor:

@@ -29,8 +29,10 @@ PUBLISHED = {
 }
 
 
-def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):
-    """Load an experiment beside the published numbers of the workflow."""
+def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **changes):
+    """Load an experiment, and others, beside the published numbers of the workflow."""
+    others = {name: one for name, one in changes.items() if "like" in one}
+    table = {key: value for key, value in changes.items() if key not in others}
     (folder / "methods.yaml").write_text((WORKFLOW / "methods.yaml").read_text())
     ignored = shutil.ignore_patterns("experiments", "claims.yaml")
     shutil.copytree(WORKFLOW / "papers", folder / "papers", ignore=ignored)
@@ -50,7 +52,7 @@ def catalogue(folder, published=PUBLISHED, claims=(), scales=None, **table):
             **(scales or {}),
         },
     }
-    return load_catalogue(config(e=experiment) | {"claims": list(claims)}, folder)
+    return load_catalogue(config(e=experiment, **others) | {"claims": list(claims)}, folder)
 
 
 def test_every_run_is_described_with_its_number(tmp_path):
@@ -84,6 +86,30 @@ def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
     assert "results/figures/e/mini_published.png" in results_of(known, "e/mini")
 
 
+def test_an_experiment_inherits_the_table_and_its_published_numbers(tmp_path):
+    mine = {"methods": {"mine": {"like": "fedavg"}}, "grid": {"method": ["fedavg", "mine"]}}
+    known = catalogue(tmp_path, mine={"title": "M", "like": "e", **mine}, notes=["A note."])
+    described = describe_runs(known, "mine", "default")
+    assert (described["rows"], described["columns"]) == (["method"], [])  # no α in its grid
+    assert described["notes"][-1] == "A note."
+    first, added = (run["published"] for run in described["runs"])
+    assert (first["value"], added) == (78.72, None)  # of the α that its base has
+
+
+def test_a_table_with_rows_is_the_experiments_own_and_further_axes_are_rows(tmp_path):
+    more = {"grid": {"partition.alpha": [0.1], "rounds": [1, 2]}}
+    own = {**more, "table": {"rows": ["partition.alpha", "rounds"]}}
+    known = catalogue(
+        tmp_path,
+        extends={"title": "M", "like": "e", **more, "table": {"also": ["loss"]}},
+        replaces={"title": "M", "like": "e", **own},
+    )
+    table = known.experiments["extends"].table
+    assert (table.rows, table.columns) == (["method", "rounds"], ["partition.alpha"])
+    assert table.also == ["loss"]
+    assert known.experiments["replaces"].table.published is None
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -94,7 +120,11 @@ def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
         ({"table": "t"}, "e/default: table.published.table = 't': use one of table2"),
         ({"axes": {"rounds": "rounds"}}, "e: table.published.axes: 'rounds': must be one of"),
         ({"match": {"metod": {}}}, "e: table.published.match: 'metod': must be one of method"),
-        ({"where": {"dataset": "cifar10"}}, "e/default: table.published: method = fedavg"),
+        (
+            {"where": {"model": "resnet21"}},
+            "e: table.published: no cell has a row of fedsdd, table2; the first one needs a row "
+            "with model = resnet21, method = fedavg, partition_alpha = 1",
+        ),
         ({"pages": 3}, "table.published.pages = 3: unknown key"),
         ({"match": {"method": {"fedavg": 3}}}, "table.published.match.method.fedavg = 3: must be"),
     ],

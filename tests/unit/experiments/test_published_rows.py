@@ -117,6 +117,10 @@ FOUND = {
         [point("two", 0.1, 0), point("two", 0.1, 1), point("two", 1.0, 0)], {}, [5, 5, 4],
     ),
     "null is nothing published": ([point("own"), point("fedavg")], {}, [None, 0]),
+    "nor is an added method, or value": (
+        [point("feddf"), point(), point(alpha=0.5), point(k=3)], {"match": {"k": {2: {"R": 1}}}},
+        [None, 0, None, None],
+    ),
     "an axis may have the values of another column": (
         [point("fedsdd", 1.0, **{"ensemble.checkpoints": r}) for r in (2, 1)],
         {"axes": {"ensemble.checkpoints": "R"}}, [4, 2],
@@ -159,11 +163,11 @@ def refused(points, **settings):
     return message
 
 
-def test_a_cell_without_a_row_names_the_column_at_fault():
-    told = refused([point(), point("feddf")])
-    assert "method = feddf, partition.alpha = 1: no rows of fedsdd, table2, have" in told
-    assert told.endswith("method must be one of fedavg, fedsdd")
-    assert refused([point()], where={"K": 4}).endswith("K must be one of nothing: no row has it")
+def test_what_a_run_has_beside_its_axes_tells_rows_apart():
+    published = validate(Published, {"paper": "fedsdd", "table": "table2"}, "here")
+    known = [{"partition_alpha": "0.1", "dataset": "cifar10"}]
+    (row,) = counterparts("e", published, [{"method": "fedavg"}], ROWS, known)
+    assert row.value == 1
 
 
 def test_a_cell_with_two_rows_names_what_would_tell_them_apart():

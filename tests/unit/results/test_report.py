@@ -1,6 +1,7 @@
 """The report: one page that needs nothing else."""
 
 import re
+from collections import defaultdict
 from html.parser import HTMLParser
 
 from fedstage.results.curves import draw_rounds
@@ -32,7 +33,8 @@ def page_of(tidy, title="Tiny"):
         Section("Table", [score_table(tidy)]),
         Section("Accuracy over rounds", figures={"Accuracy over rounds": draw_rounds(tidy)}),
     ]
-    return render_report(tidy, sections, about={"Shared": "`x`"}, settings={"rounds": "<2>"})
+    about, files = {"Shared": "`x`"}, defaultdict(lambda: "../../a/recipe.yaml")
+    return render_report(tidy, sections, about=about, settings={"rounds": "<2>"}, files=files)
 
 
 def test_the_page_is_whole_and_needs_no_other_file(tidy):
@@ -42,7 +44,7 @@ def test_the_page_is_whole_and_needs_no_other_file(tidy):
     assert parser.open == []
     links = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert links
-    assert all(link.startswith("#") for link in links)
+    assert {link for link in links if not link.startswith("#")} == {"../../a/recipe.yaml"}
     assert "@import" not in page
 
 

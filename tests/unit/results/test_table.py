@@ -65,10 +65,10 @@ def test_own_classes_are_explained_where_clients_have_models_of_their_own():
         "client_std": lambda method, _: 9.0 if method == "local_only" else None,
     }
     table = score_table(tidy_of(one, measures=measures))
-    assert "Own classes (%)" in table.shown
-    assert any(line.startswith("**Own classes (%)**") for line in table.below)
+    assert "On a client's own classes (%)" in table.shown
+    assert any(line.startswith("**On a client's own classes (%)**") for line in table.below)
     shared = tidy_of(one, measures=measures | {"client_std": lambda *_: None})
-    assert "Own classes (%)" not in score_table(shared).shown
+    assert "On a client's own classes (%)" not in score_table(shared).shown
 
 
 @pytest.fixture

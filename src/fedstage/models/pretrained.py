@@ -145,7 +145,7 @@ def network(settings: LibraryEncoder, folder: Path | None) -> nn.Module:
         If its weights cannot be read or downloaded, or there is no such model.
     """
     path = folder / settings.weights if folder and settings.in_folder else None
-    where = f"data.encoder = {settings.name}: {settings.model}, weights = {settings.weights}"
+    where = f"data.encoder = {settings.name}: {settings.architecture}, weights = {settings.weights}"
     if settings.in_folder and not (path and path.exists()):
         raise FedstageError(f"{where}: not below the data folder {folder}")
     try:
@@ -165,12 +165,12 @@ def _of_images(settings: LibraryEncoder) -> tuple[nn.Module, Any, Any]:
     if isinstance(settings, TimmEncoder):
         import timm
 
-        net = timm.create_model(settings.model, pretrained=published, num_classes=0)
+        net = timm.create_model(settings.architecture, pretrained=published, num_classes=0)
         config = timm.data.config.resolve_model_data_config(net)
         return net, config["mean"], config["std"]
     from torchvision.models import get_model
 
-    net = get_model(settings.model, weights="DEFAULT" if published else None)
+    net = get_model(settings.architecture, weights="DEFAULT" if published else None)
     *_, last = (name for name, layer in net.named_modules() if isinstance(layer, nn.Linear))
     net.set_submodule(last, nn.Identity())
     return net, *_IMAGENET
@@ -206,7 +206,7 @@ class Normalised(nn.Module):
 def _of_tokens(settings: TransformersEncoder, path: Path | None) -> nn.Module:
     from transformers import AutoModel
 
-    where, local = (settings.model, False) if path is None else (path, True)
+    where, local = (settings.architecture, False) if path is None else (path, True)
     net = AutoModel.from_pretrained(where, local_files_only=local, use_safetensors=True)
     return Pooled(net, settings.pooling)
 

@@ -204,8 +204,8 @@ class LibraryEncoder(Encoder):
 
     module: ClassVar[str] = "pretrained"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("{weights}",)}
-    model: str
-    """Name of the model in its library."""
+    architecture: str
+    """Its name in the library."""
     weights: str
     """File of weights below the data folder, or `published`: the library downloads and keeps them.
     """

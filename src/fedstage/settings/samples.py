@@ -126,4 +126,4 @@ def check_outputs(models: Iterable[Model], unknown: bool) -> Iterator[str]:
                 "leave it out"
             )
         if unknown and getattr(model, "outputs", None) == 1:
-            yield f"model = {model.name!r}: outputs = 1: not with unknown, which needs one more"
+            yield f"model = {model.name!r}: outputs = 1: must be one per class here"

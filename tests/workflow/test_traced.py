@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from torchvision.models import resnet18
 
 from fedstage.execution import jobs
 from fedstage.plan.source import Source, reachable, source_of_job
@@ -104,7 +106,8 @@ ONE_SHOT = {
         "like": "ghofl",
         "data": FEATURES,
     },
-    "fedpft": BESIDE | {
+    "fedpft": BESIDE
+    | {
         "data": FEATURES,
         "generator": {"mixture": {"components": 2, "samples": 20}},
     },
@@ -136,7 +139,13 @@ DEFINING = ("<module>", "find_spec", "__get_pydantic_core_schema__")
 #: How settings are compared, checked and written, and what messages say.
 ALIKE = {
     *("Settings.__eq__", "Settings.__hash__", "Settings._field_hash", "Settings.__copy__"),
-    *("DataSet.are_images", "LibraryEncoder.in_folder", "Dropping._with_dropout", "fault_of", "each"),
+    *(
+        "DataSet.are_images",
+        "LibraryEncoder.in_folder",
+        "Dropping._with_dropout",
+        "fault_of",
+        "each",
+    ),
 }
 
 

@@ -232,8 +232,8 @@ class TorchvisionEncoder(LibraryEncoder):
 class TransformersEncoder(LibraryEncoder):
     """An encoder of texts of transformers; needs the extra `text`.
 
-    `weights` is a folder with the files of the model on the hub. Tokens are those of the data, so
-    their `vocabulary` must be the encoder's.
+    `weights` is a folder with the files of the model on the hub. Tokens are the data's, whose
+    `vocabulary` must be the encoder's.
     """
 
     package: ClassVar[str | None] = "transformers"

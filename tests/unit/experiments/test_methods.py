@@ -65,7 +65,7 @@ def test_every_method_is_a_run_of_the_papers_base(method):
         "fedgkt": SPLIT,
         "fens_ds": {"data": {"cifar10": {}}},
         "fafi": {"model": "resnet8"},
-        **dict.fromkeys(("ghofl", "ghofl_nb", "fedcgs", "afl"), {"model": "resnet8"}),
+        **{key: {"model": "resnet8"} for key in ("ghofl", "ghofl_nb", "fedcgs", "afl")},
         **dict.fromkeys(("safle", "fedpft"), FEATURES),
         "dense": {"model": "resnet8"},
         "dense_as_released": {"model": "resnet8"},

@@ -65,14 +65,17 @@ def head(settings: ClosedForm, moments: Moments, clients: int = 1) -> tuple[Tens
     held = moments.counts > 0
     counts, sums = moments.counts[held], moments.sums[held]
     means = sums / counts[:, None]
+    precision = torch.finfo(torch.float32).eps  # of the moments, as sent
     if settings.ridge:
         added = 0.0 if settings.ridge.clean else clients * settings.ridge.gamma
         matrix, sides = moments.products + added * torch.eye(sums.shape[1]), sums
     else:
         matrix, sides = _covariance(settings, moments.products, counts, sums), means
+        precision *= len(matrix)
     weights = torch.zeros_like(moments.sums)
     biases = torch.full_like(moments.counts, NEVER)
-    if not _has_inverse(matrix):
+    values = torch.linalg.eigvalsh(matrix)
+    if not values[0] > precision * values[-1]:
         return weights + torch.nan, biases
     weights[held] = torch.linalg.solve(matrix, sides.T).T
     biases[held] = 0.0
@@ -92,10 +95,3 @@ def _covariance(settings: ClosedForm, products: Tensor, counts: Tensor, sums: Te
     even = torch.eye(width, dtype=torch.float64) * covariance.trace() / width
     covariance = (1 - own) * covariance + own * even
     return covariance.diagonal().diag() if settings.covariance == "diagonal" else covariance
-
-
-def _has_inverse(covariance: Tensor) -> bool:
-    """Whether a symmetric matrix has an inverse, up to the precision of float32, as sent."""
-    values = torch.linalg.eigvalsh(covariance)
-    least = torch.finfo(torch.float32).eps * len(values) * values[-1]
-    return bool(values[0] > least)

@@ -18,7 +18,7 @@ METHODS = {
     "fedavg": {"model": "narrow"},
     "feddf": {"model": {"mlp": {"hidden": [8]}}},
     "fens": {"aggregator_fraction": 0.2, "aggregator_training": {"federated": {"rounds": 2}}},
-    "fedcgs": {},
+    "fedcgs": {"distillation": {"closed_form": {"shrinkage": 0.2}}},
     "safle": {"student": {"safle": {"group": 2}}},
     "fedpft": {"generator": {"mixture": {"components": 2, "samples": 60}}},
 }

@@ -89,7 +89,7 @@ def dataset(option: DataOption) -> DatasetInputs[str]:
     return DatasetInputs(raw_file(DATA, option))
 
 
-@partial(Stage, module="data", folder=DATA, outputs=_FILES, used=_encodes)
+@partial(Stage, folder=DATA, outputs=_FILES, used=_encodes)
 def features(option: DataOption) -> FeaturesInputs[str]:
     """Encode the samples of a data set."""
     assert isinstance(option.data, Features), "`used` says so"

@@ -1,9 +1,5 @@
 """What training starts from: samples, their division over clients, participants, first weights."""
 
-import hashlib
-import shutil
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +19,18 @@ from fedstage.errors import FedstageError
 from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise, try_model
 from fedstage.models.loading import build
-from fedstage.models.pretrained import LAYOUTS, digest_of, encode, frozen_encoder, take_weights
+from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.plan.inputs import (
     ClientsInputs,
     DatasetInputs,
-    FeaturesInputs,
     InitialModelInputs,
     ParticipationInputs,
     PartitionInputs,
 )
-from fedstage.protocol.digests import as_json, canonical
 from fedstage.protocol.rounds import base_of
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import is_plugin
-from fedstage.settings.data import Data, DataOption, Features
+from fedstage.settings.data import Data, DataOption
 from fedstage.settings.data_sets import ImageSet
 from fedstage.settings.groups import Delays, PlanSettings
 from fedstage.settings.models import InitialModel, Pretrained
@@ -45,8 +39,7 @@ from fedstage.stages import Made
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.raw_files import unchanged
 from fedstage.storage.tables import save_table
-from fedstage.storage.tensors import load_tensors, map_tensors, save_tensors
-from fedstage.training.devices import prepare
+from fedstage.storage.tensors import map_tensors, save_tensors
 from fedstage.training.public_images import change_once
 from fedstage.weights import Weights
 
@@ -129,55 +122,6 @@ def _public(settings: Data, images: torch.Tensor) -> torch.Tensor:
 def _tensors(part: Images) -> dict[str, torch.Tensor]:
     tensors = {name: getattr(part, name) for name in ("images", "labels", "clients", "starts")}
     return {name: value for name, value in tensors.items() if value is not None}
-
-
-_PART = 10_000  # samples whose features are kept if the job is interrupted
-
-
-def features(
-    recipe: DataOption, read: FeaturesInputs[Path], made: Made, *, folder: Path | None = None
-) -> None:
-    """Write the files of `dataset` with features float32 [n, d] in place of samples.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        The data folder with weights of encoders; by default the variable FEDSTAGE_DATA.
-    info : Path
-        Output: as of `dataset`, with the SHA-256 of the encoder's weights.
-    """
-    chosen, folder = recipe.data, folder or default_folder()
-    assert isinstance(chosen, Features), "of such data alone the graph has this stage"
-    device = prepare(chosen.numerics)
-    with unchanged(chosen.encoder, folder, read.raw):
-        encoder = frozen_encoder(chosen.encoder, folder)
-    folder_of_parts, weights, width = made["train"].parent / "parts", digest_of(encoder), 0
-    code = Path(str(sys.modules[chosen.encoder.implemented_in].__file__)).read_bytes()
-    known = as_json([canonical(chosen), weights]).encode() + code
-
-    def encoded(part: Path, samples: torch.Tensor) -> torch.Tensor:
-        """Return features of samples, perhaps computed by a job that was interrupted."""
-        key = hashlib.sha256(known + samples.numpy().tobytes()).hexdigest()
-        with suppress(FedstageError):  # missing, or damaged
-            tensors, metadata = load_tensors(part)
-            if metadata["key"] == key:
-                return tensors["features"]
-        found = encode(encoder, samples, chosen, device)
-        save_tensors(part, {"features": found}, {"key": key})
-        return found
-
-    for name in ("train", "test", "held_out", "server_validation", "test_own"):
-        tensors, _ = map_tensors(getattr(read, name))
-        all_samples, found = tensors["images"], []
-        for start in range(0, len(all_samples), _PART):
-            part = folder_of_parts / f"{name}_{start}.safetensors"
-            found.append(encoded(part, all_samples[start : start + _PART]))
-        features_ = torch.cat(found) if found else torch.empty(0, width)
-        width = features_.shape[1]
-        save_tensors(made[name], {**tensors, "images": features_})
-    replaced = {"name": chosen.name, "shape": [width], "mean": [], "std": [], "encoder": weights}
-    save_json(made["info"], load_json(read.info) | replaced)
-    shutil.rmtree(folder_of_parts)
 
 
 def partition(

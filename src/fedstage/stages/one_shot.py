@@ -136,12 +136,10 @@ def closed_form_model(recipe: OneShotRecipe, read: ClosedFormModelInputs[Path], 
     known = total([Moments(one["counts"], one["sums"], one["products"]) for one, _ in sent])
     weights, biases = head(recipe.distillation, known, len(sent))
     if not bool(weights.isfinite().all()):
-        ridge = recipe.distillation.ridge is not None
-        key = "ridge = {clean: false}" if ridge else "shrinkage above 0"
-        raise FedstageError(
-            f"distillation = closed_form: the {'products' if ridge else 'covariance'} of features "
-            f"have no inverse; set {key}"
-        )
+        what, hint = "covariance has", "shrinkage above 0, or higher"
+        if recipe.distillation.ridge:
+            what, hint = "products have", "ridge.clean = false, or a higher ridge.gamma"
+        raise FedstageError(f"distillation = closed_form: features' {what} no inverse; set {hint}")
     layers, _ = load_tensors(read.start)
     tensors = {name: value.clone() for name, value in layers.items()}
     tensors |= {f"{LAST}.weight": weights.float(), f"{LAST}.bias": biases.float()}

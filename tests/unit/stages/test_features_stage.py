@@ -13,7 +13,7 @@ from fedstage.plan.inputs import FeaturesInputs
 from fedstage.settings.data import DataOption
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate
-from fedstage.stages import data as stage
+from fedstage.stages import features as stage
 from fedstage.storage.files import load_json, save_json
 from fedstage.storage.tensors import load_tensors, save_tensors
 
@@ -157,7 +157,6 @@ def test_public_data_go_through_the_clients_encoder():
             "augmentation = flip: needs samples that are images",
         ),
         ({"model": "resnet8"}, "takes images, and the samples of data = features are features"),
-        ({"public": {"ag_news": {}}}, "public = 'ag_news': unknown"),
     ],
 )
 def test_what_needs_images_is_refused(changes, fault):

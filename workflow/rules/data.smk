@@ -41,10 +41,10 @@ rule features:
         "results/logs/features/{recipe}.json",
     wildcard_constraints:
         recipe=recipes("features"),
+    priority: 1
     threads: threads
     resources:
         gpu=gpus,
-    priority: 1
     message:
         "features ({wildcards.recipe})"
     shell:

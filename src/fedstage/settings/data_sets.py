@@ -194,7 +194,7 @@ class Encoder(OfFiles):
     `network` reads.
     """
 
-    room: ClassVar[str] = "models"
+    room: ClassVar[str] = "models.encoders"
     functions: ClassVar[Functions] = {"network": ("settings", "folder")}
     encodes: ClassVar[tuple[str, ...]] = ("images",)
 
@@ -202,7 +202,7 @@ class Encoder(OfFiles):
 class LibraryEncoder(Encoder):
     """An encoder whose architecture is a library's."""
 
-    module: ClassVar[str] = "pretrained"
+    module: ClassVar[str] = "libraries"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("{weights}",)}
     architecture: str
     """Its name in the library."""

@@ -10,7 +10,7 @@ import torch
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.models.pretrained import digest_of, encode, frozen_encoder
+from fedstage.models.encoders import digest_of, encode, frozen_encoder
 from fedstage.plan.inputs import FeaturesInputs
 from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.data import DataOption, Features

@@ -7,7 +7,8 @@ import torch
 from tests.shared.settings import CLIENT, distilled
 
 from fedstage.errors import FedstageError
-from fedstage.models import pretrained
+from fedstage.models import encoders
+from fedstage.models.encoders import libraries
 from fedstage.plan.data_files import data_file, public_id
 from fedstage.plan.inputs import FeaturesInputs
 from fedstage.settings.data import DataOption
@@ -54,7 +55,7 @@ def network(monkeypatch):
     """A small network in place of a library's."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 5))
-    monkeypatch.setattr(pretrained, "network", lambda settings, folder: net)
+    monkeypatch.setattr(libraries, "network", lambda settings, folder: net)
     return net
 
 
@@ -129,12 +130,12 @@ def test_texts_are_the_mean_of_their_tokens_without_padding(world):
     of = {"ag_news": {"vocabulary": "vocab.txt"}}
     chosen = option("transformers", "any", "bert", of=of).data
     tokens = torch.tensor([[2, 5, 3, 0, 0], [2, 4, 6, 7, 3]])
-    net = pretrained.frozen_encoder(chosen.encoder, world)
-    found = pretrained.encode(net, tokens.int(), chosen, CPU)
+    net = encoders.frozen_encoder(chosen.encoder, world)
+    found = encoders.encode(net, tokens.int(), chosen, CPU)
     expected = bert(input_ids=tokens[:1, :3]).last_hidden_state.mean(1)
     torch.testing.assert_close(found[:1], expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(FedstageError, match=r"vocabulary: token 9: the encoder's has 9"):
-        pretrained.encode(net, tokens.int() + 2, chosen, CPU)
+        encoders.encode(net, tokens.int() + 2, chosen, CPU)
 
 
 def recipe(**changes):

@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from torchvision.models import resnet18
 
 from fedstage.execution import jobs
 from fedstage.plan.source import Source, reachable, source_of_job
@@ -66,6 +68,13 @@ BESIDE = {"server": TAUGHT | {"steps": None, "epochs": 2}}
 TRAINED = {"rounds": 2, "batch_size": 8}
 FEW = {"latent": 2, "width": 2, "epochs": 1}
 NORMED = {"model": {"resnet8": {"norm": "batch"}}}
+FEATURES = {
+    "features": {
+        "of": {"digits": {"test": 200}},
+        "encoder": {"torchvision": {"architecture": "resnet18", "weights": "resnet18.pth"}},
+        "image_size": 32,
+    }
+}
 ADVERSARY = {"latent": 2, "width": 2, "steps": 2, "batch_size": 8}
 #: Methods of one shot, and what they are compared with: each stage, by most of its modules.
 ONE_SHOT = {
@@ -93,6 +102,15 @@ ONE_SHOT = {
     "dense": BESIDE | NORMED | {"generator": {"dense": ADVERSARY}},
     "coboosting": BESIDE | {"generator": {"coboosting": ADVERSARY}},
     "ghofl": NORMED,
+    "ghofl_features": {
+        "like": "ghofl",
+        "data": FEATURES,
+    },
+    "fedpft": BESIDE
+    | {
+        "data": FEATURES,
+        "generator": {"mixture": {"components": 2, "samples": 20}},
+    },
 }
 if not find_spec("torchao"):  # of the extra `int8`
     del ONE_SHOT["fens_int8"]
@@ -121,7 +139,13 @@ DEFINING = ("<module>", "find_spec", "__get_pydantic_core_schema__")
 #: How settings are compared, checked and written, and what messages say.
 ALIKE = {
     *("Settings.__eq__", "Settings.__hash__", "Settings._field_hash", "Settings.__copy__"),
-    *("DataSet.are_images", "Dropping._with_dropout", "fault_of", "each"),
+    *(
+        "DataSet.are_images",
+        "LibraryEncoder.in_folder",
+        "Dropping._with_dropout",
+        "fault_of",
+        "each",
+    ),
 }
 
 
@@ -202,6 +226,8 @@ def write(project):
             "results": results,
         }
     config["targets"] = list(config["experiments"])
+    config["data_folder"] = str(project.path)
+    torch.save(resnet18().state_dict(), project.path / "resnet18.pth")
     path.write_text(yaml.safe_dump(config))
     return project
 
@@ -209,6 +235,7 @@ def write(project):
 def test_what_runs_in_a_job_is_in_its_source(project, alone, monkeypatch):
     write(replace(project, snakefile=alone)).make()
     monkeypatch.chdir(project.path)
+    monkeypatch.setenv("FEDSTAGE_DATA", str(project.path))
     traced = Traced()
     for module in (jobs, segment):
         monkeypatch.setattr(module, "run_job", traced.run_job)

@@ -156,14 +156,20 @@ def config_of(input):
     return FOLDERS[str(Path(input.recipe).parent)]
 
 
+def numerics_of(input):
+    """Return the numerics of a job that computes with models."""
+    config = config_of(input)
+    return (config.data if isinstance(config, DataOption) else config).numerics
+
+
 def threads(wildcards, input):
     """Return how many threads a job that computes with models takes."""
-    return config_of(input).numerics.threads
+    return numerics_of(input).threads
 
 
 def gpus(wildcards, input):
     """Return how many GPUs a job that computes with models asks the scheduler for."""
-    device = config_of(input).numerics.device
+    device = numerics_of(input).device
     return EXECUTION.gpu if device == "auto" else int(device.startswith("cuda"))
 
 
@@ -211,7 +217,8 @@ def write_plan():
             check_new(folder, config)
         explained(write_recipe, recipe_file(folder), config)
         if raw := raw_choice(config):
-            name, stage = Path(folder).name, "partition" if raw is not config.data else "dataset"
+            name, of_data = Path(folder).name, isinstance(config, DataOption)
+            stage = ("dataset" if raw is config.data else "features") if of_data else "partition"
             record = Path(f"results/logs/{stage}/{name}.json")
             explained(write_raw, f"results/raw/{name}.json", raw, default_folder(), record)
     sources = {source for run in RUNS for source in explained(sources_of, run)}

@@ -17,11 +17,38 @@ rule dataset:
         info="results/data/{recipe}/info.json",
     log:
         "results/logs/dataset/{recipe}.json",
+    wildcard_constraints:
+        recipe=recipes("dataset"),
     priority: 1
     message:
         "dataset ({wildcards.recipe})"
     shell:
         "fedstage run dataset {input.recipe}"
+
+
+rule features:
+    """Encode the samples of a data set."""
+    input:
+        unpack(reads("features")),
+    output:
+        train="results/data/{recipe}/train.safetensors",
+        test="results/data/{recipe}/test.safetensors",
+        held_out="results/data/{recipe}/held_out.safetensors",
+        server_validation="results/data/{recipe}/server_validation.safetensors",
+        test_own="results/data/{recipe}/test_own.safetensors",
+        info="results/data/{recipe}/info.json",
+    log:
+        "results/logs/features/{recipe}.json",
+    wildcard_constraints:
+        recipe=recipes("features"),
+    priority: 1
+    threads: threads
+    resources:
+        gpu=gpus,
+    message:
+        "features ({wildcards.recipe})"
+    shell:
+        "fedstage run features {input.recipe}"
 
 
 rule partition:

@@ -41,10 +41,11 @@ def check_raw_data():
         return
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     # Another workflow, of which this one is a module, may have a rule of this name.
-    rules = ("dataset", "partition")
+    rules = ("dataset", "features", "partition")
     folders = {str(Path(job.output[0]).parent) for job in jobs if job.rule.name in rules}
     configs = [FOLDERS[one] for one in sorted(folders & FOLDERS.keys())]
-    chosen = [one.data if isinstance(one, DataOption) else one.partition for one in configs]
+    options = [one.data if isinstance(one, DataOption) else one.partition for one in configs]
+    chosen = [getattr(one, "encoder", one) for one in options]
     place = default_folder()
     if line := missing_data(chosen, place and FOLDER / place):
         sys.exit(f"fedstage: {line}")

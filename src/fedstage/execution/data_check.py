@@ -126,9 +126,9 @@ def _data_folder(config: Config) -> Path | None:
 
 
 def _of_experiment(named: str, config: Path, workflow: Path) -> Iterator[tuple[Data, Path | None]]:
-    """Yield the data sets that the runs of an experiment train on, and the data folder."""
+    """Yield the data sets that runs train on, or encode, and the data folder."""
     raw = load_yaml(config)
     catalogue = load_catalogue({**raw, "targets": [named]}, workflow, "")
     runs = catalogue.runs[split_target(named)]
-    for data in dict.fromkeys(run.recipe.data for run in runs):
+    for data in dict.fromkeys(getattr(run.recipe.data, "of", run.recipe.data) for run in runs):
         yield data, _data_folder(catalogue.config)

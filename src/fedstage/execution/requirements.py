@@ -22,7 +22,8 @@ from fedstage.protocol.digests import as_json, canonical
 from fedstage.protocol.groups import has_batch_norm
 from fedstage.protocol.teaching import teaching
 from fedstage.settings.base import Settings, is_plugin
-from fedstage.settings.data_sets import DataSet, OfFiles
+from fedstage.settings.data import Features
+from fedstage.settings.data_sets import DataSet, Encoder, OfFiles
 from fedstage.settings.models import InitialModel, Model, Pretrained, check_size
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
@@ -30,7 +31,7 @@ from fedstage.storage.files import load_json
 from fedstage.storage.raw_files import find_part, folder_of, raw_files
 
 #: The extra of each package.
-EXTRAS = {"datasets": "hub", "torchao": "int8", "transformers": "text"}
+EXTRAS = {"datasets": "hub", "timm": "vision", "torchao": "int8", "transformers": "text"}
 
 
 def needed_packages(settings: Settings, key: str = "") -> Iterator[tuple[str, str]]:
@@ -114,6 +115,8 @@ def _known(data: Any) -> tuple[tuple[int, ...] | None, int | None, int | None]:
     if path.is_file():
         info = load_json(path)
         return tuple(info["shape"]), info["classes"], info["train"]
+    if isinstance(data, Features):
+        return None, *_known(data.of)[1:]
     size = getattr(data, "image_size", None) or getattr(data, "crop", None)
     shape, classes = ((3, size, size), None) if size else _KNOWN.get(data.name, (None, None))
     return shape, classes, getattr(data, "train_size", None)
@@ -164,7 +167,9 @@ def check_data(data: OfFiles, folder: Path | None) -> None:
     """
     if not data.in_folder:
         return
-    where = f"{'data' if isinstance(data, DataSet) else 'partition'} = {data.name}"
+    kinds = {DataSet: "data", Encoder: "data.encoder"}
+    key = next((key for kind, key in kinds.items() if isinstance(data, kind)), "partition")
+    where = f"{key} = {data.name}"
     if folder is None or not folder.is_dir():
         fault = f"data folder {folder}: no such folder" if folder else "the data folder is not set"
         raise FedstageError(f"{where}: {fault}; set data_folder in config.yaml or FEDSTAGE_DATA")

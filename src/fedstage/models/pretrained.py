@@ -65,7 +65,7 @@ def take_weights(
     _verify(path, settings.sha256)
     state = {name.removeprefix(layout.prefix): value for name, value in model.state_dict().items()}
     own = _without(state, layout.classifier)
-    loaded = _without(_read(path), layout.classifier + layout.extra)
+    loaded = _without(read_state(path), layout.classifier + layout.extra)
     loaded = {_renamed(name, layout): value for name, value in loaded.items()}
     for name in sorted(loaded.keys() ^ own.keys()):
         where = "the model has no such tensor" if name in loaded else "missing"
@@ -96,7 +96,8 @@ def _verify(path: Path, sha256: str | None) -> None:
         raise FedstageError(f"{path}: model.weights.sha256 = {sha256!r}: the file's is {found}")
 
 
-def _read(path: Path) -> Weights:
+def read_state(path: Path) -> Weights:
+    """Return the state dict of a file, read without executing code."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

@@ -12,6 +12,7 @@ from fedstage.plan.graph import File, Folder, Stage, folder_of, found_file, inte
 from fedstage.plan.inputs import (
     ClientsInputs,
     DatasetInputs,
+    FeaturesInputs,
     InitialModelInputs,
     ParticipationInputs,
     PartitionInputs,
@@ -20,7 +21,7 @@ from fedstage.plan.results import RESULTS
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.groups import client_groups
 from fedstage.protocol.rounds import block_of
-from fedstage.settings.data import CoreSamples, Data, DataOption, Generated, HeldOut
+from fedstage.settings.data import CoreSamples, Data, DataOption, Features, Generated, HeldOut
 from fedstage.settings.data_sets import OfFiles
 from fedstage.settings.equivalences import left_out, simplest
 from fedstage.settings.groups import Delays, PlanSettings
@@ -52,6 +53,8 @@ def partition_name(recipe: Any) -> str:
 
 def short(data: Data) -> str:
     """Name a data set."""
+    if isinstance(data, Features):
+        return f"{short(data.of)}_features"
     return re.sub(r"[^A-Za-z0-9]", "_", data.folder) if data.name == "parquet" else data.name
 
 
@@ -64,28 +67,41 @@ _prepared = partial(Stage, module="data", on_device=never)
 _PARTS = ("test", "held_out", "server_validation", "test_own")
 
 
-@partial(
-    _prepared,
-    folder=Folder(
-        "data",
-        DataOption,
-        lambda option: short(option.data),
-        identity=lambda option: canonical(option.data),
-    ),
-    outputs={part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"},
+DATA = Folder(
+    "data",
+    DataOption,
+    lambda option: short(option.data),
+    identity=lambda option: canonical(option.data),
 )
+_FILES = {part: f"{part}.safetensors" for part in ("train", *_PARTS)} | {"info": "info.json"}
+
+
+def _encodes(option: DataOption) -> bool:
+    return isinstance(option.data, Features)
+
+
+@partial(_prepared, folder=DATA, outputs=_FILES, used=lambda option: not _encodes(option))
 def dataset(option: DataOption) -> DatasetInputs[str]:
     """Read a data set into arrays: train, test, held out.
 
     Raw files are no files of the graph, because they lie in the data folder: their digests are.
     """
-    return DatasetInputs(raw_file(dataset.folder, option))
+    return DatasetInputs(raw_file(DATA, option))
+
+
+@partial(Stage, folder=DATA, outputs=_FILES, used=_encodes)
+def features(option: DataOption) -> FeaturesInputs[str]:
+    """Encode the samples of a data set."""
+    assert isinstance(option.data, Features), "`used` says so"
+    of = {name: data_file(option.data.of, name) for name in _FILES}
+    return FeaturesInputs(raw=raw_file(DATA, option), **of)
 
 
 def raw_choice(config: Any) -> OfFiles | None:
-    """Return the data set or partition that a folder is of, if its settings name raw files."""
-    of_data = config.data if isinstance(config, DataOption) else None
-    chosen: OfFiles | None = config.partition if isinstance(config, Division) else of_data
+    """Return the data set, encoder or partition that a folder is of, if it has raw files."""
+    chosen: OfFiles | None = config.partition if isinstance(config, Division) else None
+    if isinstance(config, DataOption):
+        chosen = config.data.encoder if isinstance(config.data, Features) else config.data
     return chosen if chosen and chosen.in_folder and chosen.raw else None
 
 
@@ -98,7 +114,8 @@ def raw_file(folder: Folder, config: Any) -> str | None:
 @cache
 def data_file(data: Data, part: str) -> File:
     """Return a data set's file: ``train``, ``test``, ``info``, or another output of its stage."""
-    return dataset(interned(DataOption.model_construct(data=data)), output=part)
+    option = interned(DataOption.model_construct(data=data))
+    return (features if _encodes(option) else dataset)(option, output=part)
 
 
 def info(recipe: AnyRecipe) -> File:
@@ -111,7 +128,12 @@ def public_id(recipe: Recipe | OneShotRecipe) -> str:
     if isinstance(recipe.public, HeldOut | CoreSamples):
         return recipe.public.name
     assert not isinstance(recipe.public, Generated), "generated images have names of their own"
-    return name_of(data_file(recipe.public, "train"))
+    return name_of(data_file(encoded(recipe.public, recipe.data), "train"))
+
+
+def encoded(public: Data, data: Data) -> Data:
+    """Return public data as models take them: by the encoder of the clients' `data`, if any."""
+    return data.model_copy(update={"of": public}) if isinstance(data, Features) else public
 
 
 def samples_file(recipe: AnyRecipe, samples: str) -> str:

@@ -70,6 +70,17 @@ class DatasetInputs(Inputs[P]):
     raw: P | None
 
 
+class FeaturesInputs(DatasetInputs[P]):
+    """The files of a data set whose samples are encoded; of raw files, the encoder's weights."""
+
+    train: P
+    test: P
+    held_out: P
+    server_validation: P
+    test_own: P
+    info: P
+
+
 class PartitionInputs(Inputs[P]):
     """The samples that are divided, and those whose classes they should have."""
 

@@ -72,6 +72,8 @@ Name = Annotated[str, Field(pattern=NAME)]  # may be part of a file name and of 
 CHOICES = frozenset(
     {
         "data",
+        "of",
+        "encoder",
         "public",
         "partition",
         "model",

@@ -143,10 +143,11 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # --- samples
     (
         "samples that are images",
-        ("ensemble=odds", "generator", "aggregator=moe", "prototypes", "client.augmentation",
-         "server.augmentation"),
+        ("ensemble=odds", "generator.of_images", "aggregator=moe", "prototypes",
+         "client.augmentation", "server.augmentation"),
         ("no data.are_images",),
     ),
+    ("samples that are features", ("generator=mixture",), ("data.samples=images|tokens|bags",)),
     ("data.server_validation of at least 1 sample",
      ("local.is_judged", "server.early_stopping", "server.drop_worst"),
      ("no data.server_validation",)),

@@ -4,7 +4,7 @@ One file because all alternatives can be read next to one another.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,7 +27,11 @@ from fedstage.settings.data_sets import (
     OwnSamples,
     Sized,
     TableColumns,
+    TimmEncoder,
+    TorchvisionEncoder,
+    TransformersEncoder,
 )
+from fedstage.settings.numerics import Numerics
 
 #: Number of tokens of a text: its two marks and at least one piece.
 Length = Annotated[int, Field(ge=3, le=100_000)]
@@ -345,18 +349,51 @@ class Sent140(Texts):
 
 Images = Digits | TorchvisionData | ParquetData | ImageFolder | HubImages
 _OfTensors = ImageTensors | FeatureTensors
-Data = ByName[
-    Images
-    | _OfTensors
-    | TableData
-    | TextData
-    | HubTexts
-    | HeartDisease
-    | Isic2019
-    | Camelyon16
-    | AgNews
-    | Sent140
-]
+_OfTexts = TextData | HubTexts | AgNews | Sent140
+_Read = Images | _OfTensors | TableData | _OfTexts | HeartDisease | Isic2019 | Camelyon16
+
+
+def _of(name: str) -> Any:
+    """Return a property of features that the encoded data set has."""
+    return property(lambda features: getattr(features.of, name, 0))
+
+
+class Features(DataSet):
+    """Features of the samples of a data set by a frozen encoder, float32 [n, d]."""
+
+    module: ClassVar[str] = "tensors"  # not read: a separate stage encodes the samples
+    in_folder: ClassVar[bool] = False
+    samples: ClassVar[str] = "features"
+    has_own_test: ClassVar[bool] = _of("has_own_test")
+    centres: ClassVar[int | None] = _of("centres")
+    clients_hint: ClassVar[str] = _of("clients_hint")
+    holds_out: ClassVar[bool] = _of("holds_out")
+    has_clients: ClassVar[bool] = _of("has_clients")
+    server_validation: ClassVar[int] = _of("server_validation")
+    name: Literal["features"]
+    of: ByName[_Read]
+    """Data set whose samples are encoded, with its own settings."""
+    encoder: ByName[TimmEncoder | TorchvisionEncoder | TransformersEncoder]
+    """Encoder, which all clients and the server share."""
+    image_size: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Height and width to which images are resized bilinearly; by default they keep their size."""
+    numerics: Numerics = Numerics()
+    """How features are computed."""
+
+    def _faults(self) -> Iterator[str]:
+        of, encoder = self.of, self.encoder
+        if of.samples not in encoder.encodes:
+            yield (
+                f"encoder = {encoder.name}: takes {' or '.join(encoder.encodes)}, and the samples "
+                f"of {of.name} are {of.samples}"
+            )
+        if self.image_size and not of.are_images:
+            yield f"image_size = {self.image_size}: only for images, not {of.samples}"
+        if isinstance(of, Texts) and of.vocabulary is None:
+            yield "of.vocabulary = null: must be the encoder's file of WordPieces"
+
+
+Data = ByName[_Read | Features]
 
 
 class DataOption(Settings):

@@ -187,8 +187,70 @@ class TableColumns(OwnerColumns):
                 yield f"features: {column!r}: must not be the column of labels, clients or groups"
 
 
+class Encoder(OfFiles):
+    """A pre-trained network that turns samples into features and is not trained.
+
+    `encodes`: the samples that it takes. Of a plugin's encoder, `raw` may name the files that its
+    `network` reads.
+    """
+
+    room: ClassVar[str] = "models.encoders"
+    functions: ClassVar[Functions] = {"network": ("settings", "folder")}
+    encodes: ClassVar[tuple[str, ...]] = ("images",)
+
+
+class LibraryEncoder(Encoder):
+    """An encoder whose architecture is a library's."""
+
+    module: ClassVar[str] = "libraries"
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("{weights}",)}
+    architecture: str
+    """Its name in the library."""
+    weights: str
+    """File of weights below the data folder, or `published`: the library downloads and keeps them.
+    """
+
+    @property
+    def in_folder(self) -> bool:  # type: ignore[override]
+        """Whether the weights are in the data folder."""
+        return self.weights != "published"
+
+
+class TimmEncoder(LibraryEncoder):
+    """An encoder of images of timm; needs the extra `vision`."""
+
+    package: ClassVar[str | None] = "timm"
+    name: Literal["timm"]
+
+
+class TorchvisionEncoder(LibraryEncoder):
+    """A classifier of torchvision without its last linear layer."""
+
+    name: Literal["torchvision"]
+
+
+class TransformersEncoder(LibraryEncoder):
+    """An encoder of texts of transformers; needs the extra `text`.
+
+    `weights` is a folder with the files of the model on the hub. Tokens are the data's, whose
+    `vocabulary` must be the encoder's.
+    """
+
+    package: ClassVar[str | None] = "transformers"
+    encodes: ClassVar[tuple[str, ...]] = ("tokens",)
+    raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("{weights}/**/*",)}
+    name: Literal["transformers"]
+    pooling: Literal["mean", "first"] = "mean"
+    """What represents a text: the mean over its tokens, as in sentence encoders, or its first one.
+    """
+
+
 def same_source(one: DataSet, other: DataSet) -> bool:
-    """Whether two data sets may have samples in common: one name, or folders inside one another."""
+    """Whether two data sets may have samples in common: one name, or folders inside one another.
+
+    For features, the encoded samples count.
+    """
+    one, other = (getattr(data, "of", data) for data in (one, other))
     folders = [data.folder for data in (one, other) if hasattr(data, "folder")]
     if len(folders) < 2:
         return bool(one.name == other.name)

@@ -21,10 +21,12 @@ from fedstage.settings.base import (
 class ImageGenerator(Choice):
     """A generator of labelled images, trained by each of the `clients` or by the `server`.
 
-    A generator on the server learns from the clients' models, together with a student.
+    A generator on the server learns from the clients' models, together with a student. `of_images`:
+    whether samples are images, else features.
     """
 
     room: ClassVar[str] = "algorithm.one_shot.generators"
+    of_images: ClassVar[bool] = True
     trained_by: ClassVar[Literal["clients", "server"]] = "clients"
 
 
@@ -86,6 +88,21 @@ class Cvae(OfClients):
     """One decoder that the server trains from the clients' decoders; by default none."""
 
 
+class Mixture(OfClients):
+    """A mixture of Gaussians of the features of each class of a client (FedPFT).
+
+    Parameters are sent as float16. A class that has no more samples than a mixture `components`
+    gets fewer.
+    """
+
+    of_images: ClassVar[bool] = False
+    name: Literal["mixture"]
+    components: Positive = 10
+    """Number of Gaussians of a class."""
+    covariance: Literal["spherical", "diag", "full"] = "diag"
+    """Covariance of each Gaussian: one variance, one per feature, or a full matrix."""
+
+
 class Adversarial(ImageGenerator):
     """A generator that the server trains against a student and the ensemble of clients' models.
 
@@ -142,8 +159,8 @@ class CoBoosting(Adversarial):
     """Factor by which the step size of the weights is multiplied each epoch."""
 
 
-#: Generators of images in one shot.
-Generator = ByName[Cvae | Dense | CoBoosting]
+#: Generators of images or features in one shot.
+Generator = ByName[Cvae | Mixture | Dense | CoBoosting]
 
 
 class FedFtg(Choice):
@@ -155,6 +172,7 @@ class FedFtg(Choice):
     """
 
     room: ClassVar[str] = "algorithm.global_trainers.generators"
+    of_images: ClassVar[bool] = True
     functions: ClassVar[Functions] = {
         "turns": ("settings", "clients"),
         "loss": ("settings", "made", "distance"),

@@ -44,7 +44,8 @@ class Architecture(Choice):
 
     `smallest`: the least height and width of images; None if any size will do. `by_sample`:
     whether torch.func gives the gradients of single samples of a batch. `pools_maps`: whether layer
-    `pool` takes its last feature maps.
+    `pool` takes its last feature maps. `is_linear`: whether only its last layer, `linear`, has
+    parameters.
     """
 
     room: ClassVar[str] = "models.architectures"
@@ -53,6 +54,7 @@ class Architecture(Choice):
     smallest: ClassVar[int | None] = None
     by_sample: ClassVar[bool] = True
     pools_maps: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = False
     more_outputs: Annotated[int, Field(ge=0, le=100_000)] | Literal["features"] = 0
     """Further outputs after one per class, which one-shot votes may read: a number, or the model's
     features, which are compared with one prototype per class.
@@ -109,6 +111,7 @@ class LogisticRegression(Architecture):
 
     module: ClassVar[str] = "perceptron"
     samples: ClassVar[tuple[str, ...]] = ("images", "features")
+    is_linear: ClassVar[bool] = True
     name: Literal["logistic_regression"]
     outputs: Literal[1] | None = None
     """1 gives a single logit for two classes: the logit of the second class, while the first has 0.
@@ -125,6 +128,28 @@ class Perceptron(Headed):
     name: Literal["mlp"]
     hidden: Annotated[tuple[Width, ...], Field(strict=False, min_length=1)] = (64, 64)
     """Units of each layer except the last."""
+
+
+class Safle(Architecture):
+    """A linear layer on a fixed map of features to sparse codes (SAFLe).
+
+    The features of a sample are standardised and bounded by 3 deviations, and each falls into
+    overlapping bins. Bits tell in which; shuffled, they are cut into groups. The code of a group
+    selects one of its 2^group indicators.
+    """
+
+    module: ClassVar[str] = "perceptron"
+    samples: ClassVar[tuple[str, ...]] = ("features",)
+    is_linear: ClassVar[bool] = True
+    name: Literal["safle"]
+    bucketings: Annotated[int, Field(ge=1, le=64)] = 1
+    """Number of divisions into bins, each moved a little against the one before."""
+    bins: Annotated[int, Field(ge=2, le=64)] = 2
+    """Bins of a division; each overlaps the next by half."""
+    group: Annotated[int, Field(ge=1, le=12)] = 4
+    """Number of bits of a code."""
+    shuffling: Seed = 0
+    """Seed of the order of bits, the same for all clients."""
 
 
 class ResNet(Headed):
@@ -381,7 +406,7 @@ class Bert(Transformer):
 _Common = CnnSmall | Cnn | LogisticRegression | ResNet | ResNetLower | ResNetUpper | WideResNet
 _OfPapers = ResNetWide | DeepMil | EfficientNet | CnnFedEt | ResNet18 | Vgg19
 _OfTexts = DistilBert | Lstm | Bert | EmbeddingBag
-Model = ByName[_Common | _OfPapers | _OfTexts | Perceptron]
+Model = ByName[_Common | _OfPapers | _OfTexts | Perceptron | Safle]
 
 
 def with_default(model: Model, head: Head) -> Model:

@@ -27,8 +27,10 @@ def check_public(
         if not data.holds_out:
             yield "data.held_out = 0: must be at least 1 with public = held_out"
         return
-    if not isinstance(public, CoreSamples | Generated) and data.samples != public.samples:
-        yield f"public = {public.name}: must be {data.samples}, as data = {data.name} has"
+    if not isinstance(public, CoreSamples | Generated):
+        of = getattr(data, "of", data)  # an encoder takes public data, too
+        if of.samples != public.samples:
+            yield f"public = {public.name}: must be {of.samples}, as data = {of.name} has"
     channels, own = (1 if isinstance(one, Digits) else 3 for one in (public, data))
     known = (
         isinstance(one, ImageSet) and not (isinstance(one, OwnTensors) or is_plugin(one))
@@ -62,7 +64,7 @@ def check_clients(data: Data, partition: Partition) -> Iterator[str]:
         fault = f"partition = natural: data = {data.name} has no column of clients"
         yield f"{fault}; {data.clients_hint}"
     if partition.name == "table":
-        chosen = {key: getattr(data, key, None) for key in _CHOOSING}
+        chosen = {key: getattr(getattr(data, "of", data), key, None) for key in _CHOOSING}
         for key in (key for key, value in chosen.items() if value):
             yield (
                 f"data.{key} = {chosen[key]}: not with partition = table, whose positions are of "
@@ -124,4 +126,4 @@ def check_outputs(models: Iterable[Model], unknown: bool) -> Iterator[str]:
                 "leave it out"
             )
         if unknown and getattr(model, "outputs", None) == 1:
-            yield f"model = {model.name!r}: outputs = 1: not with unknown, which needs one more"
+            yield f"model = {model.name!r}: outputs = 1: must be one per class here"

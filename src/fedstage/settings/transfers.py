@@ -1,8 +1,17 @@
 """Losses of students: what they learn from an ensemble on public images."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Functions, NonNegative, Probability, Rate
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    Functions,
+    NonNegative,
+    Probability,
+    Rate,
+    Settings,
+)
 
 Teacher = Literal["ensemble", "labels", "moments"]
 
@@ -95,17 +104,34 @@ class CotrainedTransfer(StudentLoss):
     name: Literal["cotrained"]
 
 
+class Ridge(Settings):
+    """Ridge regression of the classes' indicators on features (AFL)."""
+
+    gamma: Rate = 1.0
+    """What each client adds to the diagonal of its products of features."""
+    clean: bool = True
+    """Whether the server takes all of it away again, which leaves least squares."""
+
+
 class ClosedForm(StudentLoss):
-    """A last layer in closed form, for Gaussian classes with one covariance on fixed features."""
+    """A last layer in closed form on fixed features, by default for Gaussian classes."""
 
     module: ClassVar[str] = "kl"  # not read: a separate stage computes the head
     teacher: ClassVar[Teacher] = "moments"
     name: Literal["closed_form"]
-    covariance: Literal["full", "diagonal"] = "full"
-    """Covariance of features: full (linear discriminant analysis) or diagonal (naive Bayes)."""
+    covariance: Literal["full", "diagonal", "total"] = "full"
+    """Covariance of features: within classes, full (linear discriminant analysis) or diagonal
+    (naive Bayes), or total, of all samples (FedCGS).
+    """
     shrinkage: Probability = 0.01
     """How far, from 0 to 1, the covariance is moved towards independent features of equal variance.
     """
+    ridge: Ridge | None = None
+    """Ridge regression in place of Gaussian classes; by default none."""
+
+    def _faults(self) -> Iterator[str]:
+        if self.ridge and self.covariance != "full":
+            yield f"covariance = {self.covariance}: must be left out with ridge, which has none"
 
 
 #: What a student learns, in rounds or in one shot.

@@ -134,15 +134,15 @@ def closed_form_model(recipe: OneShotRecipe, read: ClosedFormModelInputs[Path], 
     assert isinstance(recipe.distillation, ClosedForm), "of such a recipe alone the graph has this"
     sent = [load_tensors(path) for path in read.moments]
     known = total([Moments(one["counts"], one["sums"], one["products"]) for one, _ in sent])
-    weights, biases = head(recipe.distillation, known)
+    weights, biases = head(recipe.distillation, known, len(sent))
     if not bool(weights.isfinite().all()):
-        raise FedstageError(
-            f"distillation.shrinkage = {recipe.distillation.shrinkage}: the covariance of "
-            "features has no inverse; set it above 0"
-        )
+        what, hint = "covariance has", "shrinkage above 0, or higher"
+        if recipe.distillation.ridge:
+            what, hint = "products have", "ridge.clean = false, or a higher ridge.gamma"
+        raise FedstageError(f"distillation = closed_form: features' {what} no inverse; set {hint}")
     layers, _ = load_tensors(read.start)
     tensors = {name: value.clone() for name, value in layers.items()}
-    tensors |= {f"{LAST}.weight": weights, f"{LAST}.bias": biases}
+    tensors |= {f"{LAST}.weight": weights.float(), f"{LAST}.bias": biases.float()}
     save_tensors(made["output"], tensors, {"members": [metadata["client"] for _, metadata in sent]})
     up, down = payload_bytes(sent[0][0]), payload_bytes(layers)
     phases = {"initial_model": (0, down), "moments": (up, 0)}

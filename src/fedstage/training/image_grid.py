@@ -32,7 +32,7 @@ def save_grid(
     Parameters
     ----------
     images : torch.Tensor
-        uint8 [n, C, H, W].
+        uint8 [n, C, H, W]; features [n, d] are drawn as a line each, from the least to the largest.
     rows, columns : torch.Tensor
         int64 [n], the row and column of each image; rows that occur are drawn in their order.
     names : sequence of str
@@ -40,6 +40,9 @@ def save_grid(
     row : str
         What a row stands for, such as "client"; without it rows have no names.
     """
+    if images.dtype != torch.uint8:
+        least, most = images.min(), images.max()
+        images = ((images - least) / (most - least) * 255).to(torch.uint8).flatten(1)[:, None, None]
     numbers = rows.unique().tolist()
     scale = max(1, -(-_SIDE // images.shape[2])) if len(names) <= _FEW else 1
     tiles = Image.fromarray(tiled(images, rows, columns, numbers, len(names), scale).numpy())

@@ -47,6 +47,12 @@ FEDET = ("fedet", "fedet_uniform", "fedet_without_heads", "fedet_over_dissenters
 SPLIT = {
     "model": "resnet_upper", "architectures": ["resnet_upper", "resnet_lower"], "global_models": 2,
 }  # fmt: skip
+FEATURES = {
+    "data": {"features": {"of": "digits", "encoder": {"torchvision": {
+        "architecture": "resnet18", "weights": "published",
+    }}}},
+    "model": "mlp",
+}  # fmt: skip
 #: What an experiment gives to methods in which the server has samples of its own.
 CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
 ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ema_round", "ft_kd")
@@ -59,8 +65,8 @@ def test_every_method_is_a_run_of_the_papers_base(method):
         "fedgkt": SPLIT,
         "fens_ds": {"data": {"cifar10": {}}},
         "fafi": {"model": "resnet8"},
-        "ghofl": {"model": "resnet8"},
-        "ghofl_nb": {"model": "resnet8"},
+        **{key: {"model": "resnet8"} for key in ("ghofl", "ghofl_nb", "fedcgs", "afl")},
+        **dict.fromkeys(("safle", "fedpft"), FEATURES),
         "dense": {"model": "resnet8"},
         "dense_as_released": {"model": "resnet8"},
     }

@@ -468,6 +468,8 @@ READING = {
 }  # fmt: skip
 #: What classes of settings do besides checking and completing themselves.
 DOING = {"names", "modules", "implemented_in", "are_images", "holds_out", "has_clients", "bounds"}
+#: What features ask of the data set that is encoded, and encoders of their weights.
+DOING |= {"has_own_test", "centres", "clients_hint", "server_validation", "in_folder"}
 
 
 def test_what_runs_in_jobs_takes_nothing_of_settings_and_plan_that_computes():

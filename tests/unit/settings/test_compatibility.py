@@ -122,6 +122,9 @@ ONE_SHOT = {
         **DENSE, "server": EPOCHS, "members": {"random": {"count": 3}},
     },
     "server.epochs": DENSE,
+    "samples that are features": {
+        "distillation": "labels", "generator": "mixture", "public": "generated",
+    },
     "rounds": {"distillation": "kl", "server": {"buffer": {"after": 2}}},
     "a generator that the server trains, dense or coboosting": {
         "distillation": "cotrained", "generator": "cvae", "public": "generated",

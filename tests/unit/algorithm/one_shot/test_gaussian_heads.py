@@ -25,7 +25,7 @@ def closed(**settings):
 
 def said(settings, moments, features):
     weights, biases = head(settings, moments)
-    return features @ weights.T + biases
+    return features.double() @ weights.T + biases
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, 0.1, 0.7])

@@ -106,12 +106,14 @@ def test_prose_is_plain() -> None:
         markdown_prose: [ROOT / "README.md", *(ROOT / "workflow" / "docs").rglob("*.md")],
         configured_prose: [
             ROOT / "Snakefile",
+            ROOT / "workflow" / "Snakefile",
             ROOT / "config.yaml",
             ROOT / "workflow" / "methods.yaml",
             *(ROOT / "workflow" / "rules").glob("*.smk"),
             *(ROOT / "workflow").glob("**/experiments/*.yaml"),
             *(ROOT / "workflow").glob("papers/*/*.yaml"),
             *(ROOT / "workflow").glob("profiles/*/*.yaml"),
+            *(ROOT / "workflow").glob("project/*/*.yaml"),
         ],
     }
     found = [

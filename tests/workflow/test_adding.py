@@ -33,7 +33,7 @@ BASE, METHODS = settings("base"), settings("method")
 
 def add(folder):
     """Put the files of the page, and the example that it links to, into a project."""
-    shutil.copytree(DOCS / "examples/my_methods", folder / "my_methods")
+    shutil.copytree(DOCS.parent / "project/my_methods", folder / "my_methods")
     for language, told, code in BLOCKS:
         if language == "python":
             assert not (folder / told).exists()

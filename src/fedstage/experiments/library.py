@@ -91,8 +91,12 @@ def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, 
 
 
 def _files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files of each experiment's name, without reading any; there should be one each."""
-    paths = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
+    """Return the files of each experiment's name, without reading any; there should be one each.
+
+    They are those of the working folder, beside config.yaml, and of the workflow.
+    """
+    own = Path().glob("experiments/*.yaml")
+    paths = [*own, *folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
     files: dict[str, list[Path]] = {}
     for path in sorted(paths, key=lambda path: path.stem):
         files.setdefault(path.stem, []).append(path)

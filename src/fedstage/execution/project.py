@@ -1,0 +1,53 @@
+"""Projects: folders of users, in which Snakemake runs the workflow that comes with this package."""
+
+import shutil
+from pathlib import Path
+
+from fedstage.errors import FedstageError
+from fedstage.settings.validation import as_typed
+
+_PACKAGE = Path(__file__).parents[1]
+#: Snakefiles, methods and experiments: inside the installed package, or beside `src` in a clone.
+WORKFLOW = next(filter(Path.is_dir, (_PACKAGE / "workflow", _PACKAGE.parents[1] / "workflow")))
+SNAKEFILE = str(WORKFLOW / "Snakefile")
+#: What is only in a project that is made by hand.
+EXAMPLES = ("config.yaml", "experiments", "my_methods")
+
+
+def workflow_folder() -> Path:
+    """Return the folder `workflow` of the clone one works in, or else the one of this package."""
+    here = Path("workflow")
+    return here if (here / "methods.yaml").is_file() else WORKFLOW
+
+
+def make_project(folder: Path, *left_out: str) -> None:
+    """Make a folder a project: Snakefile, profiles and examples; what is there already stays."""
+    ignored = shutil.ignore_patterns("__pycache__", *left_out)
+    for source, target in (
+        (WORKFLOW / "project", folder),
+        (WORKFLOW / "profiles", folder / "profiles"),
+    ):
+        shutil.copytree(source, target, ignore=ignored, copy_function=_copy, dirs_exist_ok=True)
+
+
+def _copy(source: str, target: str) -> None:
+    if not Path(target).exists():
+        shutil.copyfile(source, target)
+
+
+def init(folder: Path) -> str:
+    """Make a project with the quickstart and a method of one's own: ``fedstage init``.
+
+    Raises
+    ------
+    FedstageError
+        If the folder has a workflow already.
+    """
+    for name in ("Snakefile", "config.yaml"):
+        if (folder / name).exists():
+            raise FedstageError(f"{folder / name}: is there already; name another folder")
+    make_project(folder)
+    config = folder / "config.yaml"
+    text = config.read_text(encoding="utf-8").replace("plugins: []", "plugins: [my_methods]")
+    config.write_text(text, encoding="utf-8")
+    return f"cd {folder} && {as_typed('snakemake', '--cores', 'all')}"

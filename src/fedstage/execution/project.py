@@ -10,8 +10,6 @@ _PACKAGE = Path(__file__).parents[1]
 #: Snakefiles, methods and experiments: inside the installed package, or beside `src` in a clone.
 WORKFLOW = next(filter(Path.is_dir, (_PACKAGE / "workflow", _PACKAGE.parents[1] / "workflow")))
 SNAKEFILE = str(WORKFLOW / "Snakefile")
-#: What is only in a project that is made by hand.
-EXAMPLES = ("config.yaml", "experiments", "my_methods")
 
 
 def workflow_folder() -> Path:
@@ -21,13 +19,17 @@ def workflow_folder() -> Path:
 
 
 def make_project(folder: Path, *left_out: str) -> None:
-    """Make a folder a project: Snakefile, profiles and examples; what is there already stays."""
+    """Make a folder a project: with Snakefile, profiles and examples; what is there already stays.
+
+    `left_out` are names in the folder `workflow/project`.
+    """
+    _copy_folder(WORKFLOW / "project", folder, *left_out)
+    _copy_folder(WORKFLOW / "profiles", folder / "profiles")
+
+
+def _copy_folder(source: Path, target: Path, *left_out: str) -> None:
     ignored = shutil.ignore_patterns("__pycache__", *left_out)
-    for source, target in (
-        (WORKFLOW / "project", folder),
-        (WORKFLOW / "profiles", folder / "profiles"),
-    ):
-        shutil.copytree(source, target, ignore=ignored, copy_function=_copy, dirs_exist_ok=True)
+    shutil.copytree(source, target, ignore=ignored, copy_function=_copy, dirs_exist_ok=True)
 
 
 def _copy(source: str, target: str) -> None:

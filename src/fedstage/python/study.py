@@ -13,7 +13,7 @@ from torch import nn
 
 from fedstage.data.datasets.tensors import is_image
 from fedstage.errors import FedstageError
-from fedstage.execution.project import EXAMPLES, WORKFLOW, make_project
+from fedstage.execution.project import WORKFLOW, make_project
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.protocol.teaching import teaching
 from fedstage.python.models import model as trained_model
@@ -166,7 +166,7 @@ def run(
     elif public is None:
         _tell("public: not given, a fifth of the training samples is held out")
     _write(folder / "config.yaml", _HEAD + yaml.safe_dump(config, sort_keys=False))
-    make_project(folder, *EXAMPLES)
+    make_project(folder, "experiments", "my_methods")
     _snakemake(folder, "--cores", str(cores), *(["--resources", f"gpu={gpu}"] if gpu else []))
     return Study(folder)
 

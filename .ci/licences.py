@@ -76,7 +76,7 @@ def is_allowed(expression: str) -> bool:
 
 
 def main() -> int:
-    """Print the licence of each package, and those that are not allowed; return if there are any."""
+    """Print the licence of each package, and those not allowed; return whether there are any."""
     found = {package.name: licence_of(package) for package in distributions()}
     refused = {name: text for name, text in sorted(found.items()) if not is_allowed(text)}
     for name, text in sorted(found.items()):

@@ -7,8 +7,10 @@ from fedstage.errors import FedstageError
 from fedstage.settings.validation import as_typed
 
 _PACKAGE = Path(__file__).parents[1]
-#: Snakefiles, methods and experiments: inside the installed package, or beside `src` in a clone.
-WORKFLOW = next(filter(Path.is_dir, (_PACKAGE / "workflow", _PACKAGE.parents[1] / "workflow")))
+#: Snakefiles, methods and experiments: in the installed package or, in a clone, next to `src`.
+WORKFLOW = _PACKAGE / "workflow"
+if not WORKFLOW.is_dir():
+    WORKFLOW = _PACKAGE.parents[1] / "workflow"
 SNAKEFILE = str(WORKFLOW / "Snakefile")
 
 
@@ -19,7 +21,7 @@ def workflow_folder() -> Path:
 
 
 def make_project(folder: Path, *left_out: str) -> None:
-    """Make a folder a project: with Snakefile, profiles and examples; what is there already stays.
+    """Make a project: with Snakefile, profiles and examples; what is in the folder already stays.
 
     `left_out` are names in the folder `workflow/project`.
     """

@@ -93,7 +93,7 @@ def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, 
 def _files(folder: Path) -> dict[str, list[Path]]:
     """Return the files of each experiment's name, without reading any; there should be one each.
 
-    They are those of the working folder, beside config.yaml, and of the workflow.
+    The working folder, in which config.yaml is, has some, and the workflow has some.
     """
     own = Path().glob("experiments/*.yaml")
     paths = [*own, *folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]

@@ -52,7 +52,7 @@ def test_the_wheel_has_all_that_a_project_needs(installed, tmp_path):
     assert "jobs done" in output  # of the profile's live line
     assert "| FedDyn" in output or "| feddyn" in output
     table = (folder / "results/tables/quickstart/default.md").read_text()
-    assert all(name in table for name in ("FedAvg", "FedDF", "FedSDD"))
+    assert all(name in table for name in ("FedAvg", "FedDF", "FENS"))
     assert "Nothing to be done" in call(folder, "snakemake", "-n", "all", "my_experiment", **path)
     listed = call(folder, "fedstage", "list", "methods", **path)
     assert "scaffold" in listed

@@ -76,9 +76,11 @@ def is_allowed(expression: str) -> bool:
 
 
 def main() -> int:
-    """Print the packages whose licence is not allowed; return how many there are."""
+    """Print the licence of each package, and those not allowed; return whether there are any."""
     found = {package.name: licence_of(package) for package in distributions()}
     refused = {name: text for name, text in sorted(found.items()) if not is_allowed(text)}
+    for name, text in sorted(found.items()):
+        print(f"{name}: {text}")
     for name, text in refused.items():
         print(f"{name}: licence {text!r} is not among those that may be used", file=sys.stderr)
     print(f"{len(found)} packages, {len(refused)} with a licence that is not allowed")

@@ -10,7 +10,7 @@ from fedstage.settings.plugins import load_plugins
 
 pytestmark = pytest.mark.workflow
 
-FOLDER = REPOSITORY / "workflow/docs/examples/my_methods"
+FOLDER = REPOSITORY / "workflow/project/my_methods"
 ALPHA = 0.5
 
 

@@ -11,7 +11,12 @@ from fedstage.plan.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("workflow/**/*.md"), *ROOT.glob("results/*.md")],
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob(".github/*.md"),
+        *ROOT.glob("workflow/**/*.md"),
+        *ROOT.glob("results/*.md"),
+    ],
 )
 #: Where the path of a file may start.
 STARTS = [

@@ -333,7 +333,7 @@ def alone(tmp_path_factory):
     shutil.copy(REPOSITORY / "Snakefile", folder)
     for name in ("experiments", "papers"):
         (folder / "workflow" / name).mkdir(parents=True)
-    for name in ("methods.yaml", "profiles", "report", "rules", "schemas"):
+    for name in ("Snakefile", "methods.yaml", "profiles", "report", "rules", "schemas"):
         (folder / "workflow" / name).symlink_to(REPOSITORY / "workflow" / name)
     shutil.copy(
         REPOSITORY / "workflow/experiments/stale_clients.yaml", folder / "workflow/experiments"

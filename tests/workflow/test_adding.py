@@ -1,4 +1,4 @@
-"""The page on extension points, followed literally: its blocks are put where they say, and run."""
+"""The examples of extension points, to which the page on them leads, in one experiment."""
 
 import re
 import shutil
@@ -16,28 +16,14 @@ pytestmark = pytest.mark.workflow
 
 DOCS = Path(__file__).parents[2] / "workflow/docs"
 PAGE = (DOCS / "extending.md").read_text()
-BLOCKS = re.findall(r"^```(python|yaml)\n# ([^\n]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
-def settings(what):
-    """The YAML blocks of the page of one kind, merged."""
-    merged = {}
-    for language, told, text in BLOCKS:
-        if language == "yaml" and told == what:
-            merged |= yaml.safe_load(text)
-    return merged
-
-
-BASE, METHODS = settings("base"), settings("method")
+PARTS = yaml.safe_load((DOCS / "examples/parts.yaml").read_text())
+BASE, METHODS = PARTS["base"], PARTS["methods"]
 
 
 def add(folder):
-    """Put the files of the page, and the example that it links to, into a project."""
-    shutil.copytree(DOCS / "examples/my_methods", folder / "my_methods")
-    for language, told, code in BLOCKS:
-        if language == "python":
-            assert not (folder / told).exists()
-            (folder / told).write_text(code)
+    """Put the examples of the page into a project."""
+    for examples in (DOCS / "examples", DOCS.parent / "project"):
+        shutil.copytree(examples / "my_methods", folder / "my_methods", dirs_exist_ok=True)
 
 
 def configure(project, methods, **more):
@@ -63,7 +49,7 @@ def extended(project):
 
 def test_the_page_has_an_example_of_each_extension_point(extended, monkeypatch, capsys):
     """Each row of its table but three that are rarely another."""
-    rows = re.findall(r"^\| [^|]+ \| `(\w+)\.(\w+)` \| [^|]+ \| `(\S+)` \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| [^|]+ \| `(\w+)\.(\w+)` \| [^|]+ \| `(\S+)` \|", PAGE, re.MULTILINE)
     rooms = set()
     for module, name, described in rows:
         kind = getattr(import_module(f"fedstage.settings.{module}"), name)

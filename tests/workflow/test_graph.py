@@ -55,7 +55,7 @@ def test_a_job_on_another_machine_finds_its_recipe(copy):
 
 def test_no_rule_starts_snakemake_anew():
     """Snakemake runs Python in a rule by calling itself, which takes seconds."""
-    for path in (WORKFLOW.parent / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")):
+    for path in (WORKFLOW / "Snakefile", *(WORKFLOW / "rules").glob("*.smk")):
         assert not re.search(r"^ *(run|script|notebook):", path.read_text(), re.MULTILINE), path
 
 

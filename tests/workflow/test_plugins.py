@@ -7,7 +7,7 @@ from .conftest import REPOSITORY, tiny_config
 
 pytestmark = pytest.mark.workflow
 
-EXAMPLE = REPOSITORY / "workflow/docs/examples/my_methods/feddyn.py"
+EXAMPLE = REPOSITORY / "workflow/project/my_methods/feddyn.py"
 METHOD = {
     "local": {"feddyn": {"alpha": 0.5}},
     "aggregation": {

@@ -82,6 +82,7 @@ def without_legend(text):
     return "\n".join(line for line in lines if not line.startswith("- ")).rstrip() + "\n"
 
 
-if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+# Not where another workflow uses this one as a module.
+if workflow.is_main_process and workflow.modifier.base_snakefile is None:
     atexit.register(show_finished)
 atexit.register(tell_unknown)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
+from fedstage.execution.project import workflow_folder
 from fedstage.storage.yaml_files import load_project_plugins
 
 #: The lists of `fedstage list`.
@@ -65,6 +66,8 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     given = _parse(name, COMMANDS[name], arguments)
     try:
         load_project_plugins(given.get("config", Path("config.yaml")))
+        if "workflow" in given:
+            given["workflow"] = given["workflow"] or workflow_folder()
         if text := COMMANDS[name].function(**given):
             print(text)
     except BrokenPipeError:
@@ -135,11 +138,18 @@ def _option(name: str, **about: Any) -> Option:
 
 _PLACES = (
     _option("--config", type=Path, default=Path("config.yaml")),
-    _option("--workflow", type=Path, default=Path("workflow"), help="its folder"),
+    _option("--workflow", type=Path, help="its folder, by default this package's"),
 )
 _TARGET = _option("target", help="such as quickstart or fedsdd_table2/mini")
 
 COMMANDS = {
+    "init": Command(
+        "make a project: a folder with the quickstart, profiles, and a method and an experiment of "
+        "your own",
+        "FOLDER",
+        [_option("folder", type=Path, help="which is made, unless it is there")],
+        "fedstage.execution.project.init",
+    ),
     "why": Command(
         "explain a file: from which settings, inputs and source it was made, even if it is gone",
         "FILE",

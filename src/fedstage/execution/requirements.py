@@ -220,7 +220,8 @@ def check_packages(settings: Settings) -> None:
     for needing, package in needed_packages(settings):
         if find_spec(package) is None:
             extra = EXTRAS.get(package)  # a plugin's package has none
-            it = f"the extra {extra}: uv sync --extra {extra}" if extra else "it"
+            pip = f"pip install 'fedstage[{extra}]'"
+            it = f"the extra {extra}: uv sync --extra {extra}, or {pip}" if extra else "it"
             raise FedstageError(
                 f"{needing}: needs the package {package}, which is not installed; install {it}"
             )

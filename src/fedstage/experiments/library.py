@@ -92,8 +92,12 @@ def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, 
 
 
 def _files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files of each experiment's name, without reading any; there should be one each."""
-    paths = [*folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
+    """Return the files of each experiment's name, without reading any; there should be one each.
+
+    The working folder, in which config.yaml is, has some, and the workflow has some.
+    """
+    own = Path().glob("experiments/*.yaml")
+    paths = [*own, *folder.glob("experiments/*.yaml"), *folder.glob("papers/*/experiments/*.yaml")]
     files: dict[str, list[Path]] = {}
     for path in sorted(paths, key=lambda path: path.stem):
         files.setdefault(path.stem, []).append(path)
@@ -149,9 +153,16 @@ def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
     }
     inherited = {axis: value for axis, value in parent.implies.items() if axis in experiment.grid}
     implies = inherited | experiment.implies
-    update = {"base": base, "methods": methods, "scales": scales, "implies": implies}
-    update["table"] = _inherit_table(experiment, parent.table)
-    return experiment.model_copy(update=update)
+    table = _inherit_table(experiment, parent.table)
+    return experiment.model_copy(
+        update={
+            "base": base,
+            "methods": methods,
+            "scales": scales,
+            "implies": implies,
+            "table": table,
+        }
+    )
 
 
 def _inherit_table(experiment: Experiment, parent: Table) -> Table:

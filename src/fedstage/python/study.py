@@ -13,6 +13,7 @@ from torch import nn
 
 from fedstage.data.datasets.tensors import is_image
 from fedstage.errors import FedstageError
+from fedstage.execution.project import WORKFLOW, make_project
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.protocol.teaching import teaching
 from fedstage.python.models import model as trained_model
@@ -28,8 +29,6 @@ from fedstage.settings.registry import PLUGINS
 from fedstage.storage.files import save_text
 
 _NAME = "study"  # of the experiment
-_CHECKOUT = Path(__file__).parents[3]  # which has the workflow
-_LINKS = ("Snakefile", "workflow", "default")  # which make a folder one for the command line
 _HEAD = "# Written by fedstage.run, at each call.\n"
 _PLUGIN = "my_model.py"
 
@@ -160,16 +159,14 @@ def run(
         _write(folder / _PLUGIN, source)
     PLUGINS.named = None  # the file may have changed
     load_plugins([str(folder / path) for path in named])
-    runs = load_catalogue(config, _CHECKOUT / "workflow", _NAME).runs[_NAME, "default"]
+    runs = load_catalogue(config, WORKFLOW, _NAME).runs[_NAME, "default"]
     taught = [teaching(run.recipe) for run in runs if not isinstance(run.recipe, LocalRecipe)]
     if not any(one.public.name == "held_out" for one in taught if one):
         del data["held_out"]
     elif public is None:
         _tell("public: not given, a fifth of the training samples is held out")
     _write(folder / "config.yaml", _HEAD + yaml.safe_dump(config, sort_keys=False))
-    for name in _LINKS:
-        (folder / name).unlink(missing_ok=True)  # of a checkout that has been moved
-        (folder / name).symlink_to(_CHECKOUT / name)
+    make_project(folder, "experiments", "my_methods")
     _snakemake(folder, "--cores", str(cores), *(["--resources", f"gpu={gpu}"] if gpu else []))
     return Study(folder)
 
@@ -180,9 +177,12 @@ def _tell(line: str) -> None:
 
 def _check(folder: Path) -> None:
     """Refuse a folder with a project that is not from here."""
-    config, links = folder / "config.yaml", [folder / name for name in _LINKS]
-    ours = not config.exists() or config.read_text(encoding="utf-8").startswith(_HEAD)
-    if not ours or any(link.exists() and not link.is_symlink() for link in links):
+    config = folder / "config.yaml"
+    if config.exists():
+        ours = config.read_text(encoding="utf-8").startswith(_HEAD)
+    else:
+        ours = not (folder / "Snakefile").exists()
+    if not ours:
         raise FedstageError(f"{folder}: has a project of its own; take another folder")
 
 

@@ -48,7 +48,7 @@ def summarise(scores: Tidy) -> pd.DataFrame:
     measures = last.select_dtypes("float").columns.difference([*axes, metric, *ORIGIN], sort=False)
     for name in measures:
         if name in _WORST:
-            found[name] = cells[name].max(skipna=False)
+            found[name] = cells[name].agg(lambda of: of.max(skipna=False))
         else:
             found[name] = cells[name].sum(min_count=1) if name in _ADDED_UP else cells[name].mean()
     if "as_released" in found:

@@ -153,7 +153,7 @@ def score_table(scores: Tidy) -> Table:
     header, cells = scores.header, summarise(scores)
     keys = labelled(cells, header, _varying(cells, header.rows) or header.rows)
     across = _varying(cells, header.columns)
-    heads = [place_label(across, row, header) for row in cells[across].to_dict("records")]
+    heads = [place_label(across, row, header) for row in cells.to_dict("records")]
     lines = keys.drop_duplicates().reset_index(drop=True)
     line_of = {key: i for i, key in enumerate(lines.itertuples(index=False, name=None))}
     groups = dict[str, dict[int, int]]()  # the row of each line in a group of columns

@@ -257,7 +257,8 @@ def test_a_model_that_does_not_fit_the_data_is_told_by_its_name_and_file(
     settings = {"model": {"name": "tinynet"}, "seed": 0}
     with loaded("mine/tinynet.py", code):
         told = trial.main(json.dumps({"settings": settings, "least": 1, **IMAGES}))
-    assert told == f"mine/tinynet.py: tinynet: {fault}"
+    # Later versions of torch name the operation.
+    assert told.replace("addmm: ", "") == f"mine/tinynet.py: tinynet: {fault}"
 
 
 def test_a_model_is_tried_where_its_weights_are_drawn(draw):

@@ -196,7 +196,7 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
 
 
 def is_ensemble(run: Run) -> bool:
-    """Whether the scores of a run are those of an ensemble."""
+    """Whether the scores of a run belong to an ensemble."""
     if isinstance(run.recipe, OneShotRecipe):
         return run.recipe.distillation is None
     return isinstance(run.length.evaluate, Ensemble)

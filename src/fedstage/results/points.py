@@ -73,7 +73,7 @@ def draw_published(scores: Tidy) -> Figure:
 
 
 def draw_ensembles(scores: Tidy) -> Figure:
-    """Draw what ensembles gain over how much their members disagree: one point a seed.
+    """Draw what ensembles gain over how much their members disagree: one point per seed.
 
     The gain is the accuracy less the mean of the members' accuracies, after the last round.
 
@@ -96,7 +96,7 @@ def draw_ensembles(scores: Tidy) -> Figure:
         )  # fmt: skip
         for axes in grid.axes.flat:
             axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
-        title = "a point a seed, after the last round"
+        title = "one point per seed, after the last round"
         return finish(grid, "Members disagree (%)", "Ensemble gain (points)", title=title)
 
 
@@ -176,7 +176,7 @@ def draw_partition(
 def partition_counts(
     samples: pd.DataFrame, clients: Sequence[str] | None, classes: Sequence[str] | None
 ) -> pd.DataFrame:
-    """Return the samples of a partition, as `draw_partition` takes them, a row a class."""
+    """Return the samples of a partition, as `draw_partition` takes them, one row per class."""
     counts = samples.pivot_table("samples", "label", "client", "sum", fill_value=0)
     return counts.rename(index=_names(classes), columns=_names(clients))
 

@@ -1,4 +1,7 @@
-"""Experiment files: base settings, a grid, scales, and the results that are made from the runs."""
+"""Experiment files: base settings, a grid, scales, and the results that are made from the runs.
+
+One file because it reads from top to bottom as an experiment file does.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal

@@ -16,7 +16,7 @@ from fedstage.experiments.catalogue import (
 )
 from fedstage.experiments.grid import short_name
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.targets import folder_of
+from fedstage.experiments.links import folder_of
 from fedstage.plan.graph import Stage
 from fedstage.plan.runs import Run, split_target
 from fedstage.plan.stages import GRAPH

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.targets import folder_of, link_runs, links_of
+from fedstage.experiments.links import folder_of, link_runs, links_of
 from fedstage.storage.yaml_files import load_yaml
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"

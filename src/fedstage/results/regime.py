@@ -30,7 +30,8 @@ def converging(scores: Tidy) -> pd.DataFrame:
 def _of_run(run: pd.DataFrame, metric: str) -> tuple[float, float]:
     last = run.iloc[-1]
     before = run[run["round"] <= last["round"] * 2 / 3]
-    rise = last[metric] - before[metric].iloc[-1] if len(before) else nan
+    scored = len(before) and metric in run  # not one of seconds
+    rise = last[metric] - before[metric].iloc[-1] if scored else nan
     return float(last.get("training_loss", nan)), float(rise)
 
 

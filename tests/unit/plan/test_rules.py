@@ -91,7 +91,8 @@ def test_the_rules_are_the_graph(workflow, monkeypatch, tmp_path):
         assert ("gpu" in rule.resources) == (job.stage.on_device is not never)
     unused = {stage.name for stage in GRAPH} - {job.stage.name for job in jobs}
     assert unused <= {
-        "retention", "client_accuracy", "core", "selected_labels", "judged_distillation",
+        "features", "retention", "client_accuracy", "core", "selected_labels",
+        "judged_distillation",
     }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def test_the_fault_of_a_job_stands_last_and_alone(project):
     run = project.configure(methods=["fedavg"], partition=partition).call(short=True)
     assert run.code == 1
     *_, done, blank, failed, line = run.output.splitlines()
-    assert re.fullmatch(r"\d+ of \d+ jobs done, 1 failed, in \d+ s", done)
+    assert re.fullmatch(r"\d+ of \d+ jobs done, 1 failed, in 0:\d\d:\d\d", done)
     assert blank == ""
     assert re.fullmatch(r"partition failed: results/logs/partition/\S+\.json", failed)
     assert run.output.count("fedstage partition:") == 1

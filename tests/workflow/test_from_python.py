@@ -173,7 +173,7 @@ def test_one_more_seed_trains_one_more_seed(study):
     new = after.keys() - before.keys()
     assert len(new) == len(before)
     assert all("seed1" in path for path in new)
-    assert "jobs done" in output  # of the live line
+    assert "jobs done" in output
     state = torch.load(study.parent / "feddf.pt")
     assert {name: list(value.shape) for name, value in state.items()} == {
         "layers.1.weight": [12, 64], "layers.1.bias": [12],

@@ -19,7 +19,7 @@ from fedstage.errors import FedstageError
 from fedstage.execution.commands import COMMANDS, describe_commands, run_command
 from fedstage.execution.imported import planned_source
 from fedstage.execution.jobs import job_of, write_failure, write_record
-from fedstage.execution.notes import Timings, noticing, process_age
+from fedstage.execution.notes import QUIET, Timings, noticing, process_age
 from fedstage.execution.pool import PYTHON
 from fedstage.plan.stages import STAGES
 from fedstage.settings.plugins import describe_error, line_of_plugin
@@ -112,10 +112,10 @@ def run(stage: str, file: str, *words: str, started: float | None = None) -> int
 
 
 def fail(record: Path | None, command: str, error: str, details: str = "") -> int:
-    """Print the error of a job, and write it into its record, if that is known; return 1."""
-    sys.stderr.write(error)
-    if record is not None:
-        write_failure(record, command, error, details)
+    """Write the error of a job into its record, and print it if that is not done, or not quiet."""
+    recorded = record is not None and write_failure(record, command, error, details)
+    if not recorded or QUIET not in os.environ:
+        sys.stderr.write(error)
     return 1
 
 

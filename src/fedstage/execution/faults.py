@@ -64,13 +64,7 @@ def _fault(log: Path | None, since: float) -> str | None:
     """Return the fault in the record of a job, None for a job that was ended from outside."""
     if log is None or not log.is_file() or log.stat().st_mtime < since:
         return None
-    return "\n".join(recorded_error(log)) or None
-
-
-def recorded_error(log: Path) -> list[str]:
-    """Return the lines of the error that a record has, none if it has none or is no record."""
     try:
-        lines = load_json(log).get(ERROR)
+        return "\n".join(load_json(log).get(ERROR, [])) or None
     except FedstageError:
-        return []
-    return [str(line) for line in lines] if isinstance(lines, list) else []
+        return None

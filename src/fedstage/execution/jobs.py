@@ -5,7 +5,6 @@ The graph names what the job reads and makes. For a stage of results FILE descri
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -231,8 +230,14 @@ def write_record(
     save_json(job.record, record)
 
 
-def write_failure(record: Path, command: str, error: str, traceback: str = "") -> None:
-    """Write the record of a job that has failed: its error, and of a bug the traceback."""
+def write_failure(record: Path, command: str, error: str, traceback: str = "") -> bool:
+    """Write the record of a job that has failed: its error, and of a bug the traceback.
+
+    Returns whether it was written: the disk may be full.
+    """
     found = {"command": command, ERROR: error.splitlines(), "traceback": traceback.splitlines()}
-    with suppress(FedstageError):  # the disk may be full
+    try:
         save_json(record, {key: value for key, value in found.items() if value})
+    except FedstageError:
+        return False
+    return True

@@ -1,7 +1,8 @@
 """What is noted of a stage while it runs, for its record and never in an artefact.
 
-Warnings are also shown on the terminal at once. The megabytes are the peaks of the process's memory
-and of tensors on a GPU.
+Messages are also shown on the terminal at once: warnings, and the course of training, which are
+losses of rounds and validation accuracies. The megabytes are the peaks of the process's memory and
+of tensors on a GPU.
 """
 
 import logging
@@ -14,6 +15,10 @@ from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
+
+
+#: The variable with which `fedstage.execution.terminal_log` asks jobs to print warnings only.
+QUIET = "FEDSTAGE_QUIET"
 
 
 class _Line(logging.Formatter):
@@ -43,18 +48,18 @@ class Notices(StringIO):
 def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
     """Yield the text to which every notice of the package's loggers is added, a line each.
 
-    With a `stream`, warnings are also written there at once.
+    With a `stream`, each notice is also written there at once; only warnings, where jobs are quiet.
     """
     text, logger = Notices(), logging.getLogger("fedstage")
     handlers = [logging.StreamHandler(target) for target in (text, stream) if target is not None]
     handlers[0].addFilter(text.keep)
+    if QUIET in os.environ:
+        handlers[-1].setLevel(logging.WARNING if stream else logging.INFO)
     level = logger.level
     logger.setLevel(logging.INFO)
     for handler in handlers:
         handler.setFormatter(_Line(f"fedstage {command}: %(message)s"))
         logger.addHandler(handler)
-    for handler in handlers[1:]:
-        handler.setLevel(logging.WARNING)
     try:
         yield text
     finally:

@@ -108,11 +108,6 @@ def _read(path: str | Path, file: pq.ParquetFile, columns: Sequence[str] | None)
     return file.read(columns=list(columns) if columns else None, use_threads=False)
 
 
-def load_frame(path: str | Path) -> "DataFrame":
-    """Read a Parquet file as a pandas data frame, verified as by `load_table`."""
-    return frame_of(load_table(path))
-
-
 def frame_of(table: pa.Table) -> "DataFrame":
     """Return a table as a pandas data frame."""
     frame: DataFrame = table.to_pandas(use_threads=False)

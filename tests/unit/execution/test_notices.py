@@ -3,7 +3,7 @@ from io import StringIO
 
 from fedstage.execution import cli
 from fedstage.execution.jobs import Work
-from fedstage.execution.notes import noticing
+from fedstage.execution.notes import QUIET, noticing
 from fedstage.storage.files import load_json
 
 
@@ -21,12 +21,21 @@ def test_notices_of_the_package_are_collected_and_only_within():
     )
 
 
-def test_warnings_stand_on_a_stream_at_once():
+def test_notices_stand_on_a_stream_at_once():
     stream = StringIO()
     with noticing("segment", stream):
         logging.getLogger("fedstage.stages").info("round 1")
+        assert stream.getvalue() == "fedstage segment: round 1\n"
+
+
+def test_quiet_jobs_print_warnings_only(monkeypatch):
+    monkeypatch.setenv(QUIET, "1")
+    stream = StringIO()
+    with noticing("segment", stream) as notices:
+        logging.getLogger("fedstage.stages").info("round 1")
         logging.getLogger("fedstage.stages").warning("careful")
-        assert stream.getvalue() == "fedstage segment: warning: careful\n"
+    assert stream.getvalue() == "fedstage segment: warning: careful\n"
+    assert len(notices.getvalue().splitlines()) == 2
 
 
 def test_a_stages_warnings_stand_on_the_terminal_and_in_its_record(monkeypatch, tmp_path, capsys):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedstage.errors import FedstageError
-from fedstage.storage.tables import load_foreign_table, load_frame, load_table, save_table
+from fedstage.storage.tables import load_foreign_table, load_table, save_table
 
 SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
 COLUMNS = {
@@ -101,7 +101,7 @@ def count():
 before = count()
 schema = pa.schema([("round", pa.int32()), ("name", pa.string())])
 tables.save_table(sys.argv[1], {"round": [1, 2], "name": ["a", "b"]}, schema)
-for read in (tables.load_table, tables.load_foreign_table, tables.load_frame):
+for read in (tables.load_table, tables.load_foreign_table):
     read(sys.argv[1])
 print(count() - before)
 """

@@ -16,7 +16,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-
 #: The variable with which `fedstage.execution.terminal_log` asks jobs to print warnings only.
 QUIET = "FEDSTAGE_QUIET"
 

@@ -9,7 +9,6 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.runs import split_target
 from fedstage.settings.cells import check_cells, selects, show_point
 from fedstage.settings.scores import Axis
-from fedstage.settings.validation import as_typed
 from fedstage.storage.yaml_files import load_project_plugins
 
 METHOD = "method"
@@ -41,25 +40,6 @@ def read_target(target: str, folder: Path) -> ExperimentRuns:
     path = runs_path(target, folder)
     load_project_plugins(folder / "config.yaml", folder)
     return read_runs_file(path)
-
-
-def read_finished(target: str, folder: Path) -> ExperimentRuns:
-    """Return the runs of a target as `read_target` does.
-
-    Raises
-    ------
-    FedstageError
-        Also if the metrics of any run have not been made.
-    """
-    experiment = read_target(target, folder)
-    missing = [run.metrics for run in experiment.runs if not Path(run.metrics).is_file()]
-    if missing:
-        command = as_typed("snakemake", "--cores", "all", target)
-        raise FedstageError(
-            f"{target}: {len(missing)} of {len(experiment.runs)} runs are not finished "
-            f"({missing[0]} has not been made yet); {command} finishes them"
-        )
-    return experiment
 
 
 def find_run(

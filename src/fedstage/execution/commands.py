@@ -12,7 +12,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 
-from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.project import workflow_folder
 from fedstage.storage.yaml_files import load_project_plugins
@@ -99,12 +98,6 @@ def describe_commands() -> list[str]:
     ]
 
 
-def _why(file: Path) -> str:
-    from fedstage.storage.why import why
-
-    return why(file, default_folder())
-
-
 def _list(kind: str, target: str | None, config: Path, workflow: Path) -> str:
     from fedstage.experiments.listing import listing, write
 
@@ -154,7 +147,7 @@ COMMANDS = {
         "explain a file: from which settings, inputs and source it was made, even if it is gone",
         "FILE",
         [_option("file", type=Path, help="a file below results")],
-        _why,
+        "fedstage.storage.why.why",
     ),
     "check": Command(
         "check config.yaml and every experiment; a run checks only the experiments that it makes",

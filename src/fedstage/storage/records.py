@@ -126,8 +126,6 @@ def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
     job = load_json(path)
     if ERROR in job:
         return {}
-    if isinstance(job.get("source"), str):  # of a version that listed no modules
-        job["source"] = None
     for key, kind in keys.items():
         if not isinstance(job.get(key), kind):
             raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")

@@ -4,147 +4,37 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
-from fedstage.errors import FedstageError
+from fedstage.plan.data_files import dataset, partition
 from fedstage.plan.graph import Job, listed
 from fedstage.plan.results import RESULTS
 from fedstage.plan.source import changed_files, digest_now
-from fedstage.settings.data import DataOption
-from fedstage.settings.data_sets import DataSet
 from fedstage.settings.validation import as_typed
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import SUFFIX, content_digest, listed_files
-from fedstage.storage.raw_files import Contents, raw_of_job
+from fedstage.storage.raw_files import recorded
 from fedstage.storage.records import (
     Artefact,
     by_path,
     find_artefact,
     find_round_job,
-    load_record,
 )
-from fedstage.storage.yaml_files import load_yaml, read_recipe
-
-# --- raw files that have changed ------------------------------------------------------------------
+from fedstage.storage.yaml_files import load_yaml
 
 UNCHANGED = ", unchanged"
-#: Settings that name a data set; `public` may also name something else.
-_KEYS = ("data", "public")
-_RECIPE, _RUNS = "recipe.yaml", ".runs.json"
-
-
-class Changes(NamedTuple):
-    """The raw files of a data set: their folder, and a pair (what became of it, name) for each."""
-
-    data: str
-    folder: Path
-    files: list[tuple[str, str]]
-
-
-def raw_changes(root: Path, files: Iterable[str], folder: Path | None) -> Iterator[Changes]:
-    """Yield the raw files of each data set that `files` below a working folder belong to.
-
-    They are looked for in the data folder that a run would read: the one in ``config.yaml``, or
-    `folder`, or else the one from which the job read them.
-    """
-    found = (re.match(rf"{RESULTS}/data/([^/]+)/", file) for file in files)
-    for data in dict.fromkeys(match[1] for match in found if match):
-        path = root / RESULTS / "logs" / "dataset" / f"{data}{SUFFIX}"
-        try:
-            job = load_record(path, {}) if path.is_file() else {}
-        except FedstageError as error:
-            yield Changes(data, path.parent, [("its record is damaged, left out", str(error))])
-            continue
-        then = job.get("raw", {"folder": None, "files": {}})
-        place = _configured(root) or folder or then["folder"]
-        recipe = root / RESULTS / "data" / data / _RECIPE
-        if not (job and place is not None and recipe.is_file()):
-            continue
-        try:
-            settings = read_recipe(recipe, DataOption).data
-        except FedstageError as error:
-            yield Changes(data, recipe.parent, [("its recipe is damaged, left out", str(error))])
-            continue
-        pairs = _compare_raw(settings, then["files"], Path(place))
-        yield Changes(data, Path(place), list(pairs))
-
-
-def _compare_raw(settings: DataSet, then: Contents, folder: Path) -> Iterator[tuple[str, str]]:
-    files = raw_of_job(settings, folder).get("raw", {}).get("files", {})
-    if then and not files:
-        yield "not there now, so the result stays", f"all {len(then)}"
-        return
-    for name in sorted({*then, *files}):
-        digest = files.get(name, "gone")
-        if name not in then:
-            yield f"{digest}, added", name
-        else:
-            same = digest == then[name]
-            yield (f"{digest}{UNCHANGED}" if same else f"{digest}, was {then[name]}"), name
-
-
-def _configured(root: Path) -> Path | None:
-    """Return the data folder of a working folder's configuration, if it names one."""
-    path = root / "config.yaml"
-    try:
-        folder = load_yaml(path).get("data_folder") if path.is_file() else None
-    except FedstageError:
-        return None
-    return root / folder if isinstance(folder, str) else None
-
-
-def data_behind(root: Path, inputs: Iterable[str]) -> list[str]:
-    """Return the files of the data sets that are named by recipes and runs files among `inputs`.
-
-    All names are relative to a working folder. Recipes and runs files that are gone are skipped.
-    """
-    found = [data for name in inputs for data in _named(root / name)]
-    return [file for file, settings in _made(root) if settings in found]
-
-
-def _named(path: Path) -> Iterator[Any]:
-    """Yield the settings of data sets in a recipe or a runs file; of other files, nothing."""
-    if not path.is_file():
-        return
-    if path.name == _RECIPE:
-        yield from _below(load_yaml(path))
-    elif path.name.endswith(_RUNS):
-        yield from _below(load_json(path))
-
-
-def _below(value: Any) -> Iterator[Any]:
-    """Yield the settings of data sets, however deep in a mapping or list."""
-    if isinstance(value, dict):
-        yield from (value[key] for key in _KEYS if key in value)
-        value = value.values()
-    if not isinstance(value, str | int | float | None):
-        for one in value:
-            yield from _below(one)
-
-
-def _made(root: Path) -> Iterator[tuple[str, Any]]:
-    """Yield a file of each data set that has been made, and its settings."""
-    for path in sorted((root / RESULTS / "data").glob(f"*/{_RECIPE}")):
-        for settings in _below(load_yaml(path)):
-            yield f"{RESULTS}/data/{path.parent.name}/info.json", settings
-
-
-# --- a file: its job, and what has changed since --------------------------------------------------
-
 #: How many unchanged files of an option are listed.
 SHOWN = 8
 
 
-def why(path: Path, folder: Path | None = None) -> str:
+def why(file: Path) -> str:
     """Describe where a file below `results`, there or gone, came from.
 
     FedstageError if there is no record.
-
-    `folder` is the data folder, unless the working folder's configuration names one.
     """
-    artefact = find_artefact(path)
+    artefact = find_artefact(file)
     lines = [
         artefact.name,
         *_table(facts_of(artefact)),
@@ -152,7 +42,7 @@ def why(path: Path, folder: Path | None = None) -> str:
         *_section("place", artefact.job["options"]),
         "inputs",
         *files_read(artefact),
-        *_raw_files(artefact, folder),
+        *_raw_files(artefact),
         *_damaged(artefact),
         *_remedy(artefact),
     ]
@@ -191,8 +81,10 @@ def _source(artefact: Artefact) -> str:
 
 def _compare(artefact: Artefact, name: str, recorded: Mapping[str, str | None]) -> str:
     """Return the digest of a file, compared with the recorded one."""
-    now = content_digest(artefact.root / name)
-    then = recorded.get(name)
+    return _change(content_digest(artefact.root / name), recorded.get(name))
+
+
+def _change(now: str | None, then: str | None) -> str:
     if then is None:
         return now or "gone"
     return f"{now}{UNCHANGED}" if now == then else f"{now or 'gone'}, was {then}"
@@ -214,15 +106,24 @@ def files_read(artefact: Artefact) -> Iterator[str]:
         yield from _some([(_compare(artefact, file, recorded), file) for file in files])
 
 
-def _raw_files(artefact: Artefact, folder: Path | None) -> Iterator[str]:
-    """Yield the raw files of the data sets that the file is part of, or was made from."""
-    read = [file for files in _read(artefact).values() for file in files]
-    behind = data_behind(artefact.root, [*by_path(artefact.job["inputs"]), *read])
-    for data, place, files in raw_changes(artefact.root, [artefact.name, *read, *behind], folder):
-        if not files:
-            continue
-        yield f"raw files of {data}, in {place}"
-        yield from _some(files)
+def _raw_files(artefact: Artefact) -> Iterator[str]:
+    """Yield the raw files of the data sets that the file is part of, or was made from.
+
+    Those of then are in records, and those of now as the last plan has found them.
+    """
+    inputs = [file for files in _read(artefact).values() for file in files]
+    found = (re.match(rf"{RESULTS}/(data|partitions)/([^/]+)/", file)
+             for file in (artefact.name, *inputs))  # fmt: skip
+    for kind, name in dict.fromkeys(match.groups() for match in found if match):
+        stage = (dataset if kind == "data" else partition).name
+        then = recorded(artefact.root / RESULTS / "logs" / stage / f"{name}{SUFFIX}")
+        planned = artefact.root / RESULTS / "raw" / f"{name}.json"
+        if then and planned.is_file():
+            now = load_json(planned)
+            yield f"raw files of {name}"
+            yield from _some(
+                [(_change(now.get(one), then.get(one)), one) for one in {**then, **now}]
+            )
 
 
 def _damaged(artefact: Artefact) -> list[str]:

@@ -1,6 +1,6 @@
 """Reading YAML files: recipes, next to their files, and the plugins that `config.yaml` names.
 
-Content that YAML 1.1 reads in a surprising way, or that could exhaust the machine, is refused.
+Content that YAML 1.1 reads in a surprising way is refused.
 """
 
 import os
@@ -35,8 +35,6 @@ _EXPECTED = {
     "starts with @, ` or % in quotes",
     "unexpected end of stream": "expected the closing quotation mark of a text",
 }
-#: Limits of a file: levels of nesting, and values after aliases are expanded.
-_LEVELS, _VALUES = 100, 100_000
 #: Numbers of YAML 1.1 that YAML 1.2 reads otherwise: base 60 (``1:30``) and octal (``010``).
 _OLD_NUMBER = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
 
@@ -47,8 +45,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     FedstageError
-        If the file is missing, holds anything else, has a key twice in one mapping, is nested too
-        deeply or too large, or has a number that YAML 1.1 and 1.2 read differently.
+        If the file is missing, holds anything else, has a key twice in one mapping, or has a
+        number that YAML 1.1 and 1.2 read differently.
     """
     try:
         content = _parse(path.read_text(encoding="utf-8"), path)
@@ -74,62 +72,30 @@ def _explained(error: yaml.YAMLError) -> str:
 
 def _parse(text: str, path: Path) -> Any:
     """Return the content of YAML, in which no key may be repeated."""
-    _check_levels(text, path)
     loader = _LOADER(text)
     try:
         root = loader.get_single_node()
-        if root is None:
-            return None
-        for node in _nodes(root, path):
+        for node in _nodes(root):
             _check_node(node, path)
-        return loader.construct_document(root)
-    except ValueError as error:  # such as an integer of too many digits, or a 13th month
+        return None if root is None else loader.construct_document(root)
+    except (ValueError, RecursionError) as error:  # such as an integer of too many digits
         raise FedstageError(f"{path}: not valid YAML: {error}") from None
     finally:
         loader.dispose()
 
 
-def _check_levels(text: str, path: Path) -> None:
-    """Refuse deep nesting before nodes are composed, which recurses once per level."""
-    levels = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        levels += isinstance(event, yaml.CollectionStartEvent)
-        levels -= isinstance(event, yaml.CollectionEndEvent)
-        if levels > _LEVELS:
-            assert event.start_mark is not None, "text that is read has marks"
-            line = event.start_mark.line + 1
-            raise FedstageError(f"{path}: line {line}: more than {_LEVELS} levels of nesting")
-
-
-def _nodes(root: yaml.Node, path: Path) -> list[yaml.Node]:
-    """Return all nodes, each once, if they are not too many after aliases are expanded."""
-    sizes: dict[int, int] = {}
-    found: list[yaml.Node] = []
-
-    def size(node: yaml.Node) -> int:
-        if id(node) in sizes:
-            if not sizes[id(node)]:
-                line = node.start_mark.line + 1
-                raise FedstageError(f"{path}: line {line}: an alias of what it is part of")
-            return sizes[id(node)]
-        sizes[id(node)] = 0
-        found.append(node)
-        total = 1 + sum(map(size, _children(node)))
-        if total > _VALUES:
-            raise FedstageError(f"{path}: more than {_VALUES} values, aliases included")
-        sizes[id(node)] = total
-        return total
-
-    size(root)
-    return found
-
-
-def _children(node: yaml.Node) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.SequenceNode):
-        yield from node.value
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from (key, value)
+def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
+    """Yield all nodes in the order of the text, those with aliases once."""
+    waiting, seen = [root] if root else [], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            if isinstance(node, yaml.MappingNode):
+                waiting += [one for pair in reversed(node.value) for one in reversed(pair)]
+            elif isinstance(node, yaml.SequenceNode):
+                waiting += reversed(node.value)
 
 
 def _check_node(node: yaml.Node, path: Path) -> None:

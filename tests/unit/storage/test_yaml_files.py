@@ -39,25 +39,14 @@ def test_keys_of_other_types_are_other_keys(written):
         ('folder: "a\\0b"\n', "line 1: 'a\\x00b': has a NUL character"),
         ("seed: " + 5000 * "9" + "\n", "not valid YAML: Exceeds the limit"),
         ("day: 2026-13-01\n", "not valid YAML: month must be in 1..12"),
-        (5000 * "[" + 5000 * "]", "line 1: more than 100 levels of nesting"),
-        (5000 * "- " + "a\n", "line 1: more than 100 levels of nesting"),
-        ("a: &a [1, *a]\n", "line 1: an alias of what it is part of"),
-        ("a: &a {b: &b [*a]}\n", "line 1: an alias of what it is part of"),
     ],
 )
-def test_what_surprises_or_exhausts_is_refused_at_once(written, text, told):
+def test_what_surprises_is_refused_at_once(written, text, told):
     path = written(text)
     with pytest.raises(FedstageError) as caught:
         load_yaml(path)
     assert str(caught.value).startswith(f"{path}: {told}")
     assert "\n" not in str(caught.value)
-
-
-def test_aliases_that_multiply_are_refused_before_they_are_followed(written):
-    rows = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
-    path = written("\n".join(["a0: &a0 1", *rows]))
-    with pytest.raises(FedstageError, match="more than 100000 values, aliases included"):
-        load_yaml(path)
 
 
 def test_numbers_of_yaml_1_2_and_quoted_texts_are_read(written):

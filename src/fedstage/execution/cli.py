@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TextIO
 
 from fedstage.errors import FedstageError
-from fedstage.execution.commands import COMMANDS, describe_commands, run_command
+from fedstage.execution.commands import run_command
 from fedstage.execution.imported import planned_source
 from fedstage.execution.jobs import job_of, write_failure, write_record
 from fedstage.execution.notes import QUIET, Timings, noticing, process_age
-from fedstage.execution.pool import PYTHON
-from fedstage.plan.stages import STAGES
+from fedstage.execution.pool import open_standard_files
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.storage.files import writing
 from fedstage.storage.yaml_files import load_project_plugins
@@ -30,33 +29,26 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
-    """Run one command; return 0, 1 after an error, or 2 if there is none of this name.
+    """Run one command; return its exit code.
 
     `argv` defaults to the arguments of this process. `started` is the start of the command on the
     clock of `time.perf_counter`, by default the start of this process.
     """
     if argv is None:
         return _at_terminal()
-    command, *arguments = [*argv] or [""]
-    if command == "run" and len(arguments) > 1:
-        return run(*arguments, started=started)
-    return run_command(command, arguments) if command in COMMANDS else _usage(command)
+    match list(argv):
+        case ["run", stage, file, *words] if not stage.startswith("-"):
+            return run(stage, file, *words, started=started)
+    return run_command(argv)
 
 
 def _at_terminal() -> int:
     """Run the command of this process's arguments; return its exit code.
 
-    Names and texts are UTF-8, even without a locale. If output is closed, or is a pipe whose reader
-    has ended, the exit code is 128 + SIGPIPE, as in other programs; after Ctrl-C it is 128 +
-    SIGINT.
+    If output is closed, or is a pipe whose reader has ended, the exit code is 128 + SIGPIPE, as in
+    other programs; after Ctrl-C it is 128 + SIGINT.
     """
-    if sys.getfilesystemencoding() != "utf-8":
-        os.execv(sys.executable, [*PYTHON, "fedstage.execution.cli", *sys.argv[1:]])
-    for number in range(3):  # or a file that is opened would become standard output
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    open_standard_files()
     sys.stdout = _ready(sys.stdout)
     sys.stderr = _ready(sys.stderr)
     try:
@@ -130,23 +122,6 @@ def _line_of_package(error: Exception) -> str:
     if not own:
         return ""
     return f"{Path(own[-1].filename).relative_to(_PACKAGE.parent)}, line {own[-1].lineno}: "
-
-
-def _usage(command: str) -> int:
-    if command and not command.startswith("-"):
-        from fedstage.settings.validation import as_typed, suggest
-
-        hint = suggest(command, COMMANDS) or ";"
-        print(
-            f"fedstage: {command!r}: no such command{hint} "
-            f"{as_typed('fedstage', '--help')} lists all",
-            file=sys.stderr,
-        )
-        return 2
-    print("usage: fedstage COMMAND [options]   (fedstage COMMAND --help)\n\ncommands:")
-    rows = [f"  {name:24}{stage.about}" for name, stage in STAGES.items()]
-    print(*describe_commands(), "\nstages, for `fedstage run`:", *rows, sep="\n")
-    return 0 if command in ("--help", "-h") else 2
 
 
 if __name__ == "__main__":

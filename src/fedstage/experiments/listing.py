@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,7 +33,7 @@ from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.validation import see_list, validate
+from fedstage.settings.validation import see_list, suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
 #: Heads, and rows of texts.
@@ -55,6 +55,15 @@ _NOTHING = "-"
 _SENTENCE_ENDS = re.compile(r"(?<! al)\. (?=[A-Z`])")
 
 
+def listed(kind: str, target: str | None, config: Path, workflow: Path) -> str:
+    """Return a list as a table for a terminal, whose last column is not padded."""
+    heads, rows = listing(kind, target, config, workflow)
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    padded = ((f"{text:{width}}" for text, width in zip(row, widths, strict=True))
+              for row in (heads, *rows))  # fmt: skip
+    return "\n".join("  ".join(row).rstrip() for row in padded)
+
+
 def listing(what: str, target: str | None, config: Path, folder: Path) -> Listing:
     """Return the heads and rows of a list.
 
@@ -72,6 +81,10 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
     FedstageError
         If the configuration or an experiment is not valid, or there is no such target.
     """
+    if what not in KINDS:
+        raise FedstageError(f"{what}: use one of {', '.join(KINDS)}{suggest(what, KINDS)}")
+    if target is not None and what != "runs":
+        raise FedstageError(f"{what} {target}: only runs are listed by target")
     if what in _CHOICES:
         return _choices(_CHOICES[what])
     if what == "plugins":
@@ -212,13 +225,3 @@ _CHOICES: dict[str, Any] = {
 }
 #: What can be listed.
 KINDS = ("methods", *_CHOICES, "plugins", "stages", "experiments", "runs")
-
-
-def write(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal; the last column is not padded."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return "\n".join(_padded(row, widths) for row in (heads, *rows))
-
-
-def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()

@@ -80,8 +80,6 @@ class Command:
 
     Attributes
     ----------
-    about : str
-        What it does, for ``fedstage --help``; of a stage, the first line about `inputs`.
     outputs : mapping of str to str
         Names of the files that it makes, by option; the first is the main one.
     on_device : callable
@@ -95,7 +93,6 @@ class Command:
     """
 
     name: str = ""
-    about: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     on_device: Callable[[Any], bool] = never
     presents: bool = False
@@ -134,6 +131,8 @@ class Stage(Command):
         Whether the function makes the files of several participants, who may share a GPU.
     private : bool or None
         Whether its files are of a single client alone; None for what the server runs.
+    about : str
+        What it does: the first line about `inputs`.
     """
 
     inputs: Callable[..., Inputs[str]] = field(kw_only=False)
@@ -148,6 +147,7 @@ class Stage(Command):
     settled: Callable[..., Place] = lambda config, *place: place
     several: bool = False
     private: bool | None = None
+    about: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Take the name and the description of the function, and complete the files' names."""

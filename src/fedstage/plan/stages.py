@@ -1,7 +1,6 @@
 """All stages: of the graph, of segments, which run several of them in one job, and of results."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, get_args
 
 from fedstage.plan import data_files, one_shot, scores, training_folder, unfederated
@@ -29,40 +28,16 @@ RECIPES = tuple(
     dict.fromkeys(stage.folder.name for stage in GRAPH if stage.folder.kind in get_args(AnyRecipe))
 )
 
-SEGMENT = Command(
-    name="segment",
-    about="run the stages of several rounds of some groups in one process",
-    on_device=local_training.on_device,
-)
-LOGITS_SEGMENT = Command(
-    name="logits_segment",
-    module="segment",
-    about="compute the logits of several rounds in one process",
-    on_device=logits.on_device,
-)
-
-
-def _result(name: str, about: str, plan: bool = False) -> Command:
-    """Describe a stage of results, which reads the runs of an experiment at a scale."""
-    return Command(name=name, about=about, outputs=FILES[name], presents=True, about_plan=plan)
-
-
-_of_plan = partial(_result, plan=True)
-
-#: The stages that present an experiment.
-RESULTS = (
-    _of_plan("scores", "put all scores of an experiment's runs into one file"),
-    _of_plan("costs", "put what an experiment's runs cost into one file: seconds, bytes, memory"),
-    _result("table", "put scores, costs, communication, claims and more into a table"),
-    _result("figure", "draw accuracy over rounds or bytes, the partition, and more"),
-    _of_plan("properties", "put the complexity and communication of methods into a table"),
-    _of_plan("simulation", "schedule the jobs of rounds on clients and a server"),
-    _of_plan("report", "show tables, figures, claims and their origin in one HTML file"),
+SEGMENT = Command(name="segment", on_device=local_training.on_device)
+LOGITS_SEGMENT = Command(name="logits_segment", module="segment", on_device=logits.on_device)
+#: The stages that present an experiment at a scale.
+RESULTS = tuple(
+    Command(name=name, outputs=files, presents=True, about_plan=name not in ("table", "figure"))
+    for name, files in FILES.items()
 )
 
 CHOICE = Command(
     name="choice",
-    about="take the candidate that is most accurate on validation samples",
     outputs={"output": "metrics.parquet", "chosen": "chosen.json"},
 )
 

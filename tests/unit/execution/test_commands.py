@@ -1,6 +1,7 @@
 """Commands that are no stages."""
 
 import inspect
+from importlib import import_module
 
 import pytest
 
@@ -11,9 +12,11 @@ from fedstage.execution.commands import COMMANDS
 def test_every_command_has_a_function_of_its_options(capsys):
     for name, command in COMMANDS.items():
         options = [about.get("dest", option.lstrip("-")) for option, about in command.options]
-        parameters = inspect.signature(command.function).parameters.values()
+        module, _, called = command.answer.rpartition(".")
+        function = getattr(import_module(module), called)
+        parameters = inspect.signature(function).parameters.values()
         required = {one.name for one in parameters if one.default is inspect.Parameter.empty}
-        assert required <= set(options) <= {one.name for one in parameters}, name
+        assert required <= {*options} <= {one.name for one in parameters}, name
         with pytest.raises(SystemExit) as caught:
             main([name, "--help"])
         assert caught.value.code == 0

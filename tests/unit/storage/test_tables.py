@@ -43,7 +43,6 @@ def test_table_comes_back_with_its_schema(path):
     assert table.schema.remove_metadata() == SCHEMA
     chosen = {name: COLUMNS[name] for name in ("sample", "client")}
     assert load_table(path, ["sample", "client"]).to_pydict() == chosen
-    assert load_frame(path).to_dict("list") == COLUMNS
     save_table(path, {"loss": [0.5, None]}, pa.schema([("loss", pa.float64())]))
     assert load_table(path).to_pydict() == {"loss": [0.5, None]}
     save_table(path, {"loss": []}, pa.schema([("loss", pa.float64())]))

@@ -1,12 +1,9 @@
 """The GPUs of a machine, and the ones on which a job may run.
 
-Only a child process calls CUDA: a process that has called it cannot fork workers that use it.
+Only workers call CUDA: a process that has called it cannot fork workers that use it.
 """
 
-import os
 import re
-import signal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -16,7 +13,6 @@ from fedstage.errors import FedstageError
 from fedstage.plan.graph import never
 from fedstage.plan.stages import STAGES
 
-ANSWER_SECONDS = 60.0  # for CUDA to start, which takes seconds with many GPUs
 NAME = re.compile(r"\d+|(GPU|MIG)-.+")  # what CUDA_VISIBLE_DEVICES may hold
 
 
@@ -92,25 +88,7 @@ def named_gpus(named: str) -> tuple[str, ...]:
 
 
 def count_gpus() -> int:
-    """Return how many GPUs CUDA can use, counted in a child process.
-
-    If CUDA kills the child, or hangs, one is returned: the worker that gets it fails in the same
-    way, and its job reports the error.
-    """
+    """Return how many GPUs CUDA can use."""
     import torch  # slow to import, and needed in workers only
 
-    pid = os.fork()
-    if pid == 0:
-        count = 1
-        try:
-            count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        finally:
-            os._exit(count)
-    end = time.monotonic() + ANSWER_SECONDS
-    while time.monotonic() < end:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
-        time.sleep(0.005)
-    os.kill(pid, signal.SIGKILL)
-    return 1
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -25,6 +25,7 @@ from fedstage.settings.config_file import Execution
 
 PYTHON = (sys.executable, "-X", "utf8", "-m")  # in any locale, since names may have any letters
 _DAY = 24 * 3600.0
+_ANSWER = 60.0  # seconds for CUDA to start, which takes some with many GPUs
 _ASKED_FOR_GPUS = Place(None, None)
 
 
@@ -179,15 +180,22 @@ class Pool:
 
     @cached_property
     def _gpus(self) -> Sequence[str]:
-        """The GPUs, which are looked for when the first job comes that may take one."""
+        """The GPUs, which are counted when the first job comes that may take one.
+
+        If CUDA kills the worker that counts them, or hangs, there is one: the worker that gets it
+        fails in the same way, and its job reports the error.
+        """
         named = os.environ.get("CUDA_VISIBLE_DEVICES")
         if named is not None:
             return named_gpus(named)
         worker = self._new(_ASKED_FOR_GPUS)
         try:
-            return tuple(map(str, range(worker.do((), 0.0, _DAY))))
+            count = worker.do((), 0.0, _ANSWER)
+        except FedstageError:
+            count = 1
         finally:
             worker.end()
+        return tuple(map(str, range(count)))
 
     def _take(self, where: Sequence[Place]) -> Worker:
         """Return a worker at one of the places, once there is room."""

@@ -12,10 +12,11 @@ The modules that count follow from stage and settings:
 - What `settings` and `plan` compute is in the recipe and in the names of files, so they do not
   count; for stages whose results are about the plan itself, `plan` does.
 - A module that implements a choice, or that some settings name in `uses`, counts only for the
-  recipes that choose it.
+  recipes that choose it, together with the class variables of the choice's settings.
 - A package that finds its modules by name counts with the modules that the recipe chooses.
 """
 
+import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -93,13 +94,32 @@ class Source:
     def parts(self, package: Path = PACKAGE) -> dict[str, str]:
         """Return the digests of the modules that can be reached."""
         found = sorted(reachable(self, package))
-        return {module: module_digest(module, package)[:DIGITS] for module in found}
+        return {module: _digest(module, package) for module in found}
 
 
 def digest_now(module: str, package: Path = PACKAGE) -> str | None:
     """Return the digest of a module, or of a part of it, None if there is none any more."""
-    known = module.partition(":")[0] in modules(package)
-    return module_digest(module, package)[:DIGITS] if known else None
+    return _digest(module, package) if module.partition(":")[0] in modules(package) else None
+
+
+def _digest(module: str, package: Path) -> str:
+    text = module_digest(module, package) + _constants().get(module, "")
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+@cache
+def _constants() -> dict[str, str]:
+    """Return what classes of settings fix of alternatives, by the modules that implement these.
+
+    Such class variables are in no recipe, as ``exchanges`` of a local trainer.
+    """
+    found: dict[str, str] = {}
+    for kind in sorted(choices(), key=lambda kind: kind.__name__):
+        names = sorted(kind.__class_vars__ - {"model_config"})
+        fixed = {name: getattr(kind, name) for name in names}
+        for module in kind.modules():
+            found[module] = f"{found.get(module, '')} {fixed}"
+    return found
 
 
 def changed_files(then: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:

@@ -151,7 +151,7 @@ def _defined(statement: ast.stmt) -> set[str]:
     """Return the names that a statement at the top of a module defines, none of a compound one."""
     match statement:
         case ast.Import(names) | ast.ImportFrom(names=names):
-            return {alias.asname or alias.name.partition(".")[0] for alias in names}
+            return {alias.asname or alias.name.partition(".")[0] for alias in names} - {"*"}
         case ast.FunctionDef(name) | ast.ClassDef(name):
             return {name}
         case ast.Assign() | ast.AnnAssign():

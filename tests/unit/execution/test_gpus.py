@@ -1,14 +1,12 @@
 """Which GPUs there are, which a job may take, and which worker gets it; in one process."""
 
-import os
-import signal
 from pathlib import Path
 from threading import Thread
 
 import pytest
 import torch
 
-from fedstage.execution import gpus
+from fedstage.errors import FedstageError
 from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, named_gpus, places
 from fedstage.execution.pool import Pool
 from fedstage.plan.graph import never
@@ -43,23 +41,10 @@ def test_named_gpus_are_those_that_cuda_takes(named, names):
 
 
 @pytest.mark.parametrize(("usable", "count"), [(False, 0), (True, 2)])
-def test_cuda_is_asked_in_another_process(monkeypatch, usable, count):
-    asked = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: asked.append(1) or usable)
+def test_gpus_count_where_cuda_can_use_them(monkeypatch, usable, count):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: usable)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert count_gpus() == count
-    assert asked == []
-
-
-def test_where_cuda_dies_a_worker_is_to_find_out(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: os.kill(os.getpid(), signal.SIGKILL))
-    assert count_gpus() == 1
-
-
-def test_cuda_that_does_not_answer_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(gpus, "ANSWER_SECONDS", 0.1)
-    monkeypatch.setattr(torch.cuda, "is_available", signal.pause)
-    assert count_gpus() == 1
 
 
 # --- what a job may take --------------------------------------------------------------------------
@@ -258,3 +243,13 @@ def test_gpus_that_nobody_named_are_counted_in_a_worker_once(pool, recipe, tmp_p
     counted, first, second, other = made
     assert (counted.place, counted.did, counted.ended) == (Place(None, None), [()], True)
     assert [first.place, second.place, other.place] == [Place("0", "0"), Place("0", "0"), CPU]
+
+
+def test_where_cuda_dies_or_hangs_a_worker_is_to_find_out(pool, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def die(worker, arguments, started, seconds):
+        raise FedstageError("the worker was killed by SIGSEGV")
+
+    monkeypatch.setattr(Worker, "do", die)
+    assert pool._gpus == ("0",)

@@ -27,12 +27,15 @@ from fedstage.plan.source import (
     chosen_modules,
     optional_modules,
     reachable,
+    read_again,
+    source_of,
 )
 from fedstage.plan.stages import GRAPH, RESULTS, STAGES, module_of
 from fedstage.plan.syntax import PACKAGE, facts, imports, module_digest, modules, needed_by
 from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.base import Settings, subclasses
 from fedstage.settings.data import DataOption
+from fedstage.settings.local_training import Scaffold
 from fedstage.settings.models import EfficientNet, InitialModel
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.one_shot_clients import Int8
@@ -609,3 +612,18 @@ def g(): return two(json.loads(OTHER))
         [False, True], [False, True], [True, False], [True, False], [False, True], [True, True],
     ]  # fmt: skip
     assert found[0][0][1:] == ["fedstage.a", "fedstage.a.one"]
+
+
+def test_what_settings_fix_of_an_alternative_is_in_the_source_of_who_chooses_it(monkeypatch):
+    """Class variables are in no recipe, and `settings` is in no source."""
+    sources = {name: source_of(RECIPES[name], "local_training") for name in ("fedavg", "scaffold")}
+    before = {name: one.parts() for name, one in sources.items()}
+    monkeypatch.setattr(Scaffold, "exchanges", "logits")
+    read_again()
+    after = {name: one.parts() for name, one in sources.items()}
+    assert after["fedavg"] == before["fedavg"]
+    changed = {part for part, code in after["scaffold"].items() if code != before["scaffold"][part]}
+    assert changed == {"fedstage.algorithm.local_trainers.scaffold"}
+    monkeypatch.undo()
+    read_again()
+    assert sources["scaffold"].parts() == before["scaffold"]

@@ -14,6 +14,9 @@ from .test_verify import name, verify
 
 pytestmark = pytest.mark.workflow
 
+#: An edit of aggregation that changes no byte.
+SAME_BYTES = ("stages/aggregation.py", 'int(info["classes"])', '0 + int(info["classes"])')
+
 
 @pytest.fixture
 def edit(tmp_path, monkeypatch):
@@ -98,7 +101,7 @@ def test_a_run_may_go_on_in_another_granularity(copy, granularity):
 
 def test_an_edit_that_changes_no_byte_computes_its_own_stage_anew_alone(copy, edit):
     """What follows is listed, but keeps its outputs; of an edit taken back there is nothing."""
-    other = ("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
+    other = SAME_BYTES
     edit(*other)
     plan = copy.plan()
     assert "fedstage/stages/aggregation.py has changed, which aggregation reaches" in plan.output
@@ -123,7 +126,7 @@ def test_an_edit_that_changes_no_byte_computes_its_own_stage_anew_alone(copy, ed
 
 
 def test_files_of_another_source_are_found_without_notes_of_snakemake(copy, edit):
-    edit("stages/aggregation.py", "import logging\n", "import logging\nOTHER = 1\n")
+    edit(*SAME_BYTES)
     averages = {name(copy, path) for path in copy.path.glob("results/training/*/*/*/aggregated.*")}
     code, wrong, cure = verify(copy)
     assert code == 1
@@ -138,7 +141,7 @@ def test_files_of_another_source_are_found_without_notes_of_snakemake(copy, edit
 @pytest.mark.parametrize("executor", ["fedstage", "local"])
 def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, executor):
     project.configure(methods=["fedavg"], rounds=1, participants=1)
-    table = ("results/tables/markdown.py", "def render(", "OTHER = 1\n\n\ndef render(")
+    table = ("results/documents.py", "def write_tables(", "OTHER = 1\n\n\ndef write_tables(")
     running = subprocess.Popen(
         project.command("--keep-going", "--executor", executor),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
@@ -149,7 +152,7 @@ def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, executo
     edit(*table)
     output, _ = running.communicate(timeout=300)
     assert running.returncode != 0
-    assert "markdown.py: the source changed during the run" in output
+    assert "documents.py: the source changed during the run" in output
     assert project.files("results/training/*/metrics/*/*.parquet")  # which do not use it
     assert not project.files("results/tables/*/*.md")
     edit(table[0], table[2], table[1])

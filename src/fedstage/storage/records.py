@@ -5,39 +5,42 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+from pydantic import TypeAdapter, ValidationError
 
 from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, find_job
 from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
-from fedstage.plan.segments import Segment
-from fedstage.plan.training import logits
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.validation import validate_restricted
 from fedstage.storage.files import load_json
-from fedstage.storage.provenance import ERROR, SUFFIX
+from fedstage.storage.provenance import ERROR, SUFFIX, WRITTEN
 from fedstage.storage.yaml_files import load_yaml
 
-Keys = Mapping[str, type | tuple[type, ...]]
+#: The digests of files, by option and path.
+Digests = dict[str, dict[str, str | None]]
 
-#: The keys that a record needs to be found, and to be shown.
-_FOUND: Keys = {
-    "stage": str,
-    "made": str,
-    "options": dict,
-    "outputs": dict,
-    "compute_s": (int, float),
-}
-_TOLD: Keys = {
-    **_FOUND,
-    "inputs": dict,
-    "versions": dict,
-    "startup_s": (int, float),
-    "peak_memory_mb": (int, float),
-}
+
+class Record(TypedDict):
+    """What every record has, as `fedstage.execution.jobs` writes it, among other keys."""
+
+    stage: str
+    made: str
+    options: dict[str, Any]
+    inputs: Digests
+    outputs: Digests
+    source: dict[str, str] | str | None  # a text in those of earlier versions
+    versions: dict[str, str]
+    startup_s: float
+    compute_s: float
+    peak_memory_mb: float
+
+
+_RECORD = TypeAdapter(Record)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def find_artefact(path: Path) -> Artefact:
     if (root / name).is_dir():
         raise FedstageError(f"{path}: is a folder; name a file in it")
     candidates, damaged = readable(record_files(root, Path(name).parts[:3][-1]))
-    found = [(record, job) for record, job in candidates.items() if _makes(root, job, name)]
+    found = [(record, job) for record, job in candidates.items() if name in files_made(job)]
     if not found:
         what = "no record" if (root / name).is_file() else "no such file, and no record"
         cause = "the logs were deleted (fedstage clean does so), or no stage made the file"
@@ -71,9 +74,7 @@ def find_artefact(path: Path) -> Artefact:
             f"{path}: {what} below {RESULTS}/logs of a job that made it: "
             + ("; ".join(damaged.values()) or cause)
         )
-    record, job = max(
-        found, key=lambda pair: (name in by_path(pair[1]["outputs"]), pair[1]["made"])
-    )
+    record, job = max(found, key=lambda pair: str(pair[1]["made"]))
     return Artefact(root, name, record.relative_to(root), job, [*damaged.values()])
 
 
@@ -104,7 +105,7 @@ def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]
         If one is damaged.
     """
     for path in record_files(root, identity):
-        if record := load_record(path, _FOUND):
+        if record := load_record(path):
             yield path, record
 
 
@@ -116,26 +117,22 @@ def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: str(record["made"]))
 
 
-def load_record(path: Path, keys: Keys = _TOLD) -> dict[str, Any]:
+def load_record(path: Path) -> dict[str, Any]:
     """Read the record of a job, empty if it failed, or if ``snakemake --touch`` has made the file.
 
-    FedstageError if it is damaged, or lacks one of `keys`.
+    FedstageError if it is damaged.
     """
     if path.is_file() and not path.stat().st_size:
         return {}
     job = load_json(path)
     if ERROR in job:
         return {}
-    for key, kind in keys.items():
-        if not isinstance(job.get(key), kind):
-            raise FedstageError(f"{path}: {key} = {job.get(key)!r}: altered, not a job's record")
-    for key in ("inputs", "outputs"):
-        grouped = job.get(key)
-        for option, files in grouped.items() if isinstance(grouped, dict) else ():
-            if not isinstance(files, dict):
-                raise FedstageError(
-                    f"{path}: {key}.{option} = {files!r}: must map files to digests"
-                )
+    try:
+        _RECORD.validate_python(job)
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        fault = f"{key} = {job.get(key)!r}: altered, not a job's record"
+        raise FedstageError(f"{path}: {fault}") from None
     return job
 
 
@@ -161,27 +158,6 @@ def record_files(root: Path, identity: str) -> Iterator[Path]:
                 yield record
 
 
-def _makes(root: Path, job: Mapping[str, Any], name: str) -> bool:
-    """Whether a file is among the outputs of a job, or belongs to its segment."""
-    return name in by_path(job["outputs"]) or made_by_segment(root, job, name)
-
-
-def made_by_segment(root: Path, job: Mapping[str, Any], name: str) -> bool:
-    """Whether a job is a segment to which a file belongs."""
-    if job["stage"] not in ("segment", "logits_segment"):
-        return False
-    options, made = job["options"], find_round_job(root, name)
-    if made is None:
-        return False
-    if job["stage"] == "logits_segment":
-        what = (options["group"], options["members"], options["images"])
-        return (
-            made.stage is logits and made.place[0] in options["rounds"] and made.place[1:] == what
-        )
-    groups = tuple(options["groups"])
-    return made in Segment(made.config, groups, options["first"], options["last"]).jobs()
-
-
 def find_round_job(root: Path, name: str) -> Job | None:
     """Return the job of a round that makes a file below a working folder, None for other files."""
     folder = "/".join(name.split("/")[:3])
@@ -193,6 +169,11 @@ def find_round_job(root: Path, name: str) -> Job | None:
 def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the files of all options with their digests."""
     return {path: digest for files in grouped.values() for path, digest in files.items()}
+
+
+def files_made(job: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the digests of the files that a job wrote, including a segment's."""
+    return {**by_path(job["outputs"]), **job.get(WRITTEN, {})}
 
 
 def read_settings(path: Path, kind: type[Recipe | LocalRecipe | OneShotRecipe]) -> Any:

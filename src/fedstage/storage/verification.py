@@ -8,8 +8,8 @@ from typing import Any
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
 from fedstage.settings.validation import as_typed
-from fedstage.storage.provenance import SUFFIX, WRITTEN, content_digest
-from fedstage.storage.records import by_path, readable
+from fedstage.storage.provenance import SUFFIX, content_digest
+from fedstage.storage.records import by_path, files_made, readable
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import payload_size
 from fedstage.storage.why import changes_of_source
@@ -36,7 +36,7 @@ def verify() -> str:
     """
     records, damaged = readable(sorted(Path(RESULTS, "logs").rglob(f"*{SUFFIX}")))
     ordered = sorted(records, key=lambda path: str(records[path]["made"]))
-    latest = {name: path for path in ordered for name in _written(records[path])}
+    latest = {name: path for path in ordered for name in files_made(records[path])}
     there = {name: path for name, path in latest.items() if Path(name).is_file()}
     digest = cache(lambda name: content_digest(Path(name)))
     # Many files may be of one job.
@@ -57,15 +57,10 @@ def verify() -> str:
     return f"{len(there)} files match their records and inputs"
 
 
-def _written(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the digests of the files that a job wrote, including a segment's."""
-    return {**by_path(job["outputs"]), **job.get(WRITTEN, {})}
-
-
 def _check(name: str, job: Mapping[str, Any], digest: _Digest, source: Callable[[], Any]) -> None:
     """Raise FedstageError if a file is not what the record of its job says."""
     _READERS.get(Path(name).suffix, Path.stat)(Path(name))
-    if digest(name) != (then := _written(job)[name]):
+    if digest(name) != (then := files_made(job)[name]):
         raise FedstageError(f"is not what its job wrote: {digest(name)}, was {then}")
     for path, then in by_path(job["inputs"]).items():
         if then is not None and digest(path) not in (then, None):

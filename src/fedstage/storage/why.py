@@ -51,7 +51,7 @@ def why(file: Path) -> str:
 
 def changes_of_source(job: Mapping[str, Any]) -> list[str]:
     """Return the files of a job's source, as its record has it, whose code has changed since."""
-    then = job["source"] or {}
+    then = job["source"] if isinstance(job["source"], dict) else {}
     return changed_files(then, {part: digest_now(part) for part in then})
 
 
@@ -73,7 +73,7 @@ def facts_of(artefact: Artefact) -> Iterator[tuple[str, str]]:
 
 def _source(artefact: Artefact) -> str:
     """Compare the source of then with the source of now."""
-    if artefact.job["source"] is None:
+    if not isinstance(artefact.job["source"], dict):
         return "not recorded: the job was run by hand, or by an earlier version"
     changed = changes_of_source(artefact.job)
     return f"changed since: {', '.join(changed)}" if changed else "the same now"

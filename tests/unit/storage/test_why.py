@@ -275,7 +275,7 @@ def test_a_file_that_is_another_than_was_made_is_told(jobs):
 
 def test_the_file_of_the_source_that_has_changed_is_told(jobs, monkeypatch):
     then = load_json(shown(DISTILLED).facts["record"])["source"]
-    now = then | {"fedstage.stages.distillation": "0" * 12}
+    now = then | {"fedstage.stages.distillation:distillation": "0" * 12}
     monkeypatch.setattr("fedstage.storage.why.digest_now", now.get)
     told = "changed since: fedstage/stages/distillation.py"
     assert shown(DISTILLED).facts["source"] == told

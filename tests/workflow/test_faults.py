@@ -65,12 +65,12 @@ WITHOUT = "import sys; sys.modules.update(torchao=None, transformers=None)"
         (
             {"training": "alone", "quantisation": "int8"},
             "quantisation = int8: needs the package torchao, which is not installed; install the "
-            "extra int8: uv sync --extra int8",
+            "extra int8: uv sync --extra int8, or pip install 'fedstage[int8]'",
         ),
         (
             {"data": "ag_news", "model": "distilbert"},
             "model = distilbert: needs the package transformers, which is not installed; install "
-            "the extra text: uv sync --extra text",
+            "the extra text: uv sync --extra text, or pip install 'fedstage[text]'",
         ),
     ],
 )

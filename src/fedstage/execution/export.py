@@ -73,7 +73,7 @@ def _exported(run: ExperimentRun, scores: Tidy) -> Exported:
     values = zip(rows["role"] + "/" + rows["measure"], rows["round"], rows["value"], strict=True)
     settings = canonical(part.recipe) | canonical(part.length) | run.settings
     flat = pd.json_normalize(settings).to_dict("records")[0]
-    known = {key: value if isinstance(value, int | float) else str(value)
+    known = {str(key): value if isinstance(value, int | float) else str(value)
              for key, value in flat.items() if value is not None}  # fmt: skip
     named = [(name, int(round_), float(value)) for name, round_, value in values]
     return Exported(run_name(run.settings), known, named)

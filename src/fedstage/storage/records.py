@@ -5,9 +5,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, find_job
@@ -33,7 +34,7 @@ class Record(TypedDict):
     options: dict[str, Any]
     inputs: Digests
     outputs: Digests
-    source: dict[str, str] | str | None  # a text in those of earlier versions
+    source: dict[str, str] | str | None  # a text in records of earlier versions
     versions: dict[str, str]
     startup_s: float
     compute_s: float

@@ -109,7 +109,7 @@ def files_read(artefact: Artefact) -> Iterator[str]:
 def _raw_files(artefact: Artefact) -> Iterator[str]:
     """Yield the raw files of the data sets that the file is part of, or was made from.
 
-    Those of then are in records, and those of now as the last plan has found them.
+    Records have the ones of then; the last plan found the ones of now.
     """
     inputs = [file for files in _read(artefact).values() for file in files]
     found = (re.match(rf"{RESULTS}/(data|partitions)/([^/]+)/", file)

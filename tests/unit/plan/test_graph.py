@@ -270,14 +270,14 @@ def _iced(cake) -> Plain[str]:
     return Plain(BAKED(cake))
 
 
-BATTER = Stage(name="batter", about="stir", folder=KITCHEN, outputs={"output": "batter_{bowl}"},
+BATTER = Stage(name="batter", folder=KITCHEN, outputs={"output": "batter_{bowl}"},
                inputs=_batter)  # fmt: skip
 BAKED = Stage(
-    name="baked", about="bake", folder=KITCHEN, inputs=_baked, reads=_reads("sugar"),
+    name="baked", folder=KITCHEN, inputs=_baked, reads=_reads("sugar"),
     outputs={"output": "baked", "crumbs": "crumbs"},
     made=lambda cake: ["output", "crumbs"] if cake.flour > 1 else ["output"],
 )  # fmt: skip
-ICED = Stage(name="iced", about="ice", folder=KITCHEN, outputs={"output": "iced"}, inputs=_iced,
+ICED = Stage(name="iced", folder=KITCHEN, outputs={"output": "iced"}, inputs=_iced,
              reads=_reads("icing"))  # fmt: skip
 
 

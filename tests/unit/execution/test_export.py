@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from tests.shared.measured import described, runs_file
+from measured import described, runs_file
 from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.execution.cli import main

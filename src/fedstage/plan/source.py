@@ -107,6 +107,9 @@ def _digest(module: str, package: Path) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
+_PLAIN = (str, int, float, tuple, Mapping, Settings, type(None))
+
+
 @cache
 def _constants() -> dict[str, str]:
     """Return what classes of settings fix of alternatives, by the modules that implement these.
@@ -116,7 +119,9 @@ def _constants() -> dict[str, str]:
     found: dict[str, str] = {}
     for kind in sorted(choices(), key=lambda kind: kind.__name__):
         names = sorted(kind.__class_vars__ - {"model_config"})
-        fixed = {name: getattr(kind, name) for name in names}
+        values = ((name, getattr(kind, name)) for name in names)
+        # The representation of others, such as properties, is another one in each process.
+        fixed = {name: value for name, value in values if isinstance(value, _PLAIN)}
         for module in kind.modules():
             found[module] = f"{found.get(module, '')} {fixed}"
     return found

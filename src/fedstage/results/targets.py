@@ -47,7 +47,8 @@ def scores(target: str, folder: str | Path = ".") -> pd.DataFrame:
         A column for each axis of the grid and `seed`, `label` (the method's name in tables),
         `evaluated` (``global_model``, ``clients``, ...), `role` (``test``, ``validation``: the
         samples), `round`, `measure` and `value` (accuracies in percent), and what is the same for
-        a run: `settings`, `source`, `machine` and `seconds`.
+        a run: `settings`, `source`, `machine` and `seconds`. Of accuracies by client and class
+        also `client` and `class`.
     """
     return _labelled(read_target(target, "scores", folder))
 
@@ -64,7 +65,7 @@ def costs(target: str, folder: str | Path = ".") -> pd.DataFrame:
 
 
 def _labelled(tidy: Tidy) -> pd.DataFrame:
-    frame = tidy.frame
+    frame = tidy.frame.rename(columns={"label": "class"})
     if METHOD in frame:
         place = list(frame.columns).index(METHOD) + 1
         frame.insert(place, "label", frame[METHOD].replace(tidy.header.labels))

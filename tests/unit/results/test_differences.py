@@ -65,6 +65,14 @@ def test_scores_have_labels_and_the_header(folder):
     assert dict(zip(frame["method"], frame["label"], strict=True))["fedavg"] == "FedAvg"
 
 
+def test_accuracies_by_class_leave_the_label_to_the_method(tmp_path):
+    made = tidy_of(ACCURACIES)
+    saved(tmp_path, made._replace(frame=made.frame.assign(client=1, label=2)))
+    frame = results.scores(TARGET, tmp_path)
+    assert (frame["class"] == 2).all()
+    assert "FedAvg" in set(frame["label"])
+
+
 def test_the_best_value_of_a_swept_axis_is_yaml_to_paste(tmp_path):
     tried = {("fedavg", rate): [50.0 + 10 * rate, 52.0] for rate in (0.1, 1.0)}
     tidy = tidy_of(tried)

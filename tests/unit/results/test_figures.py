@@ -5,7 +5,7 @@ from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.errors import FedstageError
 from fedstage.results.curves import draw_rounds
-from fedstage.results.points import draw_published, draw_sweep
+from fedstage.results.points import draw_ensembles, draw_published, draw_sweep
 from fedstage.results.statistics import confidence_interval
 from fedstage.results.style import ends_of, looks_of, save_figure
 from fedstage.results.tidy import Number
@@ -77,3 +77,12 @@ def test_a_wide_axis_is_logarithmic(tidy):
     (axes,) = draw_sweep(tidy._replace(header=header)).axes
     assert axes.get_xscale() == "log"
     assert [text.get_text() for text in axes.get_xticklabels()] == ["0.1", "1"]
+
+
+def test_ensembles_are_points_of_each_seed():
+    measures = dict.fromkeys(("disagreement", "ensemble_gain"), lambda _, value: value / 10)
+    figure = draw_ensembles(tidy_of(ACCURACIES, measures=measures))
+    points = [len(part.get_offsets()) for axes in figure.axes for part in axes.collections]
+    assert points == [9, 9]
+    with pytest.raises(FedstageError, match="disagreement: not measured"):
+        draw_ensembles(tidy_of(ACCURACIES))

@@ -106,3 +106,17 @@ def test_legends_of_all_committed_tables_are_short(path):
     table = score_table(tidy)
     assert len(table.below) <= 4
     assert as_markdown([table]).count("\n# ") == 0
+
+
+def test_ensembles_and_distillations_have_columns_on_request():
+    measures = {
+        "disagreement": lambda method, _: 12.0 if method == "fedsdd" else None,
+        "ensemble_gain": lambda method, _: -0.5 if method == "fedsdd" else None,
+        "agreement_before": lambda method, _: 50.0 if method == "fedsdd" else None,
+        "agreement": lambda method, _: 75.0 if method == "fedsdd" else None,
+    }
+    one = {key: of for key, of in ACCURACIES.items() if key[1] == 1.0}
+    asked = ["disagreement", "ensemble_gain", "agreement"]
+    shown = score_table(tidy_of(one, measures=measures, also=asked)).shown
+    assert shown.iloc[2, 2:].tolist() == ["12.00", "−0.50", "50.00 → 75.00"]
+    assert shown.iloc[1, 2:].tolist() == ["–"] * 3

@@ -15,8 +15,8 @@ def test_a_report_has_all_that_is_known_of_its_cells(copy):
         assert f'href="#{section}"' in text
         assert f'<h2 id="{section}">' in text
     assert f"snakemake --cores all {REPORT}" in text
-    assert text.count("<details>") == 3
-    assert text.count("<svg") == 1
+    assert text.count("<details>") == 4  # the partition, and each method
+    assert text.count("<svg") == 2  # curves and the partition
     settings = text.partition('<h2 id="settings">')[2]
     for name in ("rounds", "clients", "client.batch_size"):
         assert f"<code>{name}</code>" in settings

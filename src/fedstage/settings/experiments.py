@@ -305,8 +305,6 @@ class Experiment(Settings):
     """Sizes of the experiment, such as one for a laptop and the paper's own."""
 
     def _faults(self) -> Iterator[str]:
-        if "costs" in self.results and "communication" not in self.results:
-            yield "results: costs needs communication, too, whose bytes it shows"
         if self.table.metric in SECONDS and (
             "round_times" not in self.results or OF_ANY_RUN & set(self.results)
         ):

@@ -224,7 +224,6 @@ EXPERIMENTS = [
     ({"table": {"rows": ["metod"]}}, "table: 'metod': must be one of"),
     ({"table": {"over": "rounds"}}, "table.over = 'rounds'"),
     ({"table": {"metric": "round_s"}}, "table.metric = 'round_s': needs results"),
-    ({"results": ["costs"]}, "results: costs needs communication"),
     ({"implies": {"data": {"digits": {}}}}, "implies.data: must be an axis"),
     ({"methods": {"own": {"lokal": 1}}}, "methods.own: lokal = 1: unknown key"),
     ({"methods": {"feddf": {"label": "FedAvg"}, "fedavg": {"label": "FedAvg"}}}, "label = "),

@@ -112,7 +112,8 @@ def test_methods_share_what_they_can(tmp_path):
 def test_shipped_configuration_and_experiments_are_valid():
     config = yaml.safe_load((REPOSITORY / "config.yaml").read_text())
     catalogue, uncounted = experiments()
-    files = {path.stem for path in (REPOSITORY / "workflow").glob("**/experiments/*.yaml")}
+    places = "experiments/*.yaml", "papers/*/experiments/*.yaml"
+    files = {path.stem for at in places for path in (REPOSITORY / "workflow").glob(at)}
     assert {*catalogue.experiments, *uncounted} == {*config["experiments"], *files}
     for experiment, scale in catalogue.runs:
         assert describe_runs(catalogue, experiment, scale)["runs"]

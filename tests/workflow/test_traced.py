@@ -104,6 +104,7 @@ ONE_SHOT = {
     "ghofl": NORMED,
     "ghofl_features": {
         "like": "ghofl",
+        "model": "logistic_regression",
         "data": FEATURES,
     },
     "fedpft": BESIDE

@@ -140,6 +140,7 @@ class Safle(Architecture):
 
     module: ClassVar[str] = "perceptron"
     samples: ClassVar[tuple[str, ...]] = ("features",)
+    by_sample: ClassVar[bool] = False
     is_linear: ClassVar[bool] = True
     name: Literal["safle"]
     bucketings: Annotated[int, Field(ge=1, le=64)] = 1

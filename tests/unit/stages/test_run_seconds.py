@@ -77,6 +77,8 @@ def of_several(root, jobs, stage, seconds, **changes):
     path = root / "results/logs" / stage / name
     path.parent.mkdir(exist_ok=True)
     record = {"stage": stage, "made": "2027", "compute_s": 99.0, "outputs": {}, "options": {}}
+    record |= {"inputs": {}, "versions": {}, "source": None, "startup_s": 0.1}
+    record |= {"peak_memory_mb": 1.0}
     save_json(path, record | {"machine": MACHINE, "parts": parts} | changes)
 
 

@@ -170,7 +170,7 @@ def read_tidy(path: Path, *, sealed: bool = True) -> Tidy:
     if attrs is None:
         raise FedstageError(f"{path}: has no header; not a tidy file of results")
     header = validate(Header, json.loads(attrs), str(path))
-    frame = frame_of(table)
+    frame = frame_of(table).reset_index(drop=True)  # of joined files it is not unique
     axes = {axis: typed(table[axis].to_pylist()) for axis in [*header.axes, SEED]}
     return Tidy(frame.assign(**axes), header)
 

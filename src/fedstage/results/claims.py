@@ -83,7 +83,8 @@ def judge_claims(
             for axis, value in point.items()
         }
 
-    converged = converging(scores)
+    regimes = any(claim.regime is not None for claim in listed.claims)
+    converged = converging(scores) if regimes else pd.DataFrame()
     for claim in listed.claims:
         metric = claim.metric or header.metric
         cells = cells_of(scores, metric, costs)

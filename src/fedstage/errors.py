@@ -18,6 +18,11 @@ class FedstageError(Exception):
     """
 
 
+def how_to_install(extra: str) -> str:
+    """Write how an extra of this package is installed: in a clone, or elsewhere."""
+    return f"install the extra {extra}: uv sync --extra {extra}, or pip install 'fedstage[{extra}]'"
+
+
 @contextmanager
 def fault_of(what: str) -> Iterator[None]:
     """Begin the message of a fault with what it is a fault of."""

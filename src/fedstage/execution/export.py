@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, how_to_install
 from fedstage.experiments.found_runs import last_part, runs_path
 from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.plan.results import RESULTS
@@ -49,10 +49,8 @@ def export(target: str, to: str, into: Path, folder: Path = Path()) -> str:
     try:
         import_module(to)
     except ImportError as error:
-        raise FedstageError(
-            f"--to {to}: needs the package {to} ({error}); install the extra {to}: "
-            f"uv sync --extra {to}"
-        ) from None
+        fault = f"--to {to}: needs the package {to} ({error}); {how_to_install(to)}"
+        raise FedstageError(fault) from None
     scores = read_target(target, folder=folder)
     runs = [_exported(run, scores) for run in read_runs_file(runs_path(target, folder)).runs]
     name, header = scores.header.target, scores.header

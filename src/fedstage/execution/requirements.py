@@ -12,7 +12,7 @@ from typing import Any
 
 from fedstage.data.excerpts import listed
 from fedstage.data.layouts import find_files, in_layout, untested
-from fedstage.errors import FedstageError, fault_of
+from fedstage.errors import FedstageError, fault_of, how_to_install
 from fedstage.execution.gpus import number_of
 from fedstage.execution.pool import PYTHON
 from fedstage.plan.data_files import AnyRecipe, data_file
@@ -220,10 +220,9 @@ def check_packages(settings: Settings) -> None:
     for needing, package in needed_packages(settings):
         if find_spec(package) is None:
             extra = EXTRAS.get(package)  # a plugin's package has none
-            pip = f"pip install 'fedstage[{extra}]'"
-            it = f"the extra {extra}: uv sync --extra {extra}, or {pip}" if extra else "it"
+            way = how_to_install(extra) if extra else "install it"
             raise FedstageError(
-                f"{needing}: needs the package {package}, which is not installed; install {it}"
+                f"{needing}: needs the package {package}, which is not installed; {way}"
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from fedstage.data.bags import Bags, Samples
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, how_to_install
 from fedstage.models.loading import fill_model, new_model
 from fedstage.protocol.one_shot import client_model
 from fedstage.settings.aggregators import Aggregator
@@ -61,8 +61,7 @@ def library() -> ModuleType:
         from fedstage.models import int8
     except ImportError as error:
         raise FedstageError(
-            f"quantisation = int8: needs the package torchao ({error}); install the extra int8: "
-            "uv sync --extra int8"
+            f"quantisation = int8: needs the package torchao ({error}); {how_to_install('int8')}"
         ) from None
     return int8
 

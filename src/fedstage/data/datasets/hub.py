@@ -15,7 +15,7 @@ from fedstage.data.datasets.texts import as_tokens
 from fedstage.data.excerpts import listed
 from fedstage.data.folder import default_folder
 from fedstage.data.layouts import SPLITS
-from fedstage.errors import FedstageError, fault_of
+from fedstage.errors import FedstageError, fault_of, how_to_install
 from fedstage.settings.data import HubImages, HubTexts
 
 _LOGGER = logging.getLogger(__name__)
@@ -57,8 +57,7 @@ def _loaded(settings: HubImages | HubTexts) -> Mapping[str, Any]:
     try:
         import datasets  # slow to import
     except ModuleNotFoundError:
-        fault = "needs the package datasets; install the extra hub: uv sync --extra hub"
-        raise FedstageError(fault) from None
+        raise FedstageError(f"needs the package datasets; {how_to_install('hub')}") from None
     datasets.disable_progress_bars()
     try:
         splits = _cached(settings) or datasets.load_dataset(

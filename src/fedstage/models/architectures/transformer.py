@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, how_to_install
 from fedstage.models.layers import PADDING, attended
 from fedstage.settings.models import Bert, DistilBert, Transformer
 
@@ -47,8 +47,8 @@ def package_for(settings: Transformer, shape: tuple[int, ...]) -> Any:
         import transformers
     except ImportError as error:
         raise FedstageError(
-            f"model = {settings.name}: needs the package transformers ({error}); install the extra "
-            "text: uv sync --extra text"
+            f"model = {settings.name}: needs the package transformers ({error}); "
+            f"{how_to_install('text')}"
         ) from None
     (length,) = shape
     if length > settings.positions:

@@ -119,7 +119,7 @@ class Regime(Settings):
     """The regime that a paper speaks of: what federated runs must show for a claim to be judged."""
 
     training_loss: Rate | None = None
-    """Highest mean training loss of a round's participants, in the last round."""
+    """Highest training loss of participants in their last epoch of the last round."""
     rise: Rate | None = None
     """Most that the metric rises over the last third of the rounds, in its units."""
 

@@ -49,7 +49,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
         ("base_round", pa.int32()),  # of the global model that it started from
         ("samples", pa.int64()),
         ("steps", pa.int64()),
-        ("loss", pa.float64()),  # mean training loss; null where the update was dropped
+        ("loss", pa.float64()),  # mean of the last epoch; null where the update was dropped
         ("dropped", pa.bool_()),
         # ||w_n - W|| / ||W|| in percent, parameters without buffers: how far the trained model is
         # from its group's model before the aggregation. Null where it was dropped, or W is 0.

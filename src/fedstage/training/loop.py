@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ class Outcome:
     """The result of a training."""
 
     steps: int
-    loss: float  #: mean over all steps; NaN after a divergence
+    loss: float  #: mean over the last pass over the samples; NaN after a divergence
     rate_sum: float  #: of the learning rates of all steps, the eta E of SCAFFOLD's option II
     #: The first step (from 1) whose loss is not finite, or the last if only the weights are not.
     diverged_at: int | None
@@ -198,7 +199,8 @@ def training(
         if after_step is not None and after_step(steps):
             break
         yield
-    return _outcome(model, losses[:steps], rate_sum)
+    last = _last_pass(batches[:steps], len(targets))
+    return _outcome(model, losses[:steps], last, rate_sum)
 
 
 def train(model: nn.Module, images: Samples, *others: Any, **options: Any) -> Outcome:
@@ -273,11 +275,17 @@ def _drop_gradients(parameters: Sequence[nn.Parameter]) -> None:
         parameter.grad = None
 
 
-def _outcome(model: nn.Module, losses: torch.Tensor, rate_sum: float) -> Outcome:
+def _last_pass(batches: Sequence[torch.Tensor], samples: int) -> int:
+    """Return the number of last batches that have as many samples as there are."""
+    sizes = accumulate(len(batch) for batch in reversed(batches))
+    return next((i for i, held in enumerate(sizes, 1) if held >= samples), len(batches))
+
+
+def _outcome(model: nn.Module, losses: torch.Tensor, last: int, rate_sum: float) -> Outcome:
     """Return the outcome; divergence is checked once, here, so no step waits for the device."""
     finite = torch.stack([value.isfinite().all() for value in model.state_dict().values()]).all()
     losses, steps = losses.cpu(), len(losses)
     diverged = (~losses.isfinite()).nonzero()
     if len(diverged) or not finite:
         return Outcome(steps, math.nan, rate_sum, int(diverged[0]) + 1 if len(diverged) else steps)
-    return Outcome(steps, float(losses.mean()) if steps else 0.0, rate_sum, None)
+    return Outcome(steps, float(losses[-last:].mean()) if steps else 0.0, rate_sum, None)

@@ -83,7 +83,7 @@ def test_training_is_the_slow_loop():
     weight, losses = slow_training(settings(), batches() * 3)
     assert close(model.weight, weight)
     assert outcome.steps == 9
-    assert outcome.loss == pytest.approx(sum(losses) / 9, rel=1e-5)
+    assert outcome.loss == pytest.approx(sum(losses[6:]) / 3, rel=1e-5)  # the last epoch
     assert outcome.diverged_at is None
 
 

@@ -48,8 +48,8 @@ METRICS_SCHEMA = pa.schema(
         # by the per-class accuracy, weighted by the client's label histogram.
         pa.field("own_mean", pa.float64(), nullable=True),
         pa.field("own_std", pa.float64(), nullable=True),
-        # Mean training loss of the round's participants, over their samples: whether clients
-        # converge. Null without federation, or if none answered.
+        # Training loss of the round's participants in their last epoch, over their samples:
+        # whether clients converge. Null without federation, or if none answered.
         pa.field("training_loss", pa.float64(), nullable=True),
         # Bytes that one participant sends and receives in this round; 0 where nothing travels.
         pa.field("bytes_up", pa.int64(), nullable=False),

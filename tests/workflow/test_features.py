@@ -1,6 +1,9 @@
 """Features of a frozen encoder as data: made once, read by methods of all kinds like a table."""
 
 import json
+import re
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -116,5 +119,15 @@ def test_another_file_of_weights_makes_features_again(encoded):
     path = project.path / "data/own.pth"
     torch.save(weights(1), path)
     assert project.plan().jobs["features"] == 1
+    (folder,) = project.files("results/data/image_tensors_features-*")
+    command = [
+        sys.executable,
+        "-m",
+        "fedstage.execution.cli",
+        "why",
+        str(folder / "test.safetensors"),
+    ]
+    told = subprocess.run(command, cwd=project.path, capture_output=True, text=True).stdout
+    assert re.search(rf"raw files of {folder.name}\n +\w+, was \w+ +own.pth\n", told), told
     torch.save(weights(0), path)
     assert project.plan().jobs == {}

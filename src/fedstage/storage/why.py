@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from fedstage.plan.data_files import dataset, partition
+from fedstage.plan.data_files import dataset, features, partition
 from fedstage.plan.graph import Job, listed
 from fedstage.plan.results import RESULTS
 from fedstage.plan.source import changed_files, digest_now
@@ -115,8 +115,11 @@ def _raw_files(artefact: Artefact) -> Iterator[str]:
     found = (re.match(rf"{RESULTS}/(data|partitions)/([^/]+)/", file)
              for file in (artefact.name, *inputs))  # fmt: skip
     for kind, name in dict.fromkeys(match.groups() for match in found if match):
-        stage = (dataset if kind == "data" else partition).name
-        then = recorded(artefact.root / RESULTS / "logs" / stage / f"{name}{SUFFIX}")
+        stages = (dataset, features) if kind == "data" else (partition,)
+        logs = [
+            artefact.root / RESULTS / "logs" / stage.name / f"{name}{SUFFIX}" for stage in stages
+        ]
+        then = next(filter(None, map(recorded, logs)), None)
         planned = artefact.root / RESULTS / "raw" / f"{name}.json"
         if then and planned.is_file():
             now = load_json(planned)

@@ -84,9 +84,12 @@ def test_of_a_folder_of_tables_only_tables_are_read(folder, read):
 
 
 @pytest.mark.parametrize("name", ["table", "parquet", "ag_news", "isic2019", "camelyon16"])
-def test_of_a_folder_that_holds_no_data_set_nothing_is_read(read, name):
-    settings = validate(DataOption, {"data": {name: {"folder": "/etc"}}}, "x").data
-    assert raw_contents(settings, Path("/")) is None
+def test_of_a_folder_that_holds_no_data_set_nothing_is_read(tmp_path, read, name):
+    (tmp_path / "others").mkdir()
+    for one in ("disk.iso", "secret.key", "notes"):
+        (tmp_path / "others" / one).write_text("x")
+    settings = validate(DataOption, {"data": {name: {"folder": "others"}}}, "x").data
+    assert raw_contents(settings, tmp_path) is None
     assert read == []
 
 

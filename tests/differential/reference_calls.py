@@ -8,8 +8,10 @@ from reference.dsfl import dsfl
 from reference.fedadam_fedyogi import adaptive
 from reference.fedavg import fedavg
 from reference.fedbe import fedbe
+from reference.feddc import feddc
 from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
+from reference.feddyn import feddyn
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
 from reference.fedftg import fedftg, fedsdd_generated
@@ -213,6 +215,8 @@ FEDERATED = {
     "fedavg": lambda world, recipe: [fedavg(world, **rounds(recipe))],
     "fedprox": lambda world, recipe: [fedprox(world, **rounds(recipe), mu=recipe.local.mu)],
     "scaffold": lambda world, recipe: [scaffold(world, **rounds(recipe))[0]],
+    "feddyn": lambda world, recipe: [feddyn(world, **rounds(recipe), alpha=recipe.local.alpha)],
+    "feddc": lambda world, recipe: [feddc(world, **rounds(recipe), alpha=recipe.local.alpha)],
     "fedadam": lambda world, recipe: [adaptive(world, **moments(recipe))],
     "fednova": lambda world, recipe: [fednova(world, **momenta(recipe))],
     "moon": lambda world, recipe: [

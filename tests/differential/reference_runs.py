@@ -159,6 +159,9 @@ METHODS = {
     "fedavg": {},
     "fedprox": {"local": {"fedprox": {"mu": 0.1}}} | IN_BATCHES,
     "scaffold": IN_BATCHES,
+    # By this seed some clients take part twice, so that their drifts are used.
+    "feddyn": {"local": {"feddyn": {"alpha": 0.5}}} | IN_BATCHES,
+    "feddc": {"local": {"feddc": {"alpha": 0.5}}} | IN_BATCHES,
     "fedadam": {},
     "fedyogi": {},
     "fednova": IN_BATCHES,

@@ -70,7 +70,7 @@ def test_the_page_has_an_example_of_each_extension_point(extended, monkeypatch, 
         "models.encoders",
     }
     assert shown == rooms - rare
-    assert {"compact", "feddyn", "clipped", "halving", "taught", "scored"} <= set(METHODS)
+    assert {"compact", "fedcm", "clipped", "halving", "taught", "scored"} <= set(METHODS)
     assert {"highest", "most_right", "shuffled", "gaussian"} <= set(METHODS)
 
 
@@ -81,10 +81,10 @@ def test_what_the_page_says_can_be_done_literally(extended):
     assert {row.split(",")[0] for row in table.splitlines()[1:]} == set(METHODS)
     assert extended.make().jobs == {}
     # An edit of a part makes anew what chose it, and nothing else.
-    edit(extended.path / "my_methods/feddyn.py")
+    edit(extended.path / "my_methods/fedcm.py")
     lines = {line for _, _, line in extended.plan().trained()}
     assert lines
-    assert all("-feddyn-" in line for line in lines)
+    assert all("-fedcm-" in line for line in lines)
 
 
 def edit(path):
@@ -112,12 +112,12 @@ def test_new_parts_make_nothing_anew_that_does_not_use_them(project, tmp_path, m
 
 
 def test_the_pages_trainer_with_a_state_is_refused_where_it_does_not_declare_it(extended):
-    path = extended.path / "my_methods/feddyn.py"
+    path = extended.path / "my_methods/fedcm.py"
     kept = "    keeps_state: ClassVar[bool] = True\n"
     assert kept in path.read_text()
     path.write_text(path.read_text().replace(kept, ""))
-    configure(extended, ["feddyn"])
+    configure(extended, ["fedcm"])
     run = extended.call()
     assert run.code != 0
     fault = "Trainer.next_state: needs keeps_state = True in the settings class"
-    assert f"fedstage: my_methods/feddyn.py: {fault} FedDyn" in run.output
+    assert f"fedstage: my_methods/fedcm.py: {fault} FedCm" in run.output

@@ -7,23 +7,17 @@ from .conftest import REPOSITORY, tiny_config
 
 pytestmark = pytest.mark.workflow
 
-EXAMPLE = REPOSITORY / "workflow/project/my_methods/feddyn.py"
-METHOD = {
-    "local": {"feddyn": {"alpha": 0.5}},
-    "aggregation": {
-        "weights": "uniform",
-        "server_optimizer": {"feddyn": {"alpha": 0.5, "share": 0.5}},
-    },
-}
+EXAMPLE = REPOSITORY / "workflow/project/my_methods/fedcm.py"
+METHOD = {"local": {"fedcm": {"alpha": 0.5}}}
 HELPER = "SCALE = 1.0\n"
 
 
 def configure(project):
-    """Compare FedAvg and FedDyn, whose file imports another of its folder."""
+    """Compare FedAvg and FedCM, whose file imports another of its folder."""
     config = tiny_config(methods=["fedavg"]) | {"plugins": ["my_methods/"]}
     experiment = config["experiments"]["tiny"]
-    experiment["methods"] = {"feddyn": METHOD}
-    experiment["grid"] = {"method": ["fedavg", "feddyn"]}
+    experiment["methods"] = {"fedcm": METHOD}
+    experiment["grid"] = {"method": ["fedavg", "fedcm"]}
     experiment["results"] = ["table", "properties"]
     (project.path / "config.yaml").write_text(yaml.safe_dump(config))
     folder = project.path / "my_methods"
@@ -31,11 +25,11 @@ def configure(project):
     text = EXAMPLE.read_text().replace(
         "import torch\n", "import torch\n\nfrom ._own import SCALE\n", 1
     )
-    (folder / "feddyn.py").write_text(
-        text.replace("alpha=self.settings.alpha", "alpha=SCALE * self.settings.alpha")
+    (folder / "fedcm.py").write_text(
+        text.replace("alpha, m = self.settings.alpha", "alpha, m = self.settings.alpha / SCALE")
     )
     (folder / "_own.py").write_text(HELPER)
-    (folder / "unused.py").write_text(EXAMPLE.read_text().replace('"feddyn"', '"unused"'))
+    (folder / "unused.py").write_text(EXAMPLE.read_text().replace('"fedcm"', '"unused"'))
     return folder
 
 
@@ -43,22 +37,22 @@ def test_a_method_from_a_folder_runs_warm_and_cold_and_again_where_it_changed(pr
     folder = configure(project)
     project.make()
     warm = project.results()
-    assert any("-feddyn-" in path for path in warm)
+    assert any("-fedcm-" in path for path in warm)
     properties = (project.path / "results/properties/tiny/default.csv").read_text()
-    assert "feddyn" in properties
+    assert "fedcm" in properties
     (folder / "_own.py").write_text(f"# The same.\n{HELPER}")
     (folder / "unused.py").write_text((folder / "unused.py").read_text() + "\n\nMORE = 1\n")
     assert project.plan().jobs == {}
     (folder / "_own.py").write_text(HELPER.replace("1.0", "2.0"))
     plan = project.plan()
     assert len(plan.trained()) == 4
-    assert all("-feddyn-" in line for _, _, line in plan.trained())
+    assert all("-fedcm-" in line for _, _, line in plan.trained())
     assert not plan.jobs.keys() & {"dataset", "partition", "initial_model", "participation"}
     project.make()
     changed = {path for path, content in project.results().items() if warm[path] != content}
     updates = [path for path in changed if path.endswith(".safetensors")]
     assert updates
-    assert all("-feddyn-" in path for path in updates)
+    assert all("-fedcm-" in path for path in updates)
 
     first = sorted(path for path in updates if "/round_0001/" in path and "participant_" in path)[0]
     content = (project.path / first).read_bytes()
@@ -76,16 +70,16 @@ def test_a_method_from_a_folder_runs_warm_and_cold_and_again_where_it_changed(pr
 
 
 def test_a_bug_of_a_plugin_is_one_line_the_last_however_many_jobs_have_it(project):
-    file = configure(project) / "feddyn.py"
-    lines = file.read_text().replace("(w - anchor,", "(w - anchro,").splitlines()
+    file = configure(project) / "fedcm.py"
+    lines = file.read_text().replace("m.get(", "mm.get(").splitlines()
     file.write_text("\n".join(lines))
-    number = next(i for i, line in enumerate(lines, 1) if "anchro" in line)
+    number = next(i for i, line in enumerate(lines, 1) if "mm.get" in line)
     run = project.call(short=True)
     assert run.code == 1
     failed, line = run.output.splitlines()[-2:]
-    error = f"my_methods/feddyn.py, line {number}: NameError: name 'anchro' is not defined"
+    error = f"my_methods/fedcm.py, line {number}: NameError: name 'mm' is not defined"
     assert line == f"fedstage local_training: {error} (2 jobs)"
     assert "Traceback" not in run.output
-    assert run.output.count("anchro") == 1
+    assert run.output.count("name 'mm'") == 1
     log = project.path / failed.removeprefix("local_training failed: ")
     assert "Traceback (most recent call last):" in log.read_text()

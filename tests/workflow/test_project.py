@@ -50,13 +50,13 @@ def test_the_wheel_has_all_that_a_project_needs(installed, tmp_path):
     experiment.write_text(experiment.read_text().replace("20, 21", "20"))
     output = call(folder, "snakemake", "--cores", "2", "all", "my_experiment", **path)
     assert "jobs done" in output  # of the profile's live line
-    assert "| FedDyn" in output or "| feddyn" in output
+    assert "| FedCM" in output or "| fedcm" in output
     table = (folder / "results/tables/quickstart/default.md").read_text()
     assert all(name in table for name in ("FedAvg", "FedDF", "FENS"))
     assert "Nothing to be done" in call(folder, "snakemake", "-n", "all", "my_experiment", **path)
     listed = call(folder, "fedstage", "list", "methods", **path)
     assert "scaffold" in listed
-    assert "my_methods/feddyn.py" in call(folder, "fedstage", "list", "plugins", **path)
+    assert "my_methods/fedcm.py" in call(folder, "fedstage", "list", "plugins", **path)
 
 
 def test_a_project_keeps_what_is_there(tmp_path, capsys):

@@ -159,6 +159,13 @@ class ServerMomentum(ServerStep):
     """Momentum coefficient."""
 
 
+class ServerDrift(ServerStep):
+    """The mean and, in addition, the mean of all clients' drifts (FedDyn, FedDC)."""
+
+    functions: ClassVar[Functions] = {"step": (*ServerStep.functions["step"], "share")}
+    name: Literal["drift"]
+
+
 class ServerAverage(ServerStep):
     """No optimiser on the server: the new model is the participants' mean."""
 
@@ -193,7 +200,7 @@ class ServerYogi(Adaptive):
     name: Literal["yogi"]
 
 
-ServerOptimiser = ByName[ServerAverage | ServerMomentum | ServerAdam | ServerYogi]
+ServerOptimiser = ByName[ServerAverage | ServerMomentum | ServerAdam | ServerYogi | ServerDrift]
 
 
 class ConstantDiscount(Settings):

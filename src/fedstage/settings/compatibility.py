@@ -39,6 +39,8 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("head_sharing", "local.keeps_state", "compression", "aggregation.batch_norm=local"),
     ),
     ("client.optimiser = sgd", ("local=scaffold|fednova",), ("client.optimiser",)),
+    ("aggregation.server_optimizer = drift", ("local=feddyn|feddc",),
+     ("aggregation.server_optimizer!=drift",)),
     ("client.momentum = 0", ("local=scaffold",), ("client.momentum",)),
     ("client.loss = cross_entropy", ("unknown", "prototypes"), ("client.loss",)),
     ("client.steps", ("client.batches",), ("no client.steps",)),

@@ -58,6 +58,23 @@ class Scaffold(LocalTraining):
     """
 
 
+class FedDyn(LocalTraining):
+    """FedDyn: each client's loss is regularised by its own drift (Acar et al. 2021)."""
+
+    keeps_state: ClassVar[bool] = True
+    name: Literal["feddyn"]
+    alpha: Rate = 0.01
+    """Weight of the distance from the starting model without the drift."""
+
+
+class FedDc(Scaffold):
+    """FedDC: SCAFFOLD whose clients also correct their drifts (Gao et al. 2022)."""
+
+    name: Literal["feddc"]  # type: ignore[assignment]
+    alpha: Rate = 0.01
+    """Weight of the distance from the starting model without the drift."""
+
+
 class FedNova(LocalTraining):
     """FedNova: normalised averaging, in which clients' numbers of steps cancel (Wang et al. 2020).
 
@@ -171,7 +188,18 @@ class Gkt(LocalTraining):
 
 
 LocalTrainer = ByName[
-    FedAvg | FedProx | Scaffold | FedNova | Moon | FedNtd | FedLc | FedGkd | Digest | Gkt
+    FedAvg
+    | FedProx
+    | Scaffold
+    | FedDyn
+    | FedDc
+    | FedNova
+    | Moon
+    | FedNtd
+    | FedLc
+    | FedGkd
+    | Digest
+    | Gkt
 ]
 
 

@@ -221,7 +221,7 @@ def _register(module: str, path: str) -> None:
     if not kinds:
         raise FedstageError(
             f"{file}: no settings class: define one with the name of the method, such as "
-            '`class FedDyn(LocalTraining)` with `name: Literal["feddyn"]`, or begin the name of a '
+            '`class Mine(LocalTraining)` with `name: Literal["mine"]`, or begin the name of a '
             "file that only others import with an underscore"
         )
     for kind in kinds:

@@ -15,6 +15,9 @@ LIBRARY = set(load_yaml(WORKFLOW / "methods.yaml"))
 #: Methods that are no row, by the reason.
 ELSEWHERE = {
     "heads on features of a foundation model": {"afl", "fedcgs", "safle", "fedpft"},
+    "no scores yet": {
+        "feddyn", "feddc",
+    },
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",
         "multi_krum", "fedavg_stc", "fedasync", "fedbuff", "fed_ensemble",

@@ -42,6 +42,7 @@ ROUNDS = {
     "clients that exchange weights": {**DIGEST, "aggregation": {"rule": "median"}},
     "rounds that go on from global models alone": {"local": "scaffold", "staleness": "never"},
     "client.optimiser = sgd": {"local": "fednova", "client": {"optimiser": "adam"}},
+    "aggregation.server_optimizer = drift": {"local": "feddyn"},
     "client.momentum = 0": {"local": "scaffold", "client": {"momentum": 0.9}},
     "client.steps": {"client": {"epochs": 1, "steps": None, "batches": "continued"}},
     "client.momentum > 0": {"client": {"nesterov": True}},

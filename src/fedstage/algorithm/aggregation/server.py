@@ -194,7 +194,8 @@ def _moved(group: GroupRound, rest: Weights, change: Tensors) -> tuple[Weights, 
     """
     optimiser = group.settings.aggregation.server_optimizer
     before = round_state.optimiser_state(group.state)
-    moved, moments = server_step(optimiser, group.parameters, change, before)
+    share = expected_participants(group.settings, group.number) / group.settings.clients
+    moved, moments = server_step(optimiser, group.parameters, change, before, share)
     return rest | moved, moments
 
 

@@ -4,6 +4,7 @@ One file per round and group, with tensors named after the weights (NAME):
 
     server/NAME           c of SCAFFOLD
     client/ID/NAME        c_i of SCAFFOLD, of client ID; with MOON, its last trained model
+    client/ID/drift/NAME  the sum of client ID's changes, with FedDyn and FedDC
     statistics/ID/NAME    running statistics of batch normalisation, of client ID (``local``)
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
@@ -105,8 +106,17 @@ def next_received(state: Tensors, updates: Sequence[Update]) -> Tensors:
 
 def next_models(state: Tensors, updates: Sequence[Update]) -> Tensors:
     """Return `state` with the models of `updates` as their clients' last models."""
-    new = [_named(f"client/{update.metadata['client']}/", update.weights) for update in updates]
-    return together(state, *new)
+    return _with_own(state, updates, [update.weights for update in updates])
+
+
+def next_kept(state: Tensors, updates: Sequence[Update]) -> Tensors:
+    """Return `state` with what the clients of `updates` keep."""
+    return _with_own(state, updates, [update.kept for update in updates])
+
+
+def _with_own(state: Tensors, updates: Sequence[Update], own: Sequence[Tensors]) -> Tensors:
+    pairs = zip(updates, own, strict=True)
+    return together(state, *(_named(f"client/{u.metadata['client']}/", one) for u, one in pairs))
 
 
 def server_memory(state: Tensors) -> Tensors:

@@ -18,9 +18,15 @@ from fedstage.weights import Tensors, Weights
 
 
 def server_step(
-    settings: ServerOptimiser, weights: Tensors, change: Tensors, state: Tensors
+    settings: ServerOptimiser,
+    weights: Tensors,
+    change: Tensors,
+    state: Tensors,
+    share: float = 1.0,
 ) -> tuple[Weights, Weights]:
     """Return the next weights x_{t+1} and the next state, from x_t, Delta and the state before.
+
+    Some optimisers also take the `share` P / N of clients that take part in a round.
 
     Computed in float64; weights and state are returned in the types of `weights`. The arguments
     stay unchanged. The state is empty before the first step. A round in which all participants
@@ -32,7 +38,8 @@ def server_step(
         If the optimiser returns anything but such weights and state.
     """
     named = f"{called(settings, 'aggregation.server_optimizer')}: step"
-    made = implementation(settings).step(settings, weights, change, state)
+    arguments = (settings, weights, change, state, share)[: len(settings.functions["step"])]
+    made = implementation(settings).step(*arguments)
     if not (isinstance(made, tuple) and len(made) == 2):
         raise FedstageError(f"{named}: must return the next weights and the next state")
     after, memory = made

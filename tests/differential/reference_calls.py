@@ -12,6 +12,7 @@ from reference.feddc import feddc
 from reference.feddf import feddf
 from reference.feddf_heterogeneous import feddf_heterogeneous
 from reference.feddyn import feddyn
+from reference.fedema import fedema
 from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
 from reference.fedftg import fedftg, fedsdd_generated
@@ -242,6 +243,14 @@ FEDERATED = {
     ),
     "fedsdd": lambda world, recipe: fedsdd(world, **several(recipe)),
     "feddf_server": lambda world, recipe: feddf_heterogeneous(world, **mixed(recipe)),
+    "fedema_distill": lambda world, recipe: [
+        fedema(
+            world,
+            **distilled(recipe),
+            decay=recipe.server.moving_average.decay,
+            median=recipe.ensemble.average == "median",
+        )
+    ],
     "kd": lambda world, recipe: [bkd(world, **of_core(recipe))],
     "fedet": lambda world, recipe: fedet_rounds(world, **served(recipe)),
 }
@@ -251,6 +260,7 @@ FEDERATED["feddf_heterogeneous"] = FEDERATED["feddf_server"]
 for variant in ("uniform", "without_heads", "over_dissenters"):
     FEDERATED[f"fedet_{variant}"] = FEDERATED["fedet"]
 FEDERATED["fedftg_as_released"] = FEDERATED["fedftg"]
+FEDERATED["fedema_distill_median"] = FEDERATED["fedema_distill"]
 FEDERATED["fedgkd_last"] = FEDERATED["fedgkd_vote"] = FEDERATED["fedgkd"]
 FEDERATED["fedasync"] = FEDERATED["fedbuff"] = FEDERATED["fedavg_stale"]
 FEDERATED["fedyogi"] = FEDERATED["fedadam"]

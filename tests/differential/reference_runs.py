@@ -203,6 +203,8 @@ METHODS = {
     "basic": {"like": "fedsdd_r2", "global": {"basic": {"warm_up": 1}}},
     "feddf_heterogeneous": MIXED,
     "feddf_server": SERVED,
+    "fedema_distill": {"server": {"moving_average": {"decay": 0.6}}},
+    "fedema_distill_median": {"like": "fedema_distill"},
     # So much that it counts.
     "fedet": SERVED | {"distillation": {"fedet": {"diversity": 0.5}}},
     "fedet_uniform": {"like": "fedet"},

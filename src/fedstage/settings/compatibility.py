@@ -119,6 +119,8 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
      ("no ensemble", "ensemble=odds|aggregated|bayesian")),
     ("ensemble = clients or aggregated, with uniform weights, of logits", ("generator=fedftg",),
      ("ensemble=odds|bayesian", "ensemble.weights", "ensemble.average")),
+    ("members of equal weights", ("ensemble.average=median",),
+     ("ensemble.weights", "ensemble=odds")),
     ("members that compute logits of any images",
      ("server.teacher_images", "server.factor_transfer"), ("ensemble=bayesian",)),
     ("an ensemble that predicts with clients' models", ("unknown", "members"),

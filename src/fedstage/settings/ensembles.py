@@ -25,8 +25,10 @@ class Ensemble(Choice):
     room: ClassVar[str] = "algorithm.ensemble_trainers"
     functions: ClassVar[Functions] = {"shares": ("settings", "members")}
     members: ClassVar[tuple[str, ...]] = ("aggregated",)
-    average: Literal["logits", "probabilities"] = "logits"
-    """Whether the ensemble averages its members' logits or probabilities."""
+    average: Literal["logits", "probabilities", "median"] = "logits"
+    """Whether the ensemble averages its members' logits or probabilities, or takes the elementwise
+    median of logits, regardless of their weights.
+    """
 
 
 class Clients(Ensemble):

@@ -17,6 +17,7 @@ ELSEWHERE = {
     "heads on features of a foundation model": {"afl", "fedcgs", "safle", "fedpft"},
     "no scores yet": {
         "feddyn", "feddc",
+        "fedema_distill", "fedema_distill_median",
     },
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",

@@ -83,6 +83,9 @@ ROUNDS = {
     "ensemble = clients or aggregated, with uniform weights, of logits": {
         **FEDFTG, "ensemble": "bayesian",
     },
+    "members of equal weights": {
+        **STUDENT, "ensemble": {"clients": {"average": "median", "weights": "samples"}},
+    },
     "members that compute logits of any images": {
         **STUDENT, "ensemble": "bayesian",
         "server": {"teacher_images": "augmented", "augmentation": "flip"},

@@ -84,6 +84,9 @@ def teacher_logits(settings: EnsembleTrainer, members: Sequence[Members]) -> tor
     """
     ordered = in_order(members)
     logits = stack(ordered).double()
+    if settings.average == "median":
+        in_turn = logits.sort(0).values
+        return ((in_turn[(len(logits) - 1) // 2] + in_turn[len(logits) // 2]) / 2).float()
     shares = checked(settings, implementation(settings).shares(settings, ordered), logits)
     if settings.average == "probabilities":
         by_sample = shares.reshape(len(shares), -1, 1)

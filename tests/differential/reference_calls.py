@@ -32,6 +32,7 @@ from reference.moon import moon
 from reference.robust import robust
 from reference.scaffold import scaffold
 from reference.scarlet import scarlet
+from reference.takfl import takfl
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
 from fedstage.algorithm.exchange.public_samples import samples_of
@@ -243,6 +244,13 @@ FEDERATED = {
     ),
     "fedsdd": lambda world, recipe: fedsdd(world, **several(recipe)),
     "feddf_server": lambda world, recipe: feddf_heterogeneous(world, **mixed(recipe)),
+    "takfl": lambda world, recipe: takfl(
+        world,
+        **distilled(recipe),
+        architectures=recipe.global_models,
+        gamma=recipe.server.buffer.weight,
+        parts=recipe.server.task_arithmetic.parts,
+    ),
     "fedema_distill": lambda world, recipe: [
         fedema(
             world,

@@ -203,6 +203,11 @@ METHODS = {
     "basic": {"like": "fedsdd_r2", "global": {"basic": {"warm_up": 1}}},
     "feddf_heterogeneous": MIXED,
     "feddf_server": SERVED,
+    "takfl": MIXED
+    | {
+        "data": {"digits": {"server_validation": 60}},
+        "server": {"buffer": {"weight": 0.7}, "task_arithmetic": {"parts": 4}},
+    },
     "fedema_distill": {"server": {"moving_average": {"decay": 0.6}}},
     "fedema_distill_median": {"like": "fedema_distill"},
     # So much that it counts.

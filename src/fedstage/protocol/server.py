@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def needs_validation(server: Server) -> bool:
     """Whether a distillation reads the server's validation set."""
-    return server.early_stopping is not None or server.drop_worst != "none"
+    scored = server.early_stopping or server.task_arithmetic
+    return scored is not None or server.drop_worst != "none"
 
 
 def has_live_teachers(server: Server) -> bool:

@@ -69,6 +69,16 @@ class FactorTransfer(Settings):
     """Learning rate of the extractor of the teacher's factors."""
 
 
+class TaskArithmetic(Settings):
+    """A student per group of teachers, merged by the best weights on the server's validation set.
+
+    Weights are not negative and sum to 1 (TAKFL).
+    """
+
+    parts: Positive = 10
+    """Number of equal parts into which weights are divided: each is a multiple of 1 / `parts`."""
+
+
 class Server(Optimiser):
     """Distillation on the server in each round, on batches of public data."""
 
@@ -79,6 +89,7 @@ class Server(Optimiser):
         "buffer": "algorithm.global_trainers.buffer",
         "moving_average": "algorithm.global_trainers.averaging",
         "factor_transfer": "algorithm.global_trainers.factor_transfer",
+        "task_arithmetic": "algorithm.global_trainers.task_arithmetic",
     }
     steps: Positive | None = None
     """Number of steps per distillation; alternatively give `epochs`."""
@@ -111,6 +122,10 @@ class Server(Optimiser):
     """Moving average of the student's weights, which becomes its final weights; by default none."""
     early_stopping: EarlyStopping | None = None
     """Early stopping, after which the student has its best weights; by default none."""
+    task_arithmetic: TaskArithmetic | None = None
+    """Merge of students that learn from one group's clients each; by default there is one student
+    of all groups' clients.
+    """
     drop_worst: Literal["none", "as_published", "as_released"] = "none"
     """Whether the worst client models are left out of the fusion, as published or as released."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from fedstage.algorithm.aggregation.averages import average_weights
-from fedstage.algorithm.ensemble_trainers import Members, read_members
+from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members
 from fedstage.algorithm.exchange.updates import Update, answered, part, read_updates
 from fedstage.algorithm.global_trainers.data_free import counts_of, learn_without_data, trained_by
 from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused
@@ -25,6 +25,7 @@ from fedstage.algorithm.global_trainers.students import (
     read_public_samples,
     read_student,
 )
+from fedstage.algorithm.global_trainers.task_arithmetic import merged
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled
@@ -72,8 +73,17 @@ def distillation(
     device, info = begin(recipe, read.info)
     student = read_student(recipe, read.start, round_, group, info, device)
     models = read_teachers(recipe, read.members, info, device)
-    taught = _taught(student, read, read_members(read.logits, read.odds), models)
-    save_tensors(output, *learn(student, taught, read.server_validation, models))
+    members, validation = read_members(read.logits, read.odds), read.server_validation
+    arithmetic = teaching_of(recipe).server.task_arithmetic
+    if arithmetic is None:
+        learnt = learn(student, _taught(student, read, members, models), validation, models)
+    else:
+        assert validation is not None, "the graph gives it to such a recipe"
+        parts = [_taught(student, read, [one]) for one in in_order(members)]
+        weights, metadata = zip(*(learn(student, part, validation) for part in parts), strict=True)
+        best, shares = merged(student, weights, arithmetic.parts, validation)
+        learnt = best, metadata[-1] | {"merged": shares}
+    save_tensors(output, *learnt)
 
 
 def judged_distillation(

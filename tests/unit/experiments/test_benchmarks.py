@@ -18,6 +18,7 @@ ELSEWHERE = {
     "no scores yet": {
         "feddyn", "feddc",
         "fedema_distill", "fedema_distill_median",
+        "takfl",
     },
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",

@@ -56,7 +56,9 @@ FEATURES = {
 #: What an experiment gives to methods in which the server has samples of its own.
 CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
 ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ema_round", "ft_kd")
-HETEROGENEOUS = ("feddf_heterogeneous", "feddf_server", *FEDET, "dsfl", "scarlet", "fedmd")
+HETEROGENEOUS = (
+    "feddf_heterogeneous", "feddf_server", "takfl", *FEDET, "dsfl", "scarlet", "fedmd",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("method", LIBRARY)

@@ -86,6 +86,9 @@ ROUNDS = {
     "members of equal weights": {
         **STUDENT, "ensemble": {"clients": {"average": "median", "weights": "samples"}},
     },
+    "logits of clients of all groups, which teach in rounds": {
+        **STUDENT, "ensemble": "aggregated", "server": {"task_arithmetic": {}},
+    },
     "members that compute logits of any images": {
         **STUDENT, "ensemble": "bayesian",
         "server": {"teacher_images": "augmented", "augmentation": "flip"},

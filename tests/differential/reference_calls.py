@@ -25,6 +25,7 @@ from reference.fedlc import fedlc
 from reference.fedmd import fedmd
 from reference.fednova import fednova
 from reference.fedntd import fedntd
+from reference.fedproto import averaged, fedproto, trained
 from reference.fedprox import fedprox
 from reference.fedsdd import fedsdd
 from reference.fens import fens
@@ -36,7 +37,9 @@ from reference.takfl import takfl
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
 from fedstage.algorithm.exchange.public_samples import samples_of
+from fedstage.algorithm.local_trainers.fedtgp import new_network
 from fedstage.protocol.groups import client_groups
+from fedstage.randomness import torch_generator
 
 
 def rounds(recipe):
@@ -172,6 +175,19 @@ def of_odds(recipe):
     }
 
 
+def of_prototypes(recipe):
+    chosen = recipe.local
+    if chosen.name == "fedproto":
+        server = averaged
+    else:
+        width = recipe.architectures[0].head.width
+        first = new_network(10, width, (recipe.seed, "aggregation", 1, "shared"))
+        first = [one.detach() for one in first.parameters()]
+        how = {"steps": chosen.steps, "rate": chosen.learning_rate, "tau": chosen.margin}
+        server = trained(first, **how)
+    return rounds(recipe) | {"weight": chosen.weight, "server": server}
+
+
 def by_rule(recipe):
     rule = recipe.aggregation.rule
     numbers = {key: getattr(rule, key, None) for key in ("trimmed", "faulty", "selected")}
@@ -287,7 +303,10 @@ EXCHANGING = {
         fedgems(world, **rounds(recipe), **server(recipe), epsilon=recipe.distillation.epsilon)
     ),
     "fedmd": lambda world, recipe: fedmd(world, **rounds(recipe), **server(recipe)),
+    "fedproto": lambda world, recipe: fedproto(world, **of_prototypes(recipe)),
 }
+
+EXCHANGING["fedtgp"] = EXCHANGING["fedproto"]
 
 #: To the server's model, those of the clients, by number, and who took part in the last round.
 SPLITTING = {

@@ -224,6 +224,9 @@ METHODS = {
     },
     "fedgems": SERVED | CORE | {"distillation": {"fedgems": {"epsilon": 0.4}}},
     "fedmd": MIXED,
+    # So much that it counts.
+    "fedproto": MIXED | {"local": {"fedproto": {"weight": 5.0}}},
+    "fedtgp": MIXED | {"local": {"fedtgp": {"weight": 5.0, "steps": 7, "learning_rate": 0.1}}},
     "fedgkt": SPLIT,
     "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},
     "kd": taught_core(),

@@ -235,7 +235,8 @@ def compare_with_kept(made, recipe, world, own):
         made.tensors(aggregation(recipe, ROUNDS, group, output="new_state"))
         for group in client_groups(recipe)
     ]
-    kept = {name.split("/")[1] for state in states for name in state}
+    names = [name for state in states for name in state if name.startswith("client/")]
+    kept = {name.split("/")[1] for name in names}
     assert kept == {str(client) for client in own}
     for client, model in own.items():
         state = states[world.group(client)]

@@ -7,14 +7,17 @@ Models of different architectures can thus share a part (the representation laye
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from fedstage.data.bags import Samples
 from fedstage.settings.models import Head
 from fedstage.settings.numerics import Numerics
-from fedstage.training.passes import PLAIN, compute
+from fedstage.training.passes import PLAIN, compute, normalised_batches
 
 #: The parts of a model with a head, with which the names of its tensors begin.
 BODY, HEAD = "body", "head"
@@ -57,6 +60,16 @@ def represent(
 
     seen, logits = compute(both, pixels, numerics)
     return (seen.float(), logits.float()) if numerics.precision == "bf16" else (seen, logits)
+
+
+@torch.no_grad()
+def features_of(
+    model: nn.Module, samples: Samples, labels: Tensor, info: Mapping[str, Any], numerics: Numerics
+) -> tuple[Tensor, Tensor]:
+    """Return z [n, width] of all samples by a model with a head, and their labels, on the CPU."""
+    model.eval()
+    seen = [represent(model, batch, numerics)[0] for batch in normalised_batches(samples, info)]
+    return torch.cat(seen).cpu(), labels.cpu()
 
 
 # --- feature maps ---------------------------------------------------------------------------------

@@ -158,6 +158,7 @@ class AggregationInputs(Inputs[P]):
     info: P
     start: P  # w*_{t-1,k}
     updates: list[P]  # none with secure aggregation
+    others: list[P]  # updates of other groups, where the server learns something from all
     public_keys: list[P]  # with secure aggregation: what participants send in its steps
     vectors: list[P]
     revealed: list[P]

@@ -173,6 +173,11 @@ def _all_updates(recipe: Recipe, round_: int) -> list[str]:
     return [file for group in client_groups(recipe) for file in updates(recipe, round_, group)]
 
 
+def _other_updates(recipe: Recipe, round_: int, group: int) -> list[str]:
+    own = updates(recipe, round_, group)
+    return [file for file in _all_updates(recipe, round_) if file not in own]
+
+
 # --- secure aggregation ---------------------------------------------------------------------------
 
 
@@ -288,6 +293,7 @@ def aggregation(recipe: Recipe, round_: int, group: int) -> AggregationInputs[st
         info=info(recipe),
         start=global_model(recipe, round_ - 1, group),
         updates=[] if secure else updates(*place),
+        others=_other_updates(*place) if recipe.local.shares_state else [],
         public_keys=_of_all(*place, advertise, "public") if secure else [],
         vectors=_of_all(*place, masked_input, "vector") if secure else [],
         revealed=_of_all(*place, unmask, "revealed") if secure else [],

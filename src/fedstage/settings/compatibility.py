@@ -31,7 +31,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "clients that exchange weights",
         ("aggregation.rule", "aggregation.batch_norm", "aggregation.secure", "head_sharing",
          "privacy.client", "compression", "staleness"),
-        ("local.exchanges=logits|features",),
+        ("local.exchanges=logits|features|prototypes",),
     ),
     (
         "rounds that go on from global models alone",
@@ -91,7 +91,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "updates of which the server needs the sum alone",
         ("aggregation.secure",),
         ("aggregation.rule", "aggregation.batch_norm=local", "local=fednova", "compression",
-         "local.weights=samples", "staleness", "privacy.client"),
+         "local.weights=samples", "staleness", "privacy.client", "local.shares_state"),
     ),
     (
         "changes of models that are all that clients send, as nothing else is clipped",
@@ -114,7 +114,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
      ("global_trainer", "local.exchanges=logits|features", "generator.trained_by=server"),
      ("no server",)),
     ("an ensemble that teaches", ("global_trainer",), ("no ensemble",)),
-    ("a server that learns from an ensemble", ("global_trainer",), ("local=gkt",)),
+    ("a server that learns from an ensemble", ("global_trainer",), ("local=gkt|fedproto",)),
     ("ensemble = clients", ("local.exchanges=logits", "server.drop_worst"),
      ("no ensemble", "ensemble=odds|aggregated|bayesian")),
     ("ensemble = clients or aggregated, with uniform weights, of logits", ("generator=fedftg",),

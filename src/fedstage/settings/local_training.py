@@ -9,23 +9,31 @@ from typing import ClassVar, Literal
 from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
 from fedstage.settings.models import Head
 
-Exchanged = Literal["weights", "logits", "features"]  # what clients send and learn from
+#: What clients send and learn from.
+Exchanged = Literal["weights", "logits", "features", "prototypes"]
 
 
 class LocalTraining(Choice):
     """How a participant trains.
 
-    `keeps_state`: whether clients keep state between rounds. `exchanges`: what clients send and
-    learn from, ``weights`` of models, ``logits`` on public data or ``features`` of their own
-    samples. `own_loss`: whether clients minimise another loss than `client.loss` of their logits.
-    `needs_head`: whether that loss reads the representation of a model with a head; models without
-    a head get `default_head`. `learns_from_past`: whether they learn from the last global models.
+    `keeps_state`: whether clients keep state between rounds. `shares_state`: whether the server
+    learns something from the participants of all groups, which clients read in the next round.
+    `exchanges`: what clients send and learn from, ``weights`` of models, ``logits`` on public data,
+    ``features`` of their own samples, or ``prototypes``, which are payloads. `own_loss`: whether
+    clients minimise another loss than `client.loss` of their logits. `needs_head`: whether that
+    loss reads the representation of a model with a head; models without a head get `default_head`.
+    `learns_from_past`: whether they learn from the last global models.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
     functions: ClassVar[Mapping[str, tuple[str, ...]]] = {"Trainer": ("settings",)}
-    declared: ClassVar[Mapping[str, str]] = {"next_state": "keeps_state", "objective": "own_loss"}
+    declared: ClassVar[Mapping[str, str]] = {
+        "next_state": "keeps_state",
+        "objective": "own_loss",
+        "shared": "shares_state",
+    }
     keeps_state: ClassVar[bool] = False
+    shares_state: ClassVar[bool] = False
     learns_from_past: ClassVar[bool] = False
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
@@ -187,6 +195,35 @@ class Gkt(LocalTraining):
     """Temperature of the logits."""
 
 
+class FedProto(LocalTraining):
+    """FedProto: clients' features stay close to global prototypes of classes (Tan et al. 2022).
+
+    Each client keeps its own model, of any architecture. The means of its features by class are all
+    that it sends, and the global prototypes, their means, are all that it receives.
+    """
+
+    keeps_state: ClassVar[bool] = True
+    shares_state: ClassVar[bool] = True
+    exchanges: ClassVar[Exchanged] = "prototypes"
+    own_loss: ClassVar[bool] = True
+    needs_head: ClassVar[bool] = True
+    name: Literal["fedproto"]
+    weight: NonNegative = 1.0
+    """Weight of the squared distance from the prototype of the label."""
+
+
+class FedTgp(FedProto):
+    """FedTGP: the server trains the global prototypes to be apart (Zhang et al. 2024)."""
+
+    name: Literal["fedtgp"]  # type: ignore[assignment]
+    steps: Positive = 100
+    """Steps of the server in each round, on all prototypes."""
+    learning_rate: Rate = 0.01
+    """Learning rate of the server."""
+    margin: Rate = 100.0
+    """Largest margin between classes."""
+
+
 LocalTrainer = ByName[
     FedAvg
     | FedProx
@@ -200,6 +237,8 @@ LocalTrainer = ByName[
     | FedGkd
     | Digest
     | Gkt
+    | FedProto
+    | FedTgp
 ]
 
 

@@ -95,7 +95,7 @@ def aggregation(
     features = _features_sent(recipe, group, info)
     group_round = GroupRound(
         recipe, group, received, begun, parameters, old_state, sent, features,
-        _read_bases(read, received), labels, metadata["round"],
+        _read_bases(read, received), labels, metadata["round"], read_updates(read.others),
     )  # fmt: skip
     mean = masked.mean(group_round) if masked else None
     weights, memory = next_model_by(group_round, mean.change) if mean else next_model(group_round)

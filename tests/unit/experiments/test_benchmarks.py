@@ -19,6 +19,7 @@ ELSEWHERE = {
         "feddyn", "feddc",
         "fedema_distill", "fedema_distill_median",
         "takfl",
+        "fedproto", "fedtgp",
     },
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",

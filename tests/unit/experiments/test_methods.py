@@ -57,7 +57,8 @@ FEATURES = {
 CORE = {"core": {}, "model": "resnet8", "server.augmentation": "crop"}
 ON_CORE = ("core_alone", "kd", "bkd", "melting", "ema", "ema_round", "ft_kd")
 HETEROGENEOUS = (
-    "feddf_heterogeneous", "feddf_server", "takfl", *FEDET, "dsfl", "scarlet", "fedmd",
+    "feddf_heterogeneous", "feddf_server", "takfl", *FEDET, "dsfl", "scarlet", "fedmd", "fedproto",
+    "fedtgp",
 )  # fmt: skip
 
 

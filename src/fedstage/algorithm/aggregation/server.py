@@ -68,6 +68,8 @@ class GroupRound:
     # ago it last took part.
     received_before: Callable[[int | None], int] | None = None
     round: int = 0  # t, for which noise is drawn
+    # The updates of other groups, where the server learns something from all.
+    others: list[Update] = field(default_factory=list)
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -215,6 +217,12 @@ def next_client_state(group: GroupRound) -> Tensors:
     settings, state, updates = group.settings, group.state, group.answered
     variates = round_state.variates(state)
     own = group.trainer.next_state(variates, updates, settings.clients)
+    if settings.local.shares_state:
+        key = (settings.seed, "aggregation", group.round, "shared")
+        both = (*updates, *answered(group.others))
+        everyone = sorted(both, key=lambda update: update.metadata["participant"])
+        shared = group.trainer.shared(variates, everyone, key) if everyone else variates
+        own = together(own, round_state.of_server(shared))
     lost = own.keys() - round_state.variates(own).keys()
     if lost:
         raise FedstageError(
@@ -239,6 +247,9 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
     # The bytes of a message do not depend on its values, so the group's own state will do.
     payload = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
     up, down = [], []
+    if not weights_travel(group.settings):
+        up = [payload_bytes(update.payload) for update in group.received]
+        return {"bytes_up": up, "bytes_down": [payload] * len(up)}
     for update in group.received:
         client, round_ = update.metadata["client"], update.metadata["round"]
         missed = round_state.rounds_since(group.state, client, round_)

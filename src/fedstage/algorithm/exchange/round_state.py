@@ -2,7 +2,7 @@
 
 One file per round and group, with tensors named after the weights (NAME):
 
-    server/NAME           c of SCAFFOLD
+    server/NAME           c of SCAFFOLD; what FedProto and FedTGP learn from all clients
     client/ID/NAME        c_i of SCAFFOLD, of client ID; with MOON, its last trained model
     client/ID/drift/NAME  the sum of client ID's changes, with FedDyn and FedDC
     statistics/ID/NAME    running statistics of batch normalisation, of client ID (``local``)
@@ -53,6 +53,11 @@ def variates_of(state: Tensors, client: int) -> Tensors:
 def of_clients(state: Tensors) -> Tensors:
     """Return the part of a state that clients keep for local trainers: c_i, or their models."""
     return _starting(state, "client/")
+
+
+def of_server(state: Tensors) -> Tensors:
+    """Return the part of a state that all clients' trainers use, such as c."""
+    return _starting(state, "server/")
 
 
 def own_statistics(state: Tensors, client: int) -> Tensors:

@@ -5,7 +5,7 @@ overrides the functions in which it differs from FedAvg. All are pure: what a tr
 round to round is in the group's round state, a dictionary of tensors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import Update
+from fedstage.randomness import Key
 from fedstage.settings.base import implementation
 from fedstage.settings.local_training import LocalTraining
 from fedstage.settings.numerics import Numerics
@@ -31,6 +32,8 @@ class Trained:
     end: Weights
     outcome: Outcome
     client: Client
+    seen: Callable[[], tuple[torch.Tensor, torch.Tensor]]
+    """Returns the features [n, width] of its samples, by a model with a head, and labels [n]."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,14 @@ class LocalTrainer(Generic[S]):
         """Return the state after this round; `clients` is N, the number that can be in the group.
 
         A trainer with a state sets `keeps_state` in its settings.
+        """
+        return {}
+
+    def shared(self, state: Tensors, updates: Sequence[Update], key: tuple[Key, ...]) -> Tensors:
+        """Return what the server learns from the participants of all groups, named server/...
+
+        What it draws follows from `key`. All groups' states have it. A trainer that overrides it
+        sets `shares_state` in its settings.
         """
         return {}
 

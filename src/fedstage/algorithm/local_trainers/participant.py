@@ -5,6 +5,7 @@ w_start -> steps of the local trainer -> weights, payload, and what compression 
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from fedstage.algorithm.exchange.round_state import own_statistics, residual_of,
 from fedstage.algorithm.local_trainers import Task, Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
+from fedstage.models.heads import features_of
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
 from fedstage.protocol.digests import own_key
 from fedstage.protocol.groups import model_of
@@ -141,7 +143,8 @@ def train_participant(
         return {}, participant.metadata | {"diverged_at": outcome.diverged_at}
     end = state_of(model)
     before, after = parameters_of(model, start.weights), parameters_of(model, end)
-    trained = Trained(before, after, outcome, client)
+    seen = partial(features_of, model, samples, labels, info, numerics)
+    trained = Trained(before, after, outcome, client, seen)
     payload, kept = (of(trained, state, number) for of in (trainer.payload, trainer.kept))
     residual: Weights = {}
     if settings.compression.name != "none":

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import torch
 from reference.asynchronous import asynchronous
 from reference.bkd import bkd
 from reference.dsfl import dsfl
@@ -17,6 +18,7 @@ from reference.fedet import fedet
 from reference.fedet_rounds import fedet_rounds
 from reference.fedftg import fedftg, fedsdd_generated
 from reference.fedgems import fedgems
+from reference.fedgen import fedgen
 from reference.fedgkd import fedgkd
 from reference.fedgkt import fedgkt
 from reference.fedgo import fedgo
@@ -37,6 +39,7 @@ from reference.takfl import takfl
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
 from fedstage.algorithm.exchange.public_samples import samples_of
+from fedstage.algorithm.local_trainers.fedgen import draw, new_generator
 from fedstage.algorithm.local_trainers.fedtgp import new_network
 from fedstage.protocol.groups import client_groups
 from fedstage.randomness import torch_generator
@@ -175,6 +178,32 @@ def of_odds(recipe):
     }
 
 
+def of_features(recipe):
+    """Also a generator's first weights, and the package's draws of its batches."""
+    chosen, seed = recipe.local, recipe.seed
+
+    def drawn(round_, counts):
+        random = torch_generator(seed, "aggregation", round_, "shared", "features")
+        held = torch.tensor(counts)
+        each = (held, chosen.latent, chosen.batch_size, random)
+        return [draw(*each) for _ in range(chosen.steps)]
+
+    def drawn_by_clients(round_, client, counts, sizes):
+        if counts is None:
+            return [(None, None)] * len(sizes)
+        random = torch_generator(seed, "local_training", round_, client, "objective")
+        return [draw(torch.tensor(counts), chosen.latent, size, random) for size in sizes]
+
+    first = new_generator(chosen, 10, recipe.model.head.width, (seed, "aggregation", 1, "shared"))
+    return rounds(recipe) | {
+        "weight": chosen.weight,
+        "generator_rate": chosen.learning_rate,
+        "first": [one.detach() for one in first.parameters()],
+        "drawn": drawn,
+        "drawn_by_clients": drawn_by_clients,
+    }
+
+
 def of_prototypes(recipe):
     chosen = recipe.local
     if chosen.name == "fedproto":
@@ -247,6 +276,7 @@ FEDERATED = {
     "fedgkd": lambda world, recipe: [fedgkd(world, **of_history(recipe))],
     "fedavg_median": lambda world, recipe: [robust(world, **by_rule(recipe))],
     "fedavg_stale": lambda world, recipe: [asynchronous(world, **asynchronously(recipe))],
+    "fedgen": lambda world, recipe: [fedgen(world, **of_features(recipe))],
     "feddf": lambda world, recipe: [feddf(world, **distilled(recipe))],
     "fedgo": lambda world, recipe, **known: [fedgo(world, **of_odds(recipe), **known)[0]],
     "fedbe_gaussian": lambda world, recipe, **known: [fedbe(world, **sampled(recipe), **known)],

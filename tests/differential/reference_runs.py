@@ -227,6 +227,8 @@ METHODS = {
     # So much that it counts.
     "fedproto": MIXED | {"local": {"fedproto": {"weight": 5.0}}},
     "fedtgp": MIXED | {"local": {"fedtgp": {"weight": 5.0, "steps": 7, "learning_rate": 0.1}}},
+    "fedgen": HEADED
+    | {"local": {"fedgen": {"weight": 2.0, "latent": 5, "steps": 9, "learning_rate": 0.001}}},
     "fedgkt": SPLIT,
     "core": CORE | {"training": "core", "rounds": CORE_ROUNDS},
     "kd": taught_core(),

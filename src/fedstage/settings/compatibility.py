@@ -95,7 +95,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (
         "changes of models that are all that clients send, as nothing else is clipped",
-        ("privacy.client",), ("head_sharing", "local=scaffold|fednova"),
+        ("privacy.client",), ("head_sharing", "local=scaffold|fednova|fedgen"),
     ),
     (
         "clients that send nothing but what comes of gradients with noise",

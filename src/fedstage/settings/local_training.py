@@ -224,6 +224,31 @@ class FedTgp(FedProto):
     """Largest margin between classes."""
 
 
+class FedGen(LocalTraining):
+    """FedGen: clients also learn from features that a generator of the server makes (Zhu et al.).
+
+    The generator's features have the class that it is given, by clients' classifiers.
+    """
+
+    keeps_state: ClassVar[bool] = True
+    shares_state: ClassVar[bool] = True
+    own_loss: ClassVar[bool] = True
+    needs_head: ClassVar[bool] = True
+    name: Literal["fedgen"]
+    weight: NonNegative = 1.0
+    """Weight of the cross entropy on generated features."""
+    latent: Positive = 32
+    """Dimension of the generator's noise."""
+    hidden: Positive = 128
+    """Dimension of the generator's hidden layer."""
+    steps: Positive = 100
+    """Steps of Adam that the generator takes in each round."""
+    batch_size: Positive = 64
+    """Features per batch of the generator."""
+    learning_rate: Rate = 0.001
+    """Learning rate of Adam."""
+
+
 LocalTrainer = ByName[
     FedAvg
     | FedProx
@@ -239,6 +264,7 @@ LocalTrainer = ByName[
     | Gkt
     | FedProto
     | FedTgp
+    | FedGen
 ]
 
 

@@ -20,6 +20,7 @@ ELSEWHERE = {
         "fedema_distill", "fedema_distill_median",
         "takfl",
         "fedproto", "fedtgp",
+        "fedgen",
     },
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",

@@ -2,7 +2,7 @@
 
 One file per round and group, with tensors named after the weights (NAME):
 
-    server/NAME           c of SCAFFOLD; what FedProto and FedTGP learn from all clients
+    server/NAME           c of SCAFFOLD; what FedProto, FedTGP and FedGen learn from all clients
     client/ID/NAME        c_i of SCAFFOLD, of client ID; with MOON, its last trained model
     client/ID/drift/NAME  the sum of client ID's changes, with FedDyn and FedDC
     statistics/ID/NAME    running statistics of batch normalisation, of client ID (``local``)

@@ -5,6 +5,7 @@ from functools import partial
 import torch
 from reference.asynchronous import asynchronous
 from reference.bkd import bkd
+from reference.dfrd import dfrd
 from reference.dsfl import dsfl
 from reference.fedadam_fedyogi import adaptive
 from reference.fedavg import fedavg
@@ -281,6 +282,16 @@ FEDERATED = {
     "fedgo": lambda world, recipe, **known: [fedgo(world, **of_odds(recipe), **known)[0]],
     "fedbe_gaussian": lambda world, recipe, **known: [fedbe(world, **sampled(recipe), **known)],
     "fedftg": lambda world, recipe, **known: [fedftg(world, **of_generator(recipe), **known)[0]],
+    "dfrd": lambda world, recipe, **known: [
+        dfrd(
+            world,
+            **{key: value for key, value in of_generator(recipe).items() if key != "released"},
+            beta=recipe.generator.transferability,
+            alpha=recipe.generator.recall,
+            decay=recipe.generator.decay,
+            **known,
+        )
+    ],
     "fedsdd_generated": lambda world, recipe, **known: fedsdd_generated(
         world,
         groups=recipe.global_models,

@@ -192,6 +192,11 @@ METHODS = {
         "generator": {"fedftg_as_released": IMAGES | {"classification": 0.5}},
         "server": OF_IMAGES,
     },
+    # A decay that is not the default, so that it counts.
+    "dfrd": {
+        "generator": {"dfrd": IMAGES | {"diversity": 3.0, "decay": 0.7}},
+        "server": OF_IMAGES,
+    },
     "fedsdd_generated": {
         "like": "fedsdd_r2",
         "public": "generated",

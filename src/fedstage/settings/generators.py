@@ -173,6 +173,7 @@ class FedFtg(Choice):
 
     room: ClassVar[str] = "algorithm.global_trainers.generators"
     of_images: ClassVar[bool] = True
+    fuses: ClassVar[bool] = False  # the clients' logits to their weighted sum, which teaches
     functions: ClassVar[Functions] = {
         "turns": ("settings", "clients"),
         "loss": ("settings", "made", "distance"),
@@ -206,5 +207,21 @@ class FedFtgAsReleased(FedFtg):
     name: Literal["fedftg_as_released"]  # type: ignore[assignment]
 
 
+class Dfrd(FedFtg):
+    """DFRD: images that the clients' weighted ensemble gets right and the student does not.
+
+    The student also learns from images of a moving average of earlier rounds' generators.
+    """
+
+    fuses: ClassVar[bool] = True
+    name: Literal["dfrd"]  # type: ignore[assignment]
+    transferability: NonNegative = 1.0
+    """Weight of the divergence on such images."""
+    decay: Fraction = 0.5
+    """Decay of the moving average of generators over rounds."""
+    recall: NonNegative = 0.5
+    """Weight of the student's loss on images of the moving average."""
+
+
 #: Generators of images in rounds, from which students learn.
-RoundGenerator = ByName[FedFtg | FedFtgAsReleased]
+RoundGenerator = ByName[FedFtg | FedFtgAsReleased | Dfrd]

@@ -127,7 +127,7 @@ def data_free_distillation(
     counts = counts_of(behind, read_counts(read.histogram), int(info["classes"]))
     model = student.model()
     generator, learnt = learn_without_data(student, model, live, counts, read.generator)
-    save_tensors(made["new_generator"], state_of(generator), {"round": round_, "group": group})
+    save_tensors(made["new_generator"], generator, {"round": round_, "group": group})
     save_tensors(made["output"], state_of(model), student.metadata | learnt)
 
 

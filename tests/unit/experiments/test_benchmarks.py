@@ -21,6 +21,7 @@ ELSEWHERE = {
         "takfl",
         "fedproto", "fedtgp",
         "fedgen",
+        "dfrd",
     },
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",

@@ -19,15 +19,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from fedstage.algorithm.global_trainers.generators import Distance, Made, generator_module
+from fedstage.algorithm.aggregation.averages import average_weights
+from fedstage.algorithm.exchange.updates import part
+from fedstage.algorithm.global_trainers.generators import Distance, Made, fused, generator_module
 from fedstage.algorithm.global_trainers.students import Student
 from fedstage.algorithm.global_trainers.teachers import Teacher
 from fedstage.errors import FedstageError
 from fedstage.models.image_generator import ImageGenerator, new_image_generator, standardised
-from fedstage.models.loading import fill_model
+from fedstage.models.loading import fill_model, state_of
 from fedstage.protocol.teaching import teaching_of
 from fedstage.randomness import Key, torch_generator
-from fedstage.settings.generators import FedFtg, RoundGenerator
+from fedstage.settings.generators import Dfrd, FedFtg, RoundGenerator
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.server import Server
 from fedstage.storage.tables import load_table
@@ -35,7 +37,10 @@ from fedstage.storage.tensors import load_tensors
 from fedstage.training.losses import each_divergence
 from fedstage.training.optimisers import adam_descent, descent, factor
 from fedstage.training.passes import forward
+from fedstage.weights import Weights
 
+#: Begins the names of a moving average of generators, in a generator's file.
+_OLDER = "older/"
 #: The settings of a step, ``generator`` or ``server``, and the step's loss.
 Loss = tuple[str, Tensor]
 
@@ -73,8 +78,8 @@ def learn_without_data(
     teachers: Sequence[Teacher],
     counts: Tensor,
     before: Path | None,
-) -> tuple[ImageGenerator, dict[str, float]]:
-    """Train a student's model in place; return the generator, and metadata of the training.
+) -> tuple[Weights, dict[str, float]]:
+    """Train a student's model in place; return the generator's weights, and metadata.
 
     Parameters
     ----------
@@ -89,12 +94,24 @@ def learn_without_data(
     models = [teacher.model for teacher in teachers]
     room = Classroom(model, models, counts, student.info, recipe.numerics)
     net = new_generator(generator, student.info, recipe.seed, student.group)
+    older = None
     if before is not None:
-        fill_model(net, load_tensors(before)[0], before)
+        weights = load_tensors(before)[0]
+        if average := part(weights, _OLDER):
+            older = new_generator(generator, student.info, recipe.seed, student.group)
+            fill_model(older, average, before)
+            older.to(student.device).eval()
+        fill_model(net, {name: weights[name] for name in state_of(net)}, before)
     net.to(student.device)
     key = (recipe.seed, "distillation", student.round, student.group)
     name = f"distillation, round {student.round}, group {student.group}"
-    return net, {"loss": fine_tune(room, net, generator, teaching.server, key, name)}
+    loss = fine_tune(room, net, generator, teaching.server, key, name, older)
+    made = state_of(net)
+    if isinstance(generator, Dfrd):
+        shares = [generator.decay, 1 - generator.decay]
+        average = average_weights([state_of(older or net), made], shares)
+        made |= {f"{_OLDER}{name}": value for name, value in average.items()}
+    return made, {"loss": loss}
 
 
 def new_generator(
@@ -135,10 +152,11 @@ def fine_tune(
     server: Server,
     key: tuple[Key, ...],
     name: str,
+    older: ImageGenerator | None = None,
 ) -> float:
     """Train the student and the generator in place; return the student's mean loss.
 
-    `name` names the student in messages.
+    `name` names the student in messages. The student also learns from an `older` generator.
 
     Raises
     ------
@@ -155,20 +173,39 @@ def fine_tune(
     for batch, (latent, labels) in enumerate(drawn_batches(room, settings, server, steps, key)):
         shares = shares_of(room.counts).to(labels.device)[:, labels]
         losses += [("generator", loss) for loss in improve(batch, latent, labels, shares)]
-        with torch.no_grad():
-            pixels = _images(room, net.eval(), latent, labels)
-            members = room.logits(pixels, range(len(room.teachers)))
+        seen = [(1.0, *_lesson(room, net.eval(), settings, latent, labels, shares))]
+        if older is not None and isinstance(settings, Dfrd):
+            seen.append((settings.recall, *_lesson(room, older, settings, latent, labels, shares)))
         room.student.train()
         first = batch * settings.student_steps
         for step in range(first, min(first + settings.student_steps, steps)):
-            own = forward(room.student, pixels, room.numerics)
-            loss = student_loss(own, members, shares, distance)
-            learn(loss, step)
+            parts = [
+                weight * student_loss(forward(room.student, x, room.numerics), *taught, distance)
+                for weight, x, taught in seen
+            ]
+            learn(loss := torch.stack(parts).sum(), step)
             losses.append(("server", loss.detach()))
     _check_finite(
         losses, name, {"generator": settings.learning_rate, "server": server.learning_rate}
     )
     return float(torch.stack([loss for who, loss in losses if who == "server"]).mean())
+
+
+@torch.no_grad()
+def _lesson(
+    room: Classroom,
+    net: ImageGenerator,
+    settings: RoundGenerator,
+    latent: Tensor,
+    labels: Tensor,
+    shares: Tensor,
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Return images, and the teachers' logits of them [m, b, C] with the shares [m, b]."""
+    pixels = _images(room, net, latent, labels)
+    members = room.logits(pixels, range(len(room.teachers)))
+    if settings.fuses:
+        members, shares = fused(members, shares)[None], torch.ones_like(shares[:1])
+    return pixels, (members, shares)
 
 
 def student_loss(own: Tensor, members: Tensor, shares: Tensor, distance: Distance) -> Tensor:

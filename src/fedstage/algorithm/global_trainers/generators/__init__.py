@@ -45,6 +45,11 @@ class Made:
     clients: int
 
 
+def fused(members: Tensor, shares: Tensor) -> Tensor:
+    """Return the weighted sum [b, classes] of logits [m, b, classes], by shares [m, b]."""
+    return (shares[:, :, None] * members).sum(0)
+
+
 class GeneratorModule(Protocol):
     """The functions of a generator's module."""
 

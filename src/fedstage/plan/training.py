@@ -256,10 +256,8 @@ def client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[s
     )
 
 
-#: The steps of secure aggregation that participants take.
-STEPS = (advertise, share, masked_input, unmask)
-#: All that they do with it.
-SECURE = (*STEPS, client_state)
+#: What participants do in secure aggregation.
+SECURE = (advertise, share, masked_input, unmask, client_state)
 
 
 # --- aggregation ----------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def _named(job: graph.Job) -> Job:
 
 
 def jobs_of(recipe: Recipe, last: int) -> dict[Job, tuple[Job, ...]]:
-    """Return all jobs behind the global models of all groups after round `last`, and their edges."""
+    """Return all jobs behind the global models after round `last`, with their edges."""
     models = (global_model(recipe, last, group) for group in range(recipe.global_models))
     found = walk(models, graph.always)
     return dict(sorted((_named(job), tuple(map(_named, of_rounds(job)))) for job in found))

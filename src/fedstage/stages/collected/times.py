@@ -1,4 +1,4 @@
-"""The seconds of the jobs of a round, from their records."""
+"""The seconds of jobs, from their records: of a run as a whole, and of each job of a round."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.plan.jobs import Job, jobs_of
+from fedstage.plan.runs import folders_of
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.provenance import PARTS
-from fedstage.storage.records import by_path, records_in_order
+from fedstage.storage.records import by_path, records_in_order, records_of
+
+
+def spent(run: ExperimentRun, known: dict[str, float]) -> float:
+    """Return the seconds of all jobs of a run's recipes.
+
+    `known` caches the seconds of each recipe by its id, and is extended by missing ones.
+    """
+    parts = run.candidates[run.which()].parts
+    paths = (path for part in parts for path in folders_of(part.recipe))
+    ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
+    for name in ids:
+        if name not in known:
+            known[name] = sum(float(job["compute_s"]) for _, job in records_of(Path(), name))
+    return sum(known[name] for name in ids)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.claims import Sourced, check_claims, check_metrics, load_claims
-from fedstage.experiments.goals import check_goal
-from fedstage.experiments.grid import with_seeds
+from fedstage.experiments.grid import check_goal, with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.published import PublishedTable, find_published
 from fedstage.experiments.resolution import resolve

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.experiments.claims import Sourced, distinct_cells
-from fedstage.experiments.goals import by_value
+from fedstage.experiments.grid import by_value
 from fedstage.experiments.published import PAPER
 from fedstage.experiments.runs_file import SEED
 from fedstage.plan import data_files, one_shot

@@ -12,7 +12,7 @@ from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment, plan
-from fedstage.plan.training import logits
+from fedstage.plan.training import cached_labels, logits, selected_labels
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
@@ -25,7 +25,7 @@ def _kind(file: File) -> str:
     """Return the kind of a file with its round, which decides whether the file stays on disk."""
     stage = file.job.stage
     kind = "models" if stage.private is None or _is_temporary(file) else "updates"
-    kind = "logits" if logits.name in (stage.name, stage.module) else kind
+    kind = "logits" if stage in (logits, cached_labels, selected_labels) else kind
     kind = "participants" if file.output == "participants" else kind
     return f"{kind}_{file.job.at['round']}"
 

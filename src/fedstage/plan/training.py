@@ -354,7 +354,11 @@ def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTraining
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-@partial(_of_rounds, outputs={"output": "logits/{members}-{images}.safetensors"})
+@partial(
+    _of_rounds,
+    outputs={"output": "logits/{members}-{images}.safetensors"},
+    module="distillation",
+)
 def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -> LogitsInputs[str]:
     """Compute the logits of ensemble members on a data set."""
     aggregated, drawn = aggregated_model(recipe, round_, group), parse_sampled(members)
@@ -397,7 +401,7 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 @partial(
     _of_rounds,
     outputs={"output": "cached_labels.safetensors"},
-    module="logits",
+    module="distillation",
     on_device=never,
     used=caches_labels,
 )
@@ -575,7 +579,7 @@ DISTILLATIONS = (
 @partial(
     _of_rounds,
     outputs={"output": "selected_labels.safetensors"},
-    module="logits",
+    module="distillation",
     reads=teaching,
     used=receives_server_logits,
 )

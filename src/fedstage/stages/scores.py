@@ -31,8 +31,7 @@ from fedstage.results.tidy import (
 from fedstage.settings.cells import show_point
 from fedstage.stages.collected.measured import OF_RUNS, measure, read_metrics
 from fedstage.stages.collected.phases import bytes_until, phases_of
-from fedstage.stages.collected.times import spent
-from fedstage.storage.records import find_artefact, records_in_order
+from fedstage.storage.records import find_artefact, records_in_order, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -190,6 +189,20 @@ def _origin(run: ExperimentRun, known: dict[str, float]) -> Row:
         "machine": _machine(record.get("machine", {})),
         "seconds": round(seconds, 3),
     }
+
+
+def spent(run: ExperimentRun, known: dict[str, float]) -> float:
+    """Return the seconds of all jobs of a run's recipes.
+
+    `known` caches the seconds of each recipe by its id, and is extended by missing ones.
+    """
+    parts = run.candidates[run.which()].parts
+    paths = (path for part in parts for path in folders_of(part.recipe))
+    ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
+    for name in ids:
+        if name not in known:
+            known[name] = sum(float(job["compute_s"]) for _, job in records_of(Path(), name))
+    return sum(known[name] for name in ids)
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

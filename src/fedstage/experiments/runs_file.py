@@ -108,11 +108,6 @@ class ExperimentRun(Settings):
         return self.candidates[0].parts[-1].length
 
     @property
-    def is_natural(self) -> bool:
-        """Whether the data set itself defines the clients."""
-        return self.candidates[0].parts[-1].recipe.partition.name == "natural"
-
-    @property
     def recipe(self) -> Recipe:
         """The recipe of a federated run; raises FedstageError for other runs."""
         recipe = self.candidates[0].parts[-1].recipe
@@ -127,9 +122,9 @@ class ExperimentRun(Settings):
 class ExperimentRuns(Settings):
     """An experiment at a scale: its runs, and the axes and metric of its table.
 
-    `published` names the paper and table of the runs' published numbers. `memory`, `params` and
-    `ratio` name the sources of published communication costs, whose notes give the scales of
-    measurement.
+    `published` names the paper and table of the runs' published numbers. They were
+    `measured_at` and `published_at` two scales. `memory`, `params` and `ratio` name the sources of
+    published communication costs.
     `traffic` says whether bytes are counted.
     `labels` are the names of methods for people, and `styles` are their given looks in figures.
     """
@@ -143,11 +138,12 @@ class ExperimentRuns(Settings):
     also: list[Also] = []
     over: str | None = None
     published: str | None = None
+    measured_at: str = ""
+    published_at: str = ""
     notes: list[str] = []
     memory: str | None = None
     params: str | None = None
     ratio: str | None = None
-    communication_notes: list[str] = []
     reach: Reach | None = None
     regime: Regime | None = None
     traffic: bool = False

@@ -252,17 +252,11 @@ def header_of(experiment: ExperimentRuns) -> Header:
     for run in experiment.runs:
         place = {axis: run.settings.get(axis) for axis in axes}
         cells.setdefault(show_point(place), _cell(run, place, experiment))
-    notes, started = list(experiment.notes), {}
-    for start in ("Measured at", "Published in", "**Another setting"):
-        started[start] = next((line for line in notes if line.startswith(start)), "")
-        notes = [line for line in notes if line != started[start]]
     own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "bands",
-           "labels", "styles", "reach", "regime", "published")  # fmt: skip
+           "labels", "styles", "reach", "regime", "published", "notes", "measured_at",
+           "published_at")  # fmt: skip
     return Header(
         **{name: getattr(experiment, name) for name in own},
-        notes=notes,
-        measured_at=started["Measured at"],
-        published_at=started["Published in"],
         published_memory=experiment.memory,
         published_params=experiment.params,
         published_ratio=experiment.ratio,

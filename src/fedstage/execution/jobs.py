@@ -17,11 +17,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, get_type_hints
 
-from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.execution.imported import planned_source
 from fedstage.execution.notes import QUIET, Notices, Timings, noticing, process_age
-from fedstage.plan.data_files import raw_choice
 from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import (
     FILES,
@@ -58,7 +56,6 @@ from fedstage.storage.provenance import (
     machine,
     versions,
 )
-from fedstage.storage.raw_files import raw_of_job
 from fedstage.storage.yaml_files import load_project_plugins, read_recipe
 
 _PACKAGE = Path(__file__).parents[1]
@@ -79,7 +76,6 @@ class Work:
     sources: Sequence[Source]
     run: Callable[[], Seconds | None]
     place: Mapping[str, Any] = field(default_factory=dict)
-    config: Any = None
 
 
 def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
@@ -135,7 +131,7 @@ def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
         job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
-        partial(_run_alone, job), job.at, job.config,
+        partial(_run_alone, job), job.at,
     )  # fmt: skip
 
 
@@ -156,7 +152,7 @@ def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[
     part = kind(recipe, **where)
     run = partial(find_stage(kind.stage), part, **kept)
     record = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}{SUFFIX}"
-    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
+    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place)
 
 
 def _of_results(name: str, file: Path, words: Sequence[str]) -> Work:
@@ -283,8 +279,8 @@ def write_record(
         "inputs": {name: digests(files) for name, files in inputs.items()},
         "outputs": {name: digests(files) for name, files in job.outputs.items()},
     }
-    if chosen := raw_choice(job.config):
-        record |= raw_of_job(chosen, default_folder())
+    if (raw := job.inputs.get("raw")) and Path(str(raw)).is_file():
+        record["raw"] = {"files": load_json(Path(str(raw)))}
     if parts:
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files

@@ -81,12 +81,6 @@ def recorded(record: Path) -> Contents | None:
     return contents
 
 
-def raw_of_job(settings: OfFiles, folder: Path | None) -> dict[str, Any]:
-    """Return the part of a record of a job `dataset` about raw files, if its set names any."""
-    contents = raw_contents(settings, folder)
-    return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
-
-
 def digests(files: Mapping[str, Path], cache: Path) -> Contents:
     """Return the digest of each file; only files whose digest is not in `cache` are read.
 

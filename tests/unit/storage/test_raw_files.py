@@ -28,7 +28,6 @@ from fedstage.storage.raw_files import (
     place_of,
     raw_contents,
     raw_files,
-    raw_of_job,
 )
 
 MINE = ParquetData(name="parquet", folder="mine")
@@ -151,8 +150,9 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, settled):
 def test_the_list_of_data_that_is_not_there_is_what_the_job_has_read(folder, tmp_path):
     listed, record = tmp_path / "results/raw/mine.json", tmp_path / "a.json"
     write_raw(listed, MINE, folder, record)
-    assert load_json(listed) == (before := raw_contents(MINE, folder))
-    save_json(record, {"stage": "dataset", **raw_of_job(MINE, folder)})
+    before = raw_contents(MINE, folder)
+    assert load_json(listed) == before
+    save_json(record, {"stage": "dataset", "raw": {"files": before}})
     for path in (folder / "mine").iterdir():
         path.unlink()
     for place in (folder, folder / "nowhere", None):
@@ -162,11 +162,6 @@ def test_the_list_of_data_that_is_not_there_is_what_the_job_has_read(folder, tmp
     assert load_json(listed) == before
     write_raw(listed.with_name("new.json"), MINE, None, tmp_path / "none.json")
     assert load_json(listed.with_name("new.json")) == {}
-
-
-def test_a_record_says_where_the_files_were(folder):
-    assert raw_of_job(MINE, folder)["raw"]["folder"] == str(folder)
-    assert raw_of_job(Digits(name="digits"), folder) == {}
 
 
 @pytest.mark.parametrize(

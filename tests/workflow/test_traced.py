@@ -121,7 +121,7 @@ RUNNING = {"choice", *(stage.name for stage in GRAPH)}
 FILES = {str(path): name for name, path in modules().items()}
 #: While these run, files are named, or a recipe is read, which the plan has read and checked.
 READING = {
-    "settings.validation": {"validate", "validate_restricted", "validate_json"},
+    "settings.validation": {"validate", "validate_restricted"},
     "settings.base": {
         "Choice.implemented_in",
         "implementation",

@@ -10,7 +10,7 @@ from fedstage.execution.faults import faults
 from fedstage.execution.executor import plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.links import link_runs, linked
-from fedstage.plan.sharing import shared_work
+from fedstage.plan.runs import shared_work
 from fedstage.experiments.targets import explain_unknown, shown_results
 
 STARTED = time.time()

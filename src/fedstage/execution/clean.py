@@ -15,7 +15,6 @@ from fedstage.experiments.catalogue import (
     Catalogue,
     choice_id,
     expand,
-    resolve_all,
     resolve_sound,
 )
 from fedstage.experiments.library import experiment_names
@@ -63,24 +62,14 @@ def clean(keep: Sequence[str], config: Path, workflow: Path, delete: bool) -> st
 def _unneeded(keep: Sequence[str], config: Path, workflow: Path) -> tuple[list[Path], list[Path]]:
     """Return the results and the logs that are not needed.
 
-    Usually the experiments that have results need everything that is there; only otherwise all
-    experiments are resolved, which takes long. Broken ones without results are left out.
+    All experiments are resolved, except broken ones without results.
     """
     checked = validate(Config, load_yaml(config), str(config))
     every = experiment_names(checked, workflow)
     present = [name for name in every if Path(RESULTS, "descriptions", name).is_dir()]
-    if not keep:
-        targets = [f"{name}/*" for name in present]
-        some = resolve_all(checked.model_copy(update={"targets": targets}), workflow, present)
-        if not any(_without(some, some.runs)):
-            return [], []
     catalogue = resolve_sound(checked, workflow, every, present)
     kept = (expand(pattern, catalogue.runs) for pattern in keep or ["*/*"])
-    return _without(catalogue, {split_target(target) for target in chain.from_iterable(kept)})
-
-
-def _without(catalogue: Catalogue, targets: Collection[Place]) -> tuple[list[Path], list[Path]]:
-    """Return the results and the logs that targets do not need."""
+    targets = {split_target(target) for target in chain.from_iterable(kept)}
     needed = _needed(catalogue, targets)
     return list(_results(targets, needed)), list(_logs(targets, needed))
 

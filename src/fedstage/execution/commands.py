@@ -99,7 +99,7 @@ COMMANDS = {
     ),
     "run": Command(
         "run one job: snakemake -n -p shows the command of each",
-        "fedstage.execution.cli.run",
+        "fedstage.execution.jobs.run",
         [
             _option("stage", metavar="STAGE", help="its stage; `fedstage list stages` has all"),
             _option("file", metavar="RECIPE", help="the recipe.yaml of a folder below results"),
@@ -136,7 +136,7 @@ COMMANDS = {
     ),
     "verify": Command(
         "check every file that a job has recorded: content, path, inputs and source",
-        "fedstage.storage.verification.verify",
+        "fedstage.storage.why.verify",
     ),
     "list": Command(
         "list methods, models, data, experiments and more, or the runs of a target",

@@ -18,7 +18,7 @@ from snakemake.executors.local import Executor as LocalExecutor
 from snakemake_interface_executor_plugins.settings import ExecutorSettingsBase
 
 from fedstage.errors import FedstageError
-from fedstage.execution.cli import fail
+from fedstage.execution.jobs import fail
 from fedstage.execution.pool import Pool
 from fedstage.settings.config_file import Execution
 

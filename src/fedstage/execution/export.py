@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fedstage.errors import FedstageError, how_to_install
-from fedstage.experiments.found_runs import last_part, runs_path
-from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
+from fedstage.experiments.runs_file import ExperimentRun, last_part, read_runs_file, runs_path
 from fedstage.plan.results import RESULTS
 from fedstage.plan.stages import FIGURES
 from fedstage.protocol.digests import canonical

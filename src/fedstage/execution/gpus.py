@@ -6,12 +6,16 @@ Only workers call CUDA: a process that has called it cannot fork workers that us
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.plan.graph import never
+from fedstage.plan.graph import Stage, never
 from fedstage.plan.stages import STAGES
+from fedstage.plan.training_folder import FOLDER
+from fedstage.settings.numerics import Numerics
+from fedstage.storage.yaml_files import read_recipe
 
 NAME = re.compile(r"\d+|(GPU|MIG)-.+")  # what CUDA_VISIBLE_DEVICES may hold
 
@@ -48,33 +52,25 @@ def number_of(device: str) -> int | None:
     return None if number is None else int(number[1])
 
 
-def device_of(folder: Path, arguments: Sequence[str]) -> str:
-    """Return the `numerics.device` of a stage command in a folder; ``cpu`` if it has none.
+def device_of(arguments: Sequence[str]) -> str:
+    """Return the `numerics.device` of a stage command; ``cpu`` if it computes on none.
 
     A recipe that cannot be read also gives ``cpu``: the stage itself raises the error.
     """
     stage = STAGES.get(arguments[1]) if len(arguments) > 2 else None
     if stage is None or stage.on_device is never:
         return "cpu"
-    recipe = arguments[2]
-    if not (folder / recipe).is_file():  # reading a pipe would block
-        return "cpu"
-    from fedstage.settings.numerics import Numerics
-    from fedstage.storage.yaml_files import load_yaml
-
+    folder = stage.folder if isinstance(stage, Stage) else FOLDER  # segments are of rounds
     try:
-        content = load_yaml(folder / recipe)
-    except (FedstageError, OSError):
+        config = _settings(Path(arguments[2]).absolute(), folder.kind)
+    except FedstageError:
         return "cpu"
-    match content:
-        case {"settings": {"aggregation": {"batch_norm": "re_estimate"}}}:
-            pass  # the one kind of aggregation that computes with the model
-        case _ if stage.name == "aggregation":
-            return "cpu"
-    match content:
-        case {"settings": {"numerics": {"device": str(device)}}}:
-            return device
-    return Numerics().device
+    numerics = getattr(config, "numerics", None) or Numerics()
+    return numerics.device if stage.on_device(config) else "cpu"
+
+
+#: Settings of folders do not change while jobs run.
+_settings = cache(read_recipe)
 
 
 def named_gpus(named: str) -> tuple[str, ...]:

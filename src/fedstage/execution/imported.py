@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fedstage.errors import FedstageError
-from fedstage.execution.jobs import Work
-from fedstage.plan.source import digest_now, read_again
+from fedstage.plan.source import Source, digest_now, read_again
 from fedstage.settings.registry import PLUGINS
 from fedstage.storage.files import load_json
 
@@ -45,7 +44,7 @@ def look_at_imports(since_ns: int) -> None:
             _CHANGED[name] = since_ns - _TICK_NS
 
 
-def planned_source(job: Work, since_ns: int) -> dict[str, str] | None:
+def planned_source(sources: Iterable[Source], since_ns: int) -> dict[str, str] | None:
     """Return the source of a job as planned, None if it is run by hand, without a plan.
 
     Raises
@@ -54,7 +53,7 @@ def planned_source(job: Work, since_ns: int) -> dict[str, str] | None:
         If this process, whose imports began at `since_ns`, has imported another source.
     """
     look_at_imports(since_ns)
-    files = [Path(one.file) for one in job.sources]
+    files = [Path(one.file) for one in sources]
     if not all(file.is_file() for file in files):
         return None
     planned = {name: code for file in files for name, code in load_json(file).items()}

@@ -2,8 +2,14 @@
 
 FILE is the recipe of a folder, and the names and values are a place, such as ``round=3 group=0``.
 The graph names what the job reads and makes. For a stage of results FILE describes an experiment.
+One file because this is a job from its words to its record.
 """
 
+import os
+import shlex
+import sys
+import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,10 +17,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, get_type_hints
 
-from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
-from fedstage.execution.notes import Notices
-from fedstage.plan.data_files import raw_choice
+from fedstage.execution.imported import planned_source
+from fedstage.execution.notes import QUIET, Notices, Timings, noticing, process_age
 from fedstage.plan.graph import Job, Stage, interned, listed
 from fedstage.plan.results import (
     FILES,
@@ -35,9 +40,10 @@ from fedstage.plan.stages import (
     STAGES,
     given_files,
 )
+from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
-from fedstage.storage.files import load_json, save_json
+from fedstage.storage.files import load_json, save_json, writing
 from fedstage.storage.provenance import (
     ERROR,
     PARTS,
@@ -50,8 +56,9 @@ from fedstage.storage.provenance import (
     machine,
     versions,
 )
-from fedstage.storage.raw_files import raw_of_job
-from fedstage.storage.yaml_files import read_recipe
+from fedstage.storage.yaml_files import load_project_plugins, read_recipe
+
+_PACKAGE = Path(__file__).parents[1]
 
 Files = Mapping[str, str | Sequence[str]]
 #: How a value of a place is read.
@@ -69,7 +76,6 @@ class Work:
     sources: Sequence[Source]
     run: Callable[[], Seconds | None]
     place: Mapping[str, Any] = field(default_factory=dict)
-    config: Any = None
 
 
 def job_of(name: str, file: Path, words: Sequence[str]) -> Work:
@@ -125,7 +131,7 @@ def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
         job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
-        partial(_run_alone, job), job.at, job.config,
+        partial(_run_alone, job), job.at,
     )  # fmt: skip
 
 
@@ -146,7 +152,7 @@ def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[
     part = kind(recipe, **where)
     run = partial(find_stage(kind.stage), part, **kept)
     record = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}{SUFFIX}"
-    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place, recipe)
+    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place)
 
 
 def _of_results(name: str, file: Path, words: Sequence[str]) -> Work:
@@ -179,6 +185,62 @@ def _of_choice(file: Path) -> Work:
     run = partial(find_stage("choice"), values=described["values"], **paths)
     record, inputs = f"{RESULTS}/logs/choice/{choice}{SUFFIX}", {"description": str(file), **read}
     return Work("choice", record, inputs, outputs, [Source("choice")], run)
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
+    """Run a job by its words, and write its record. Return its exit code.
+
+    A `FedstageError`, or a file that cannot be opened, ends in one line, which is shown and
+    recorded; for any other error the job's record has the traceback as well.
+    """
+    if started is None:
+        started = time.perf_counter() - process_age()
+    command = shlex.join(["fedstage", "run", stage, file, *words])
+    record: Path | None = None
+    timings = Timings(startup=time.perf_counter() - started)
+    since = time.time_ns() - int((time.perf_counter() - started) * 1e9)
+    try:
+        load_project_plugins()
+        job = job_of(stage, Path(file), words)
+        record = Path(job.record)
+        with writing() as written, noticing(stage, sys.stderr) as notices:
+            source = planned_source(job.sources, since)
+            parts = job.run()
+            planned_source(job.sources, since)
+        write_record(job, command, source, timings.finish(), parts, written, notices)
+    except (FedstageError, OSError) as error:
+        told = "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines())
+        return fail(record, command, told)
+    except Exception as error:  # a bug, here or in a plugin
+        if record is None:
+            raise
+        told = f"fedstage {stage}: {_of_bug(error)}\n"
+        return fail(record, command, told, traceback.format_exc())
+    return 0
+
+
+def fail(record: Path | None, command: str, error: str, details: str = "") -> int:
+    """Write the error of a job into its record, and print it if that is not done, or not quiet."""
+    recorded = record is not None and write_failure(record, command, error, details)
+    if not recorded or QUIET not in os.environ:
+        sys.stderr.write(error)
+    return 1
+
+
+def _of_bug(error: Exception) -> str:
+    """Return the last line of a plugin, or else of this package, behind an error, and the error."""
+    return f"{line_of_plugin(error) or _line_of_package(error)}{describe_error(error)}"
+
+
+def _line_of_package(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
+    if not own:
+        return ""
+    return f"{Path(own[-1].filename).relative_to(_PACKAGE.parent)}, line {own[-1].lineno}: "
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -217,8 +279,8 @@ def write_record(
         "inputs": {name: digests(files) for name, files in inputs.items()},
         "outputs": {name: digests(files) for name, files in job.outputs.items()},
     }
-    if chosen := raw_choice(job.config):
-        record |= raw_of_job(chosen, default_folder())
+    if (raw := job.inputs.get("raw")) and Path(str(raw)).is_file():
+        record["raw"] = {"files": load_json(Path(str(raw)))}
     if parts:
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
     if others := [path for path in written if path not in named]:  # a segment's files

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 #: The variable with which `fedstage.execution.terminal_log` asks jobs to print warnings only.
 QUIET = "FEDSTAGE_QUIET"
@@ -70,13 +70,6 @@ def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
 MEGABYTE = 2**20
 
 
-class Taken(NamedTuple):
-    """The megabytes that tensors took on a GPU at the peak, and the megabytes of the GPU."""
-
-    peak: int
-    total: int
-
-
 class Timings:
     """A stop-watch for one stage, with its peaks of memory; earlier stages do not count.
 
@@ -94,8 +87,7 @@ class Timings:
         """Stop the watch; return seconds and megabytes for the job's record."""
         compute = time.perf_counter() - self._begin
         seconds = {"startup_s": round(self.startup, 3), "compute_s": round(compute, 3)}
-        taken = most_taken()
-        on_gpu = {"peak_gpu_memory_mb": taken.peak} if taken else {}
+        on_gpu = {"peak_gpu_memory_mb": taken} if (taken := most_taken()) else {}
         return seconds | {"peak_memory_mb": peak_mb()} | on_gpu
 
 
@@ -117,15 +109,11 @@ def forget_peak() -> None:
         cuda.reset_peak_memory_stats(device)
 
 
-def most_taken() -> Taken | None:
-    """Return the memory taken on the GPU with the highest peak; None if no GPU was used."""
+def most_taken() -> int:
+    """Return the megabytes that tensors took at the highest peak of any GPU."""
     cuda = _cuda()
     devices = range(cuda.device_count() if cuda else 0)
-    peaks = [cuda.max_memory_allocated(device) for device in devices]
-    if not any(peaks):
-        return None
-    total = cuda.get_device_properties(peaks.index(max(peaks))).total_memory
-    return Taken(max(peaks) // MEGABYTE, total // MEGABYTE)
+    return max(map(cuda.max_memory_allocated, devices), default=0) // MEGABYTE if cuda else 0
 
 
 def _cuda() -> Any:

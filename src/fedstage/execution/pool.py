@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Condition
 
 from fedstage.errors import FedstageError
@@ -175,7 +174,7 @@ class Pool:
             self._room.notify_all()
 
     def _places(self, arguments: Sequence[str]) -> Sequence[Place]:
-        device = device_of(Path(), arguments)
+        device = device_of(arguments)
         return places(device, () if device == "cpu" else self._gpus)
 
     @cached_property

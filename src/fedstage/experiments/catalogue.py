@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.claims import Sourced, check_claims, check_metrics, load_claims
-from fedstage.experiments.goals import check_goal
-from fedstage.experiments.grid import with_seeds
+from fedstage.experiments.grid import check_goal, with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.published import PublishedTable, find_published
 from fedstage.experiments.resolution import resolve
@@ -97,14 +96,19 @@ def resolve_sound(
 ) -> Catalogue:
     """Return the catalogue of all experiments but broken ones; print a line about each of these.
 
-    FedstageError if a needed experiment is broken.
+    Raises
+    ------
+    FedstageError
+        If a needed experiment is broken; the message has a line for each fault.
     """
     try:
         return resolve_all(config, folder)
     except FedstageError:
         faults = faults_of(every, lambda name: resolve_alone(config, folder, name))
-        if not faults or not faults.keys().isdisjoint(needed):
+        if not faults:
             raise
+        if told := [fault for name, fault in faults.items() if name in needed]:
+            raise FedstageError("\n".join(dict.fromkeys(told))) from None
     for fault in dict.fromkeys(faults.values()):
         print(
             f"fedstage: a broken experiment is left out, as nothing here needs it: {fault}",
@@ -196,13 +200,7 @@ def check(config: Path, workflow: Path) -> str:
     checked = validate(Config, load_yaml(config), str(config))
     names = experiment_names(checked, workflow)
     print(f"resolving {len(names)} experiments, which takes some seconds", file=sys.stderr)
-    try:
-        runs = resolve_all(checked, workflow).runs
-    except FedstageError:
-        faults = faults_of(names, lambda name: resolve_alone(checked, workflow, name))
-        if not faults:
-            raise
-        raise FedstageError("\n".join(dict.fromkeys(faults.values()))) from None
+    runs = resolve_sound(checked, workflow, names, names).runs
     return f"{len(names)} experiments, {sum(map(len, runs.values()))} runs: valid"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
 from fedstage.experiments.claims import Sourced, distinct_cells
-from fedstage.experiments.goals import by_value
+from fedstage.experiments.grid import by_value
 from fedstage.experiments.published import PAPER
 from fedstage.experiments.runs_file import SEED
 from fedstage.plan import data_files, one_shot
@@ -48,8 +48,9 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     if published := catalogue.published.get((experiment, scale)):
         # Claims look at published numbers by themselves; tables and figures show what compares.
         if published.comparable:
+            names = ("measured_at", "published_at")
             head |= {"published": published.source}
-            head["notes"] = [*published.notes, *head.get("notes", ())]
+            head |= {name: getattr(published, name) for name in names}
         numbers = zip(runs, published.numbers, published.others, strict=True)
         runs = [{**run, "published": one, "published_in": others} for run, one, others in numbers]
     regimes = [one.claim.regime for one in _sourced(catalogue, experiment) if one.claim.regime]
@@ -61,7 +62,7 @@ def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     ratio = communicated is not None and communicated.metric == RATIO
     if communicated and found and (found.comparable or ratio):
         of, key, factor = _COMMUNICATED[communicated.metric]
-        head |= {of: found.source, "communication_notes": [] if ratio else found.notes}
+        head[of] = found.source
         values = [number and factor * number["value"] for number in found.numbers]
         runs = [{**run, key: value} for run, value in zip(runs, values, strict=True)]
     return {**head, "runs": runs}

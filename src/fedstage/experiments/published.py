@@ -64,17 +64,6 @@ def data_name(data: Data) -> str:
     return data.folder if isinstance(data, ParquetData) else data.name
 
 
-def other_setting(scale: str, shared: str) -> str:
-    """Return the mark of published numbers at a scale that is not the paper's.
-
-    `shared` is what both scales have in common: ``data``, or more.
-    """
-    return (
-        f"**Another setting**: scale `{scale}` has the published {shared}, but is not the paper's "
-        "experiment. Orders may be compared, numbers and differences as such may not."
-    )
-
-
 def name_source(paper: Paper, published: Published) -> str:
     """Name a paper's table: ``FedSDD, Table 2``."""
     place = re.sub(
@@ -159,7 +148,8 @@ class PublishedTable:
     """The published counterpart of an experiment's table."""
 
     source: str  # ``FedSDD, Table 2``
-    notes: list[str]  # the scales of the measured and of the published numbers
+    measured_at: str  # the scales of the measured and of the published numbers
+    published_at: str
     numbers: list[dict[str, Any] | None]  # `value`, `std` and `seeds` of each run, if any
     others: list[dict[str, Any]]  # the same of each run by metric, of other metrics of claims
     # Whether both are shown side by side: the data are the published ones, and for communication,
@@ -256,15 +246,13 @@ def _counterpart(
     printed = {row.metric for row in rows if row.table == published.table}
     found = in_metric(published.metric)
     source = name_source(paper, published)
-    notes = [measured_at(scale, runs), published_at(source, paper, found)]
-    of_models = place == "communication"
-    same = has_published_parts(runs, found, as_published, of_models)
-    if same and scale != PAPER:
-        notes.append(other_setting(scale, "data and models" if of_models else "data"))
-    comparable = same or scale == PAPER
+    same = has_published_parts(runs, found, as_published, place == "communication")
     named = {metric: in_metric(metric) for metric in printed.intersection(metrics)}
     others = [{of: _number(rows[i]) for of, rows in named.items()} for i, _ in enumerate(runs)]
-    return PublishedTable(source, notes, [*map(_number, found)], others, comparable)
+    return PublishedTable(
+        source, measured_at(scale, runs), published_at(source, paper, found),
+        [*map(_number, found)], others, same or scale == PAPER,
+    )  # fmt: skip
 
 
 def _known(run: Run) -> dict[str, str]:

@@ -5,14 +5,17 @@ has the axes of the table, and for each run its recipes, the files of its metric
 the published numbers of its cell.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from fedstage.errors import FedstageError
+from fedstage.plan.results import RESULTS
+from fedstage.plan.runs import split_target
 from fedstage.settings.base import Settings
-from fedstage.settings.cells import show_point
+from fedstage.settings.cells import check_cells, selects, show_point
 from fedstage.settings.experiments import Also, Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -20,6 +23,7 @@ from fedstage.settings.runs import RunLength
 from fedstage.settings.scores import Axis, Metric, Reach, Regime
 from fedstage.settings.validation import validate
 from fedstage.storage.files import folder_above, load_json
+from fedstage.storage.yaml_files import load_project_plugins
 
 SEED = "seed"
 #: The files of a run, one or several each.
@@ -104,11 +108,6 @@ class ExperimentRun(Settings):
         return self.candidates[0].parts[-1].length
 
     @property
-    def is_natural(self) -> bool:
-        """Whether the data set itself defines the clients."""
-        return self.candidates[0].parts[-1].recipe.partition.name == "natural"
-
-    @property
     def recipe(self) -> Recipe:
         """The recipe of a federated run; raises FedstageError for other runs."""
         recipe = self.candidates[0].parts[-1].recipe
@@ -123,9 +122,9 @@ class ExperimentRun(Settings):
 class ExperimentRuns(Settings):
     """An experiment at a scale: its runs, and the axes and metric of its table.
 
-    `published` names the paper and table of the runs' published numbers. `memory`, `params` and
-    `ratio` name the sources of published communication costs, whose notes give the scales of
-    measurement.
+    `published` names the paper and table of the runs' published numbers. They were
+    `measured_at` and `published_at` two scales. `memory`, `params` and `ratio` name the sources of
+    published communication costs.
     `traffic` says whether bytes are counted.
     `labels` are the names of methods for people, and `styles` are their given looks in figures.
     """
@@ -139,11 +138,12 @@ class ExperimentRuns(Settings):
     also: list[Also] = []
     over: str | None = None
     published: str | None = None
+    measured_at: str = ""
+    published_at: str = ""
     notes: list[str] = []
     memory: str | None = None
     params: str | None = None
     ratio: str | None = None
-    communication_notes: list[str] = []
     reach: Reach | None = None
     regime: Regime | None = None
     traffic: bool = False
@@ -184,3 +184,73 @@ def _below(folder: Path, files: Any) -> Any:
     if isinstance(files, str):
         return str(folder / files)
     return files and type(files)(str(folder / file) for file in files)
+
+
+# --- the runs of a target -------------------------------------------------------------------------
+
+METHOD = "method"
+
+
+def runs_path(target: str, folder: Path) -> Path:
+    """Return the runs file of a target in a working folder.
+
+    Raises
+    ------
+    FedstageError
+        If there are no results of the target.
+    """
+    experiment, scale = split_target(target)
+    path = folder / RESULTS / "descriptions" / experiment / f"{scale}.runs.json"
+    if not path.is_file():
+        known = sorted((folder / RESULTS / "descriptions").glob("*/*.runs.json"))
+        names = [f"{path.parent.name}/{path.name.removesuffix('.runs.json')}" for path in known]
+        there = f"there is {', '.join(names)}" if names else "there are no results"
+        raise FedstageError(f"{target}: no results ({path}); {there}")
+    return path
+
+
+def read_target(target: str, folder: Path) -> ExperimentRuns:
+    """Return the runs of a target, with paths that lead to its files from here.
+
+    The project's plugins are loaded, since runs may have their settings.
+    """
+    path = runs_path(target, folder)
+    load_project_plugins(folder / "config.yaml", folder)
+    return read_runs_file(path)
+
+
+def find_run(
+    target: str, method: str, seed: int | None, at: Mapping[str, Axis] | None, folder: Path
+) -> tuple[str, ExperimentRun, Part]:
+    """Return the name for messages of the only run with these values, the run, and its last part.
+
+    Without a seed it must be the only one; `at` are values on further axes.
+
+    Raises
+    ------
+    FedstageError
+        If the target lacks an axis or a value, or if several runs have these values.
+    """
+    experiment = read_target(target, folder)
+    named: dict[str, Axis] = {METHOD: method, SEED: seed, **(at or {})}
+    wanted = {axis: value for axis, value in named.items() if (axis, value) != (SEED, None)}
+    points = [run.settings for run in experiment.runs]
+    check_cells(target, target, dict(wanted), points, seeds=True)
+    found = [run for run in experiment.runs if selects(dict(wanted), run.settings)]
+    where = f"{target}: {show_point(wanted)}"
+    if not found:
+        raise FedstageError(f"{where}: no run has all of these values")
+    if len(found) > 1:
+        differing = [
+            axis for axis in found[0].settings if len({run.settings[axis] for run in found}) > 1
+        ]
+        values = show_point({axis: found[0].settings[axis] for axis in differing})
+        raise FedstageError(
+            f"{where}: {len(found)} runs; name one by further axes, such as {values}"
+        )
+    return where, found[0], last_part(found[0])
+
+
+def last_part(run: ExperimentRun) -> Part:
+    """Return the last part of a run; of its chosen candidate, if it has several."""
+    return run.candidates[run.which()].parts[-1]

@@ -232,6 +232,4 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
         return descriptions.describe_runs(catalogue, experiment, scale)
     if what == "results":
         return descriptions.describe_results(catalogue, experiment)
-    if not descriptions.claims_on(catalogue, experiment):
-        raise FedstageError(f"{experiment}: no claim is about it")
     return descriptions.claims_to_judge(catalogue, experiment)

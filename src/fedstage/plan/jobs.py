@@ -44,13 +44,10 @@ def _named(job: graph.Job) -> Job:
     return Job(job.at["round"], job.at["group"], name, file, job)
 
 
-def jobs_of(recipe: Recipe, last: int, first: int = 1) -> dict[Job, tuple[Job, ...]]:
-    """Return all jobs behind the global models of every group after round `last`, with their edges.
-
-    Jobs before round `first` may be waited for, but have no edges themselves.
-    """
+def jobs_of(recipe: Recipe, last: int) -> dict[Job, tuple[Job, ...]]:
+    """Return all jobs behind the global models after round `last`, with their edges."""
     models = (global_model(recipe, last, group) for group in range(recipe.global_models))
-    found = walk(models, lambda job: job.at["round"] >= first)
+    found = walk(models, graph.always)
     return dict(sorted((_named(job), tuple(map(_named, of_rounds(job)))) for job in found))
 
 

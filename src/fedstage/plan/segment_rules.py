@@ -12,28 +12,26 @@ from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.runs import Run
 from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment, plan
-from fedstage.plan.training import STEPS, logits
+from fedstage.plan.training import cached_labels, logits, selected_labels
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
-#: Kinds of files of rounds, by the stages that make no models.
-_KINDS = {
-    "local_training": "updates",
-    **dict.fromkeys((stage.name for stage in STEPS), "updates"),
-    "logits": "logits",
-    "cached_labels": "logits",
-    "selected_labels": "logits",
-}
 #: Options of files that do not change in a run: settings, data sets, and files made from these.
 _COMMON = frozenset(("info", "data", "clients", "public", "odds", "histogram", "server_validation"))
 
 
 def _kind(file: File) -> str:
     """Return the kind of a file with its round, which decides whether the file stays on disk."""
-    kind = _KINDS.get(file.job.stage.name, "models")
+    stage = file.job.stage
+    kind = "models" if stage.private is None or _is_temporary(file) else "updates"
+    kind = "logits" if stage in (logits, cached_labels, selected_labels) else kind
     kind = "participants" if file.output == "participants" else kind
     return f"{kind}_{file.job.at['round']}"
+
+
+def _is_temporary(file: File) -> bool:
+    return file.output in file.job.stage.temporary
 
 
 def inputs_of(jobs: Iterable[Job]) -> tuple[list[str], list[str]]:
@@ -62,7 +60,7 @@ def outputs_of(jobs: Iterable[Job], kept: Collection[str] | None = None) -> list
     read = {file for job in {job.alike for job in own} for file in files_in(job.inputs)}
 
     def stays(file: File) -> bool:
-        if file.output in file.job.stage.temporary:
+        if _is_temporary(file):
             return file not in read
         return kept is None or _kind(file) in kept
 

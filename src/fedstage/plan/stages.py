@@ -32,7 +32,13 @@ SEGMENT = Command(name="segment", on_device=local_training.on_device)
 LOGITS_SEGMENT = Command(name="logits_segment", module="segment", on_device=logits.on_device)
 #: The stages that present an experiment at a scale.
 RESULTS = tuple(
-    Command(name=name, outputs=files, presents=True, about_plan=name not in ("table", "figure"))
+    Command(
+        name=name,
+        outputs=files,
+        presents=True,
+        about_plan=name not in ("table", "figure"),
+        module="report" if name == "figure" else name,
+    )
     for name, files in FILES.items()
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from fedstage.plan import one_shot, training_folder, unfederated
-from fedstage.plan.data_files import data_file
+from fedstage.plan.data_files import AnyRecipe, data_file
 from fedstage.plan.members import member_kinds, parse_sampled
 from fedstage.plan.one_shot_sharing import quantised_recipe
 from fedstage.plan.scores import participants_tables
@@ -20,8 +20,6 @@ from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, Spli
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
-
-AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
 #: Maps a round and group to the number of its participants that are not empty.
 Filled = Callable[[int, int], int]

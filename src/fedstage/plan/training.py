@@ -261,10 +261,8 @@ def client_state(recipe: Recipe, round_: int, group: int) -> ClientStateInputs[s
     )
 
 
-#: The steps of secure aggregation that participants take.
-STEPS = (advertise, share, masked_input, unmask)
-#: All that they do with it.
-SECURE = (*STEPS, client_state)
+#: What participants do in secure aggregation.
+SECURE = (advertise, share, masked_input, unmask, client_state)
 
 
 # --- aggregation ----------------------------------------------------------------------------------
@@ -362,7 +360,11 @@ def feature_training(recipe: Recipe, round_: int, group: int) -> FeatureTraining
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-@partial(_of_rounds, outputs={"output": "logits/{members}-{images}.safetensors"})
+@partial(
+    _of_rounds,
+    outputs={"output": "logits/{members}-{images}.safetensors"},
+    module="distillation",
+)
 def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -> LogitsInputs[str]:
     """Compute the logits of ensemble members on a data set."""
     aggregated, drawn = aggregated_model(recipe, round_, group), parse_sampled(members)
@@ -405,7 +407,7 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 @partial(
     _of_rounds,
     outputs={"output": "cached_labels.safetensors"},
-    module="logits",
+    module="distillation",
     on_device=never,
     used=caches_labels,
 )
@@ -583,7 +585,7 @@ DISTILLATIONS = (
 @partial(
     _of_rounds,
     outputs={"output": "selected_labels.safetensors"},
-    module="logits",
+    module="distillation",
     reads=teaching,
     used=receives_server_logits,
 )

@@ -114,11 +114,6 @@ def generates(recipe: Recipe) -> bool:
     return recipe.global_trainer is not None and recipe.generator is not None
 
 
-def teaches_public(recipe: Recipe) -> bool:
-    """Whether anything learns from an ensemble on public samples in the rounds."""
-    return learns(recipe) and not generates(recipe)
-
-
 def re_estimates(recipe: Recipe) -> bool:
     """Whether every aggregation re-estimates running statistics on public images."""
     return recipe.aggregation.batch_norm == "re_estimate" and any(

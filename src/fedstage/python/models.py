@@ -9,8 +9,7 @@ from torch import nn
 
 from fedstage.data.samples import read_info
 from fedstage.errors import FedstageError
-from fedstage.experiments.found_runs import find_run
-from fedstage.experiments.runs_file import ExperimentRun, Part
+from fedstage.experiments.runs_file import ExperimentRun, Part, find_run
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan import one_shot, unfederated
 from fedstage.plan.one_shot_sharing import local_recipe

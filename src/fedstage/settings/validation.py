@@ -1,6 +1,5 @@
 """From parsed YAML to checked settings, with actionable error messages."""
 
-import json
 import os
 import re
 import shlex
@@ -138,21 +137,6 @@ def validate_restricted(settings: type[S], raw: Any, where: str) -> S:
     found = validate(settings, raw | absent, where, RESTRICTED)
     kept = {name: value for name, value in found.__dict__.items() if name not in absent}
     return settings.model_construct(**kept) if absent else found
-
-
-def validate_json(settings: type[S], text: str, where: str) -> S:
-    """Build settings from a JSON text, such as a command-line option.
-
-    Raises
-    ------
-    FedstageError
-        If the text is not JSON, or not valid settings.
-    """
-    try:
-        raw = json.loads(text)
-    except ValueError as error:
-        raise FedstageError(f"{where} = {text!r}: must be a JSON object ({error})") from None
-    return validate(settings, raw, where)
 
 
 def _describe(fault: Any) -> str:

@@ -15,17 +15,18 @@ import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, Part, read_runs_file
+from fedstage.plan.jobs import Job, jobs_of
 from fedstage.plan.stages import RECIPES
 from fedstage.plan.traffic import held_files
 from fedstage.plan.training import SECURE
-from fedstage.plan.training_folder import odds_files
+from fedstage.plan.training_folder import odds_files, owners, training_id
 from fedstage.protocol.exchange import exchanges_logits
 from fedstage.results.tidy import COST, COSTS, SEED, Tidy, typed, write_tidy
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.collected.phases import Moved, held_bytes, one_shot_bytes, phases_of
-from fedstage.stages.collected.times import read_times
 from fedstage.stages.scores import header_of
+from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order
 
 #: The stages of a one-shot method that clients compute; they may also train an aggregator together.
@@ -112,8 +113,8 @@ def _jobs(part: Part) -> Iterator[tuple[str, str, int, float]]:
     if isinstance(recipe, Recipe):
         theirs = ["local_training", *(stage.name for stage in SECURE)]
         theirs += ["logits"] if exchanges_logits(recipe) else []
-        for job, timed in read_times(Path(), recipe, part.length.rounds).items():
-            yield job.stage, _side(job.stage in theirs), job.round, timed.seconds
+        for job, seconds in read_times(Path(), recipe, part.length.rounds).items():
+            yield job.stage, _side(job.stage in theirs), job.round, seconds
         files = odds_files(recipe)
     else:
         files = held_files(recipe, part.length)
@@ -161,6 +162,53 @@ def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
             found |= dict.fromkeys(by_path(record["outputs"]), record)
             waiting += [path for path in by_path(record["inputs"]) if not path.endswith(".yaml")]
     return list({id(record): record for record in found.values()}.values())
+
+
+# --- seconds of jobs of rounds --------------------------------------------------------------------
+
+
+def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, float]:
+    """Return the seconds of each job of a run's rounds, with `results` in the folder `root`.
+
+    Raises
+    ------
+    FedstageError
+        If a job has no record.
+    """
+    latest = {
+        file: seconds
+        for record in records_in_order(root, *map(training_id, reversed(owners(recipe))))
+        for file, seconds in _seconds_of(record).items()
+    }
+    made = (
+        job for job in jobs_of(recipe, rounds) if job.file in latest or not _unread(job, rounds)
+    )
+    return {job: _known(latest, job) for job in made}
+
+
+def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the seconds of each file that a job made, from its parts if it has several.
+
+    Earlier versions did not record the seconds of each of several participants.
+    """
+    outputs = record["outputs"]
+    single = len(outputs.get("outputs", {})) <= 1
+    whole = dict.fromkeys(by_path(outputs), float(record["compute_s"])) if single else {}
+    return {**whole, **record.get(PARTS, {})}
+
+
+def _unread(job: Job, last: int) -> bool:
+    """Whether no job reads a job's files, as for students but the main one in the last round."""
+    return job.stage in ("distillation", "head_sharing") and job.round == last and job.group > 0
+
+
+def _known(latest: Mapping[str, float], job: Job) -> float:
+    if job.file not in latest:
+        raise FedstageError(
+            f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
+            "are of an earlier version; delete the file to make it again"
+        )
+    return latest[job.file]
 
 
 # --- bytes ----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from fedstage.settings.models import InitialModel, Pretrained
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.stages import Made
 from fedstage.storage.files import load_json, save_json
-from fedstage.storage.raw_files import unchanged
+from fedstage.storage.raw_files import check_planned
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import map_tensors, save_tensors
 from fedstage.training.public_images import change_once
@@ -77,11 +77,11 @@ def dataset(
     Raises
     ------
     FedstageError
-        If raw files are not the planned ones, or change while they are read.
+        If raw files are not the planned ones.
     """
     chosen, folder = recipe.data, folder or default_folder()
-    with unchanged(chosen, folder, read.raw):
-        loaded = load(chosen, folder)
+    check_planned(chosen, folder, read.raw)
+    loaded = load(chosen, folder)
     save_tensors(made["train"], _tensors(loaded.train))
     save_tensors(made["test"], _tensors(loaded.test))
     save_tensors(made["held_out"], {"images": _public(chosen, loaded.held_out)})
@@ -143,8 +143,8 @@ def partition(
     info, tested = read_info(read.info), map_tensors(read.test)[0]["labels"]
     check_classes(info["name"], info["class_names"], tensors["labels"], tested)
     natural = _column(tensors, "clients")
-    with unchanged(recipe.partition, default_folder(), read.raw):
-        assigned, own = divide_with_core(recipe, labels, natural)
+    check_planned(recipe.partition, default_folder(), read.raw)
+    assigned, own = divide_with_core(recipe, labels, natural)
     roles = (recipe.validation, recipe.seed, recipe.aggregator_fraction)
     columns = split_roles(assigned, *roles)
     if own is not None:

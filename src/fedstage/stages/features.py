@@ -16,7 +16,7 @@ from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.data import DataOption, Features
 from fedstage.stages import Made
 from fedstage.storage.files import load_json, save_json
-from fedstage.storage.raw_files import unchanged
+from fedstage.storage.raw_files import check_planned
 from fedstage.storage.tensors import load_tensors, map_tensors, save_tensors
 from fedstage.training.devices import prepare
 
@@ -38,8 +38,8 @@ def features(
     chosen, folder = recipe.data, folder or default_folder()
     assert isinstance(chosen, Features), "of such data alone the graph has this stage"
     device = prepare(chosen.numerics)
-    with unchanged(chosen.encoder, folder, read.raw):
-        encoder = frozen_encoder(chosen.encoder, folder)
+    check_planned(chosen.encoder, folder, read.raw)
+    encoder = frozen_encoder(chosen.encoder, folder)
     folder_of_parts, weights, width = made["train"].parent / "parts", digest_of(encoder), 0
     code = Path(str(sys.modules[chosen.encoder.implemented_in].__file__)).read_bytes()
     known = as_json([canonical(chosen), weights]).encode() + code

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.exchange.traffic import payload_bytes
-from fedstage.algorithm.global_trainers.agreement import public_logits, tell
-from fedstage.algorithm.global_trainers.student import Taught, teach
+from fedstage.algorithm.global_trainers.student import Taught
+from fedstage.algorithm.global_trainers.students import teach_and_tell
 from fedstage.algorithm.global_trainers.transfers import loss_of, targets_of
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.algorithm.measures.model_metrics import model_metrics
@@ -171,21 +171,11 @@ def distilled_model(
         teacher, ensemble, learnt_from = labels, labels.new_empty(0, len(labels)), members(recipe)
     model = load_model(read.start, recipe.student, info, device, recipe.numerics)
     taught = Taught(images, targets_of(teaching, teacher, ensemble), labels)
-    before = public_logits(model, taught, info, recipe.numerics)
-    weights, learnt = teach(
-        model,
-        taught,
-        loss_of(teaching),
-        teaching.server,
-        recipe.numerics,
-        info,
-        (recipe.seed, "distilled_model"),
-        "distilled model",
-        server_validation=read.server_validation,
-    )
-    model.load_state_dict(weights)  # which training had before its last steps, if it stopped early
-    after = public_logits(model, taught, info, recipe.numerics)
-    tell(taught, before, after, teaching.server, info, {"round": 1}, warns=True)
+    weights, learnt = teach_and_tell(
+        model, taught, loss_of(teaching), teaching.server, recipe.numerics, info,
+        (recipe.seed, "distilled_model"), "distilled model",
+        server_validation=read.server_validation, told={"round": 1}, warns=True,
+    )  # fmt: skip
     save_tensors(output, weights, {"members": learnt_from} | learnt)
 
 

@@ -1,28 +1,62 @@
 """Stage `report`: one HTML file with all results of an experiment at a scale."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.plan.graph import recipe_file
 from fedstage.plan.results import result_files
-from fedstage.plan.runs import main_folder
-from fedstage.plan.sharing import describe_sharing
+from fedstage.plan.runs import describe_sharing, main_folder
 from fedstage.protocol.digests import canonical
+from fedstage.results.curves import draw_bytes, draw_forgetting, draw_rounds
 from fedstage.results.labels import axis_label, metric_head
-from fedstage.results.points import draw_partition, partition_counts
+from fedstage.results.points import (
+    draw_ensembles,
+    draw_partition,
+    draw_published,
+    draw_sweep,
+    partition_counts,
+)
 from fedstage.results.report import Section, render_report
+from fedstage.results.style import save_figure
 from fedstage.results.table import Table
 from fedstage.results.tidy import Tidy, place_of, read_tidy
 from fedstage.settings.merging import flatten
 from fedstage.stages.collected.names import names_of, partitions_of
-from fedstage.stages.figure import OF_SCORES
 from fedstage.stages.table import tables_of
 from fedstage.storage.files import load_json, save_text
 from fedstage.storage.records import find_artefact
+
+#: Figures of scores, by what they show.
+OF_SCORES: dict[str, Callable[[Tidy], Figure]] = {
+    "accuracy": draw_rounds,
+    "published": draw_published,
+    "over": draw_sweep,
+    "ensembles": draw_ensembles,
+    "communication": draw_bytes,
+    "costs": partial(draw_bytes, last=True),
+    "retention": draw_forgetting,
+}
+
+
+def figure(*, runs: Path, scores: Path | None = None, shown: str, files: list[Path]) -> None:
+    """Draw what is `shown`, to a file of each format."""
+    if shown == "partition":
+        every = read_runs_file(runs).runs
+        names = names_of(every)
+        drawn = draw_partition(partitions_of(every), names.get("clients"), names.get("classes"))
+    else:
+        assert scores is not None, "an input of all other figures"
+        drawn = OF_SCORES[shown](read_tidy(scores))
+    for file in files:
+        save_figure(drawn, file)
+
 
 #: Captions of figures, whose legends say what bands and bars are.
 _CAPTIONS = {

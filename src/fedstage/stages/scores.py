@@ -30,9 +30,8 @@ from fedstage.results.tidy import (
 )
 from fedstage.settings.cells import show_point
 from fedstage.stages.collected.measured import OF_RUNS, measure, read_metrics
-from fedstage.stages.collected.origins import Jobs, describe_machine, spent
 from fedstage.stages.collected.phases import bytes_until, phases_of
-from fedstage.storage.records import find_artefact, records_in_order
+from fedstage.storage.records import find_artefact, records_in_order, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -47,9 +46,9 @@ Row = dict[str, Any]
 
 def scores(*, runs: Path, scores: Path) -> None:
     """Write the file of scores."""
-    experiment, jobs = read_runs_file(runs), Jobs()
+    experiment, known = read_runs_file(runs), dict[str, float]()
     measured = [measure(run, experiment) for run in experiment.runs]
-    origins = [_origin(run, jobs) for run in experiment.runs]
+    origins = [_origin(run, known) for run in experiment.runs]
     more = [
         [*further_rows(run, experiment), *_agreed(run, rounds)]
         for run, rounds in zip(experiment.runs, measured, strict=True)
@@ -178,18 +177,40 @@ def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
     return 100 * int((learnt & other).sum()) / union if union else None
 
 
-def _origin(run: ExperimentRun, jobs: Jobs) -> Row:
+def _origin(run: ExperimentRun, known: dict[str, float]) -> Row:
     """Return commit or version, machine and seconds of a run; nothing without records."""
     try:
         record = find_artefact(Path() / run.metrics).job
-        _, seconds = spent(run, Path(), jobs)
+        seconds = spent(run, known)
     except FedstageError:  # the logs may have been deleted; scores do not depend on them
         return dict.fromkeys(("source", "machine", "seconds"))
     return {
         "source": record.get("commit") or f"fedstage {record['versions'].get('fedstage')}",
-        "machine": describe_machine(record.get("machine", {})),
+        "machine": _machine(record.get("machine", {})),
         "seconds": round(seconds, 3),
     }
+
+
+def spent(run: ExperimentRun, known: dict[str, float]) -> float:
+    """Return the seconds of all jobs of a run's recipes.
+
+    `known` caches the seconds of each recipe by its id, and is extended by missing ones.
+    """
+    parts = run.candidates[run.which()].parts
+    paths = (path for part in parts for path in folders_of(part.recipe))
+    ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
+    for name in ids:
+        if name not in known:
+            known[name] = sum(float(job["compute_s"]) for _, job in records_of(Path(), name))
+    return sum(known[name] for name in ids)
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    """Write a machine as a record has it: ``AMD EPYC, 2 cores, no GPU``."""
+    if not machine:
+        return "not recorded"
+    gpu = machine.get("gpu") or "no GPU used"
+    return f"{machine.get('processor', 'unknown')}, {machine.get('cores', '?')} cores, {gpu}"
 
 
 def settings_digest(run: ExperimentRun) -> str:
@@ -231,17 +252,11 @@ def header_of(experiment: ExperimentRuns) -> Header:
     for run in experiment.runs:
         place = {axis: run.settings.get(axis) for axis in axes}
         cells.setdefault(show_point(place), _cell(run, place, experiment))
-    notes, started = list(experiment.notes), {}
-    for start in ("Measured at", "Published in", "**Another setting"):
-        started[start] = next((line for line in notes if line.startswith(start)), "")
-        notes = [line for line in notes if line != started[start]]
     own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "bands",
-           "labels", "styles", "reach", "regime", "published")  # fmt: skip
+           "labels", "styles", "reach", "regime", "published", "notes", "measured_at",
+           "published_at")  # fmt: skip
     return Header(
         **{name: getattr(experiment, name) for name in own},
-        notes=notes,
-        measured_at=started["Measured at"],
-        published_at=started["Published in"],
         published_memory=experiment.memory,
         published_params=experiment.params,
         published_ratio=experiment.ratio,

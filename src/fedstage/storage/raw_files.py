@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,15 @@ def raw_contents(settings: OfFiles, folder: Path | None) -> Contents | None:
         return None
 
 
-@contextmanager
-def unchanged(settings: OfFiles, folder: Path | None, planned: Path | None) -> Iterator[None]:
-    """Check that raw files read in the block are the `planned` ones and do not change in it.
+def check_planned(settings: OfFiles, folder: Path | None, planned: Path | None) -> None:
+    """Check that raw files are the `planned` ones.
+
+    If one changes while it is read, the next plan finds it, and the job is due again.
 
     Raises
     ------
     FedstageError
-        If a file is another one than in the list of the plan, or changes in the block.
+        If a file is another one than in the list of the plan.
     """
     contents = raw_contents(settings, folder)
     then = load_json(planned) if planned and planned.is_file() else None
@@ -67,16 +68,6 @@ def unchanged(settings: OfFiles, folder: Path | None, planned: Path | None) -> I
         raise FedstageError(
             f"{folder}: {differing[0]}: not as it was when the run was planned; start it again"
         )
-    before = _marks(settings, folder)
-    yield
-    changed = [path for path, mark in _marks(settings, folder).items() if before.get(path) != mark]
-    if changed:
-        raise FedstageError(f"{changed[0]}: changed while it was read; start the run again")
-
-
-def _marks(settings: OfFiles, folder: Path | None) -> dict[Path, list[int]]:
-    parts = raw_files(settings, folder) if folder and settings.raw else {}
-    return {path: _mark(path) for paths in parts.values() for path in paths}
 
 
 def recorded(record: Path) -> Contents | None:
@@ -88,12 +79,6 @@ def recorded(record: Path) -> Contents | None:
         return None
     contents: Contents | None = load_json(record).get("raw", {}).get("files")
     return contents
-
-
-def raw_of_job(settings: OfFiles, folder: Path | None) -> dict[str, Any]:
-    """Return the part of a record of a job `dataset` about raw files, if its set names any."""
-    contents = raw_contents(settings, folder)
-    return {"raw": {"folder": str(folder), "files": contents}} if contents else {}
 
 
 def digests(files: Mapping[str, Path], cache: Path) -> Contents:

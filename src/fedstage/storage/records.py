@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, find_job
@@ -26,7 +25,7 @@ from fedstage.storage.yaml_files import load_yaml
 Digests = dict[str, dict[str, str | None]]
 
 
-class Record(TypedDict):
+class Record(BaseModel):
     """What every record has, as `fedstage.execution.jobs` writes it, among other keys."""
 
     stage: str
@@ -39,9 +38,6 @@ class Record(TypedDict):
     startup_s: float
     compute_s: float
     peak_memory_mb: float
-
-
-_RECORD = TypeAdapter(Record)
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ def load_record(path: Path) -> dict[str, Any]:
     if ERROR in job:
         return {}
     try:
-        _RECORD.validate_python(job)
+        Record.model_validate(job)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         fault = f"{key} = {job.get(key)!r}: altered, not a job's record"

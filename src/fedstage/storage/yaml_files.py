@@ -21,20 +21,6 @@ S = TypeVar("S", bound=Settings)
 
 #: libyaml's loader, ten times as fast, where PyYAML has it; both refuse Python objects.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: What is expected where libyaml or PyYAML has a problem, by a part of its message.
-_EXPECTED = {
-    "mapping values are not allowed": "expected one KEY: VALUE per line; text with ': ' in it "
-    "needs quotes",
-    "expected key": "expected KEY: VALUE, indented like a line above",
-    "expected <block end>": "expected KEY: VALUE or - ITEM, indented like a line above",
-    "find expected ':'": "expected KEY: VALUE",
-    "'-' indicator": "expected - ITEM, indented like the items above",
-    "',' or ']'": "expected ',' or ']' after an item of a list",
-    "',' or '}'": "expected ',' or '}' after KEY: VALUE",
-    "cannot start any token": "expected a value; indent with spaces, not tabs, and put text that "
-    "starts with @, ` or % in quotes",
-    "unexpected end of stream": "expected the closing quotation mark of a text",
-}
 #: Numbers of YAML 1.1 that YAML 1.2 reads otherwise: base 60 (``1:30``) and octal (``010``).
 _OLD_NUMBER = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
 
@@ -62,12 +48,11 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _explained(error: yaml.YAMLError) -> str:
-    """Return the line of a syntax error, and what was expected there."""
+    """Return the line of a syntax error, and what the parser says of it."""
     problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
     if problem is None or mark is None:
         return f"not valid YAML: {' '.join(str(error).split())}"
-    expected = next((text for part, text in _EXPECTED.items() if part in problem), problem)
-    return f"line {mark.line + 1}: not valid YAML: {expected}"
+    return f"line {mark.line + 1}: not valid YAML: {problem}"
 
 
 def _parse(text: str, path: Path) -> Any:

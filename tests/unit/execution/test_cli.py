@@ -13,7 +13,7 @@ from tests.shared.settings import federated
 
 from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
-from fedstage.execution import cli
+from fedstage.execution import cli, jobs
 from fedstage.execution.cli import main
 from fedstage.execution.commands import COMMANDS
 from fedstage.execution.jobs import Work, job_of, record_of
@@ -51,7 +51,7 @@ def fake(monkeypatch, tmp_path):
 
         return Work(name, str(record), {}, {}, [], run)
 
-    monkeypatch.setattr(cli, "job_of", job)
+    monkeypatch.setattr(jobs, "job_of", job)
     return record
 
 

@@ -5,6 +5,7 @@ from threading import Thread
 
 import pytest
 import torch
+from tests.shared.settings import federated
 
 from fedstage.errors import FedstageError
 from fedstage.execution.gpus import CPU, Place, count_gpus, device_of, named_gpus, places
@@ -13,6 +14,8 @@ from fedstage.plan.graph import never
 from fedstage.plan.source import Source, reachable
 from fedstage.plan.stages import STAGES
 from fedstage.settings.config_file import Execution
+from fedstage.settings.recipes import Recipe
+from fedstage.storage.planned import write_recipe
 
 RULES = Path(__file__).parents[3] / "workflow/rules"
 ON_DEVICE = {name for name, stage in STAGES.items() if stage.on_device is not never}
@@ -51,33 +54,25 @@ def test_gpus_count_where_cuda_can_use_them(monkeypatch, usable, count):
 
 
 @pytest.fixture
-def recipe(tmp_path):
-    """A function that writes a recipe with these settings."""
+def recipe(tmp_path, monkeypatch):
+    """A function that writes a recipe with these settings, and returns its path."""
+    monkeypatch.chdir(tmp_path)
 
-    def write(text):
-        (tmp_path / "recipe.yaml").write_text(text)
-        return "recipe.yaml"
+    def write(name="recipe.yaml", **settings):
+        write_recipe(name, Recipe.model_validate(federated(**settings)))
+        return name
 
     return write
 
 
-NAMED = "settings: {numerics: {threads: 1, device: cuda:1}}"
-
-
 @pytest.mark.parametrize(
-    ("text", "device"),
-    [
-        (NAMED, "cuda:1"),
-        ("settings: {numerics: {device: cpu}}", "cpu"),
-        ("settings: {numerics: {threads: 2}}", "auto"),
-        ("settings: {seed: 1}", "auto"),
-        ("settings: ", "auto"),
-        ("a: [", "cpu"),
-        ("just text", "cpu"),
-    ],
+    ("numerics", "device"),
+    [({"device": "cuda:1"}, "cuda:1"), ({"device": "cpu"}, "cpu"), ({"threads": 2}, "auto")],
 )
-def test_the_device_stands_in_the_line(recipe, tmp_path, text, device):
-    assert device_of(tmp_path, ["run", "local_training", recipe(text), "round=1"]) == device
+def test_the_device_stands_in_the_recipe(recipe, numerics, device):
+    path = recipe(numerics=numerics)
+    assert device_of(["run", "local_training", path, "round=1"]) == device
+    assert device_of(["run", "segment", path, "first=1", "last=2", "groups=0"]) == device
 
 
 @pytest.mark.parametrize(
@@ -87,20 +82,23 @@ def test_the_device_stands_in_the_line(recipe, tmp_path, text, device):
         ["run", "local_training"],
         ["run", "local_training", "none.yaml"],
         ["run", "local_training", "."],
+        ["run", "local_training", "broken.yaml"],
         ["run", "aggregation", "recipe.yaml"],
         ["why", "results"],
     ],
 )
 def test_what_needs_no_gpu_or_fails_anyway_takes_none(recipe, tmp_path, arguments):
-    recipe(NAMED)
-    assert device_of(tmp_path, arguments) == "cpu"
+    recipe(numerics={"device": "cuda:1"})
+    (tmp_path / "broken.yaml").write_text("a: [")
+    assert device_of(arguments) == "cpu"
 
 
-def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(recipe, tmp_path):
-    arguments = ["run", "aggregation", str(recipe(NAMED))]
-    assert device_of(tmp_path, arguments) == "cpu"
-    recipe(NAMED.replace("{numerics", "{aggregation: {batch_norm: re_estimate}, numerics"))
-    assert device_of(tmp_path, arguments) == "cuda:1"
+def test_an_aggregation_takes_a_gpu_where_it_estimates_statistics(recipe):
+    settings = {"numerics": {"device": "cuda:1"}, "model": {"resnet8": {"norm": "batch"}}}
+    assert device_of(["run", "aggregation", recipe(**settings)]) == "cpu"
+    settings |= {"aggregation": {"batch_norm": "re_estimate"}, "public": "held_out"}
+    settings["data"] = {"digits": {"held_out": 100}}
+    assert device_of(["run", "aggregation", recipe("other.yaml", **settings)]) == "cuda:1"
 
 
 def test_stages_on_a_device_are_those_that_prepare_one():
@@ -221,22 +219,22 @@ def test_an_idle_worker_with_the_wrong_view_is_ended_only_where_there_is_no_room
     assert idle.ended
 
 
-def test_a_worker_whose_job_failed_is_ended(pool, recipe, tmp_path, monkeypatch):
+def test_a_worker_whose_job_failed_is_ended(pool, recipe, monkeypatch):
     """It may have left memory taken on the GPU."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
     made = []
     monkeypatch.setattr(pool, "_new", lambda place: made.append(Worker(place)) or made[-1])
-    arguments = ["run", "local_training", str(tmp_path / recipe("settings: {seed: 1}"))]
+    arguments = ["run", "local_training", recipe()]
     assert [pool.run(arguments) for _ in range(2)] == [3, 3]
     assert [worker.place for worker in made] == [Place("5", "5")] * 2
     assert all(worker.ended for worker in made)
 
 
-def test_gpus_that_nobody_named_are_counted_in_a_worker_once(pool, recipe, tmp_path, monkeypatch):
+def test_gpus_that_nobody_named_are_counted_in_a_worker_once(pool, recipe, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     made = []
     monkeypatch.setattr(pool, "_new", lambda place: made.append(Worker(place)) or made[-1])
-    arguments = ["run", "local_training", str(tmp_path / recipe("settings: {seed: 1}"))]
+    arguments = ["run", "local_training", recipe()]
     for _ in range(2):
         pool.run(arguments)
     pool.run(["partition"])

@@ -33,11 +33,11 @@ def check(tmp_path, monkeypatch):
     """A function that compares the source of a job, whose one module is now as it is told."""
     file = tmp_path / "source.json"
     file.write_text('{"module": "planned"}')
-    job = SimpleNamespace(sources=[SimpleNamespace(file=str(file))])
+    sources = [SimpleNamespace(file=str(file))]
 
     def checks(now="planned"):
         monkeypatch.setattr(imported, "digest_now", lambda name: now)
-        assert imported.planned_source(job, time.time_ns()) == {"module": "planned"}
+        assert imported.planned_source(sources, time.time_ns()) == {"module": "planned"}
 
     return checks
 

@@ -1,7 +1,7 @@
 import logging
 from io import StringIO
 
-from fedstage.execution import cli
+from fedstage.execution import jobs
 from fedstage.execution.jobs import Work
 from fedstage.execution.notes import QUIET, noticing
 from fedstage.storage.files import load_json
@@ -41,8 +41,8 @@ def test_quiet_jobs_print_warnings_only(monkeypatch):
 def test_a_stages_warnings_stand_on_the_terminal_and_in_its_record(monkeypatch, tmp_path, capsys):
     record, logger = tmp_path / "a.json", logging.getLogger("fedstage.stages")
     job = Work("noticed", str(record), {}, {}, [], lambda: logger.warning("it is odd"))
-    monkeypatch.setattr(cli, "job_of", lambda *words: job)
-    assert cli.run("noticed", "it") == 0
+    monkeypatch.setattr(jobs, "job_of", lambda *words: job)
+    assert jobs.run("noticed", "it") == 0
     assert capsys.readouterr().err == "fedstage noticed: warning: it is odd\n"
     assert load_json(record)["notices"] == ["fedstage noticed: warning: it is odd"]
     assert "distilled" not in load_json(record)
@@ -57,7 +57,7 @@ def test_what_distillations_did_stands_in_the_record_of_their_job_in_numbers(mon
             logger.info("round %d", row["round"], extra={"distilled": row})
 
     job = Work("segment", str(record), {}, {}, [], two_rounds)
-    monkeypatch.setattr(cli, "job_of", lambda *words: job)
-    assert cli.run("segment", "it") == 0
+    monkeypatch.setattr(jobs, "job_of", lambda *words: job)
+    assert jobs.run("segment", "it") == 0
     assert load_json(record)["distilled"] == rows
     assert len(load_json(record)["notices"]) == 2

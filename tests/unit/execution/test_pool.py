@@ -21,7 +21,7 @@ from fedstage.settings.config_file import Execution
 PROBE = '''
 import json, os, time
 
-from fedstage.execution import cli
+from fedstage.execution import jobs
 from fedstage.execution.jobs import Work
 
 
@@ -44,7 +44,7 @@ def job_of(name, output, words):
     return Work(name, log, {}, {}, [], lambda: probe(output, *words))
 
 
-cli.job_of = job_of
+jobs.job_of = job_of
 '''
 
 

@@ -70,17 +70,19 @@ def test_every_run_is_described_with_its_number(tmp_path):
         ("scaffold", 0.1): None,
     }
     assert described["published"] == "FedSDD, Table 2"
-    measured, published, other = described["notes"]
-    assert measured.endswith("8 rounds, 1 local epoch a round, 4 of 10 clients a round, 2 seeds.")
-    assert published.startswith("Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds")
-    assert other.startswith("**Another setting**: scale `default` has the published data, but")
+    assert described["measured_at"].endswith(
+        "8 rounds, 1 local epoch a round, 4 of 10 clients a round, 2 seeds."
+    )
+    assert described["published_at"].startswith(
+        "Published in FedSDD, Table 2: cifar10, resnet20, 100 rounds"
+    )
     json.dumps(described)
 
 
 def test_where_the_data_are_others_no_published_number_stands_beside(tmp_path):
     known = catalogue(tmp_path)
     described = describe_runs(known, "e", "smoke")
-    assert not {"published", "notes"} & described.keys()
+    assert not {"published", "measured_at"} & described.keys()
     assert described["runs"][0]["published"]["value"] == 88.53  # for claims
     assert "results/figures/e/smoke_published.png" not in results_of(known, "e/smoke")
     assert "results/figures/e/mini_published.png" in results_of(known, "e/mini")

@@ -4,7 +4,7 @@ import pytest
 from tests.shared.recipes import METHODS, recipe
 
 from fedstage.plan.jobs import jobs_of
-from fedstage.plan.sharing import describe_sharing, trainings
+from fedstage.plan.runs import describe_sharing, trainings
 
 
 @pytest.mark.parametrize("settings", METHODS.values(), ids=METHODS.keys())

@@ -7,7 +7,7 @@ from tests.shared import settings
 from tests.shared.settings import SERVER
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.goals import check_goal
+from fedstage.experiments.grid import check_goal
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
 from fedstage.plan.one_shot_sharing import alone, local_recipe, quantised_recipe

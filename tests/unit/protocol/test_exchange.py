@@ -22,16 +22,16 @@ STATE = ("keeps_state", "clients_keep_state")
 #: For some settings, which of the predicates below hold.
 HOLDS = [
     ({}, "weights_travel"),
-    (FEDDF, "weights_travel learns teaches_public"),
-    (DIGEST, "exchanges_logits learns teaches_public", *STATE),
+    (FEDDF, "weights_travel learns"),
+    (DIGEST, "exchanges_logits learns", *STATE),
     (DIGEST | {"local": {"digest": {"cache": {}}}},
-     "exchanges_logits learns teaches_public caches_labels", *STATE),
-    (GEMS, "exchanges_logits learns teaches_public receives_server_logits", *STATE),
+     "exchanges_logits learns caches_labels", *STATE),
+    (GEMS, "exchanges_logits learns receives_server_logits", *STATE),
     (GKT, "exchanges_features", *STATE),
     (FEDDF | {"generator": "fedftg", "public": "generated"},
      "weights_travel learns generates teaches_live"),
     (FEDDF | {"server": SERVER | {"augmentation": "flip", "teacher_images": "augmented"}},
-     "weights_travel learns teaches_public teaches_live"),
+     "weights_travel learns teaches_live"),
     ({"local": "scaffold"}, "weights_travel", *STATE),
     (STRAGGLERS, "weights_travel is_stale averages_stale"),
     (STRAGGLERS | CHANGES, "weights_travel is_stale averages_stale takes_changes"),
@@ -46,7 +46,7 @@ HOLDS = [
 NAMED = vars(exchange) | vars(teaching) | vars(server)
 PREDICATES = {
     "exchanges_logits", "exchanges_features", "weights_travel", "caches_labels",
-    "receives_server_logits", "learns", "generates", "teaches_public", "teaches_live",
+    "receives_server_logits", "learns", "generates", "teaches_live",
     "is_stale", "averages_stale", "takes_changes", "keeps_state",
     "clients_keep_state", "optimises", "keeps_changes", "keeps_statistics",
 }  # fmt: skip

@@ -8,7 +8,7 @@ from fedstage.settings.base import ByName, Positive, Settings
 from fedstage.settings.config_file import Config
 from fedstage.settings.optimisation import Client
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.validation import validate, validate_json
+from fedstage.settings.validation import validate
 
 RAW = {
     "data": "digits",
@@ -141,27 +141,6 @@ def test_settings_that_are_no_mapping():
     assert "[1, 2]" in recipe
     assert "mapping" in recipe
     assert not recipe.startswith("here:  ")
-
-
-def test_settings_of_a_command_line_are_json():
-    settings = validate_json(
-        Client, '{"steps": 3, "batch_size": 8, "learning_rate": 1}', "--client"
-    )
-    assert settings == Client(steps=3, batch_size=8, learning_rate=1.0)
-
-
-@pytest.mark.parametrize("text", ["", "{", "nonsense", "{'steps': 3}"])
-def test_settings_of_a_command_line_that_are_not_json(text):
-    with pytest.raises(FedstageError) as caught:
-        validate_json(Client, text, "--client")
-    message = str(caught.value)
-    assert message.startswith(f"--client = {text!r}: must be a JSON object")
-    assert "\n" not in message
-
-
-def test_faults_in_settings_of_a_command_line_are_told_like_all_others():
-    with pytest.raises(FedstageError, match=r"^--client: steps = 0: must be greater than or equal"):
-        validate_json(Client, '{"steps": 0, "batch_size": 8, "learning_rate": 1}', "--client")
 
 
 def test_a_value_of_none_of_several_types_has_one_line():

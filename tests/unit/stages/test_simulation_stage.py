@@ -12,8 +12,7 @@ from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
 from fedstage.plan.jobs import Job
 from fedstage.settings.experiments import Simulation
-from fedstage.stages.collected.schedules import list_schedule, schedule
-from fedstage.stages.simulation import simulation
+from fedstage.stages.simulation import list_schedule, schedule, simulation
 from fedstage.storage.files import save_json
 
 WORKFLOW = Path(__file__).parents[3] / "workflow"

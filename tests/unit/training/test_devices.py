@@ -95,7 +95,7 @@ def test_training_imports_no_compiler():
     code = (
         "import sys, torch, fedstage.stages.segment, fedstage.stages.local_models\n"
         "import fedstage.stages.local_training, fedstage.stages.aggregation\n"
-        "import fedstage.stages.logits, fedstage.stages.distillation\n"
+        "import fedstage.stages.distillation\n"
         "from fedstage.settings.numerics import Numerics\n"
         "from fedstage.settings.optimisation import Optimiser\n"
         "from fedstage.training.loop import train\n"

@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import nn
 
-from fedstage.algorithm.global_trainers.lesson import of_round, read_lesson
 from fedstage.algorithm.global_trainers.selection import from_server
 from fedstage.algorithm.global_trainers.student import Taught, teach
+from fedstage.algorithm.global_trainers.students import of_round, read_lesson
 from fedstage.algorithm.global_trainers.transfers import loss_of
 from fedstage.data.samples import read_labelled, read_public
 from fedstage.protocol.server import without_early_buffer

@@ -20,7 +20,9 @@ def names_of(runs: Sequence[ExperimentRun]) -> dict[str, tuple[str, ...]]:
     """
     infos = {run.info: load_json(run.info) for run in runs if run.info}
     clients = {
-        tuple(infos[run.info].get("client_names", ())) if run.info and run.is_natural else ()
+        tuple(infos[run.info].get("client_names", ()))
+        if run.info and run.candidates[0].parts[-1].recipe.partition.name == "natural"
+        else ()
         for run in runs
     }
     classes = {tuple(info["class_names"]) for info in infos.values()}

@@ -4,7 +4,7 @@ import torch
 from tests.shared.settings import federated
 
 from fedstage.algorithm.ensemble_trainers import Members
-from fedstage.algorithm.global_trainers.lesson import lesson
+from fedstage.algorithm.global_trainers.students import lesson
 from fedstage.settings.recipes import Recipe
 
 N, CLASSES = 40, 3

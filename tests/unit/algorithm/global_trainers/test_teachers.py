@@ -6,8 +6,8 @@ from tests.shared.settings import federated
 
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
-from fedstage.algorithm.global_trainers.lesson import lesson, live_targets
 from fedstage.algorithm.global_trainers.student import Taught, teach
+from fedstage.algorithm.global_trainers.students import lesson, live_targets
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.models.initialisation import initialise

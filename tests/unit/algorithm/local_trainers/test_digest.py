@@ -7,7 +7,7 @@ import torch
 from tests.shared.settings import federated
 
 from fedstage.algorithm.global_trainers import digestion
-from fedstage.algorithm.global_trainers.lesson import read_lesson
+from fedstage.algorithm.global_trainers.students import read_lesson
 from fedstage.algorithm.local_trainers import local_trainer
 from fedstage.models.loading import new_model, state_of
 from fedstage.settings.models import LogisticRegression

@@ -216,7 +216,7 @@ class FedTgp(FedProto):
     """FedTGP: the server trains the global prototypes to be apart (Zhang et al. 2024)."""
 
     name: Literal["fedtgp"]  # type: ignore[assignment]
-    steps: Positive = 100
+    steps: Positive = 1000
     """Steps of the server in each round, on all prototypes."""
     learning_rate: Rate = 0.01
     """Learning rate of the server."""

@@ -204,16 +204,19 @@ def test_every_name_has_a_module(package, choice):
 
 def test_stateful_trainers_are_those_that_carry_a_state():
     metadata = {"client": 0, "samples": 3}
-    updates = [Update(None, {"weight": torch.ones(2)}, {"weight": torch.ones(2)}, metadata)]
+    tensors = {"weight": torch.ones(2)}
+    updates = [Update(None, tensors, tensors, metadata, kept=tensors)]
     headed = {"cnn_small": {"head": {}}}  # which MOON needs
     names = [name for kind in alternatives(LocalTrainer) for name in kind.names()]
     beside = {"model": headed, "ensemble": "clients", "server": SERVER}  # which Digest needs
     parts = ["resnet_upper", "resnet_lower"]  # which Gkt needs
     split = {"model": parts[0], "architectures": parts, "global_models": 2, "server_model": True}
-    needed = {name: beside | (split if name == "gkt" else {}) for name in names}
+    drift = {"aggregation": {"server_optimizer": "drift"}}
+    own = {"gkt": split, "feddyn": drift, "feddc": drift}
+    needed = {name: beside | own.get(name, {}) for name in names}
     for settings in (recipe(local=name, **needed[name]).local for name in names):
         state = local_trainer(settings).next_state({}, updates, clients=2)
-        assert bool(state) == settings.keeps_state
+        assert bool(state) == (settings.keeps_state and settings.name != "fedgen")  # `shared`
 
 
 # --- one part -------------------------------------------------------------------------------------

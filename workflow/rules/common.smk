@@ -11,7 +11,7 @@ from itertools import chain, filterfalse
 from pathlib import Path
 from typing import get_args
 
-from fedstage.data.folder import default_folder
+from fedstage.storage.raw_files import default_folder
 from fedstage.execution.executor import prepare
 from fedstage.execution.faults import explained
 from fedstage.execution.imported import PLANNED, last_change

@@ -4,15 +4,14 @@ Without torch and pandas, because clients are counted while the graph is built.
 """
 
 import logging
-import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
-from fedstage.data.excerpts import have, listed, normal
+from fedstage.data.excerpts import listed, normal
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder
 from fedstage.settings.data_sets import OfFiles, OwnSamples
@@ -26,6 +25,8 @@ SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "tes
 )
 #: A name that has one of them as a word, such as X_train.csv or Train_set.
 _WORD = re.compile(r"(?:^|[^a-z])(train|test|valid|(?:val|dev|eval)(?![a-z]))")
+#: Columns of Parquet files in which images are.
+IMAGE_COLUMNS = ("img", "image")
 _TESTED = 0.2  # of images without folders for training and testing
 _HEAD = 100  # bytes of a JSON file in which LEAF's first key is
 
@@ -38,7 +39,7 @@ class Found(NamedTuple):
     test_fraction: float | None
 
     def tell(self, place: Path) -> None:
-        """Say which files of a folder are not read, and which folders have none."""
+        """Say which files of a folder are not read."""
         read = {*self.train, *self.test}
         ignored = sorted(set(visible(place)) - read)
         counts = Counter(path.suffix or path.name for path in ignored)
@@ -46,16 +47,6 @@ class Found(NamedTuple):
             told = listed([f"{count} of {suffix}" for suffix, count in sorted(counts.items())])
             first = ignored[0].relative_to(place)
             _LOGGER.warning("%s: files that are not read: %s; such as %s", place, told, first)
-        full = {parent for path in read for parent in path.parents}
-        empty = [
-            path.relative_to(place).as_posix()
-            for top, folders, _ in os.walk(place)
-            for path in (Path(top, name) for name in sorted(folders) if name[0] != ".")
-            if path not in full and path.parent in full
-        ]
-        if empty:
-            which = have(empty, "folder", "folders")
-            _LOGGER.warning("%s: %s no files that are read: %s", place, which, listed(empty))
 
 
 def in_layout(settings: OfFiles) -> TypeGuard[OwnSamples]:
@@ -82,14 +73,13 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
     images, drawn = isinstance(settings, ImageFolder), settings.test_fraction
     pattern = "images in {}" if images else " or ".join(f"{{0}}*{end}" for end in settings.suffixes)
     if not files:
-        what = f"images ({', '.join(settings.suffixes)})" if images else pattern.format("")
-        raise FedstageError(f"{place}: has no {what}")
-    by_split: dict[str, list[Path]] = {"": [], "train": [], "test": [], "validation": []}
+        raise FedstageError(f"{place}: has no {', no '.join(settings.suffixes)}")
+    by_split: dict[str, list[Path]] = defaultdict(list)
     parts = [path.relative_to(place).parts for path in files]
     divided = images and are_splits({own[0] for own in parts})
     for path, own in zip(files, parts, strict=True):
-        split = "" if images else _split_of(own)
-        by_split[SPLITS[own[0].lower()] if divided else split].append(path)
+        split = SPLITS[own[0].lower()] if divided else "" if images else _split_of(own)
+        by_split[split].append(path)
     if isinstance(settings, ImageFolder):
         _check_depths(settings, place, files, divided)
     test = by_split["test"]

@@ -24,16 +24,7 @@ def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray
     The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
     fewer participants are the first ones of a larger draw. The order is random even if all clients
     participate, because a participant's index decides its group.
-
-    Raises
-    ------
-    FedstageError
-        If there are more participants than clients, if there are none, or if `round_` is below 1.
     """
-    if not 1 <= participants <= clients:
-        raise FedstageError(f"participants = {participants}: from 1 to clients = {clients}")
-    if round_ < 1:
-        raise FedstageError(f"round = {round_}: at least 1")
     return numpy_generator(seed, "participation", round_).permutation(clients)[:participants]
 
 
@@ -89,10 +80,7 @@ def draw_independently(clients: int, expected: int, seed: int, round_: int) -> l
 def participants_of(
     clients: int, participants: int, seed: int, round_: int, turns: bool = False
 ) -> npt.NDArray[np.int64]:
-    """Return the client of each participant of a round, drawn uniformly or, with `turns`, in turn.
-
-    FedstageError as in `draw`.
-    """
+    """Return the client of each participant of a round, drawn uniformly or in turn."""
     if turns:
         return in_turn(clients, participants, round_)
     return draw(clients, participants, seed, round_)
@@ -116,10 +104,8 @@ def table(
     Raises
     ------
     FedstageError
-        If `last` is below `first`, or as in `participants_of` and `draw_by_samples`.
+        As in `draw_by_samples`.
     """
-    if last < first:
-        raise FedstageError(f"last = {last}: at least first = {first}")
     rounds = np.arange(first, last + 1)
     drawn = [
         participants_of(clients, participants, seed, int(t), turns)

@@ -176,17 +176,10 @@ def read_labelled(
     images, labels = read_images(path, samples, device)
     if labels is None:
         raise FedstageError(f"{path}: has no labels; a labelled data set is needed here")
-    if info is None:
-        return images, labels
-    shape, classes, lowest, highest = list(images.shape[1:]), info["classes"], 0, -1
-    if len(labels):
-        lowest, highest = int(labels.min()), int(labels.max())
-    for fits, has, must in (
-        (shape == info["shape"], f"samples of shape {shape}", info["shape"]),
-        (lowest >= 0 and highest < classes, f"labels from {lowest} to {highest}",
-         f"{classes} classes"),
-    ):  # fmt: skip
-        if not fits:
-            fault = f"{has}: its data set has {must}, so this is another's file"
+    if info is not None:
+        shape, classes = list(images.shape[1:]), info["classes"]
+        if shape != info["shape"] or not ((labels >= 0) & (labels < classes)).all():
+            must = f"its data set has {classes} classes and samples of shape {info['shape']}"
+            fault = f"labels or shape {shape} of another data set, {must}"
             raise FedstageError(f"{path}: {fault}; delete it to make it again")
     return images, labels

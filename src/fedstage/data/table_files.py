@@ -35,7 +35,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _OTHER_SEPARATORS = ";\t|"
 #: Marks of a missing value in a text file, unless quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
-_BLOCK = 16 * 2**20  # bytes that Arrow parses at a time, unless a row is longer
+_BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
 _LARGEST_BLOCK = 2**31 - 1
 _END = "\x1eend of the file\x1e"
 
@@ -81,19 +81,19 @@ def read_table(
         If the file is damaged or has no rows, or has the name of a column, or its header, twice; in
         a text file, also if a row has another number of cells, or a quote is not closed.
     """
-    leaf = _leaf(path) if path.suffix.lower() == ".json" else None
-    if is_text(path):
-        names = _read_header(path)
+    if path.suffix.lower() == ".json":
+        table = _leaf(path)
+        names = table.column_names
     else:
-        names = read_schema(path).names if leaf is None else leaf.column_names
+        names = _read_header(path) if is_text(path) else read_schema(path).names
     for key, name in (columns or {}).items():
         require(path, key, name, names)
-    wanted = list((columns or {}).values())
+    wanted = list(dict.fromkeys((columns or {}).values())) or names
     if is_text(path):
-        table = _converted(_read_text(path, names, wanted or names, _BLOCK), texts)
+        table = _converted(_read_text(path, names, wanted, _BLOCK), texts)
         _refuse_header(path, table)
-    else:
-        table = load_foreign_table(path, wanted) if leaf is None else leaf
+    elif path.suffix.lower() != ".json":
+        table = load_foreign_table(path, wanted)
     if not table.num_rows:
         raise FedstageError(f"{path}: has no rows")
     return table
@@ -165,21 +165,16 @@ def _read_text(path: Path, names: Sequence[str], columns: Sequence[str], block: 
         _refuse_other_encodings(path)
         detail = str(error).splitlines()[0]
         raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
-    rows = table.num_rows
-    last = [cell or "" for cell in table.slice(rows - 1).to_pylist()[0].values()] if rows else []
-    open_row = None if _END in last[:1] else rows + 1
-    if wrong and _END in wrong[-1].text:
-        open_row, last = wrong[-1].number, [wrong.pop().text]
+    last = table.num_rows - 1
+    if last < 0 or {*table.slice(last).to_pylist()[0].values()} != {_END}:
+        row = next((row.number for row in wrong if _END in row.text), last + 2)
+        raise FedstageError(f"{path}: row {row}: a quote that is not closed; delete it")
     if wrong:
         row, more = wrong[0], f", as in {len(wrong)} rows" if len(wrong) > 1 else ""
         fault = f"has {row.actual_columns} fields, and the header has {row.expected_columns}{more}"
         shown = f"{excerpt(row.text)}{_apart(path, names)}"
         raise FedstageError(f"{path}: row {row.number}: {fault}: {shown}")
-    if open_row is not None:
-        value = next(filter(None, reversed(last))).partition(f"\n{_END}")[0]
-        fault = "a quote that is not closed; close it, or delete it"
-        raise FedstageError(f"{path}: row {open_row}: {quoted(value)}: {fault}")
-    return table.slice(0, rows - 1)
+    return table.slice(0, last)
 
 
 def _converted(table: pa.Table, texts: Collection[str]) -> pa.Table:

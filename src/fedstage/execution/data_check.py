@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 
 from fedstage.data.datasets import check_classes, load
-from fedstage.data.folder import default_folder
-from fedstage.data.inspection import described, settings_of
+from fedstage.data.datasets.inspection import described, settings_of
 from fedstage.errors import FedstageError, each
 from fedstage.execution.notes import noticing
 from fedstage.experiments.catalogue import load_catalogue
@@ -19,6 +18,7 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.data import Data
 from fedstage.settings.merging import plain
 from fedstage.settings.validation import suggest, validate
+from fedstage.storage.raw_files import default_folder
 from fedstage.storage.yaml_files import load_yaml
 
 _TESTED = 0.2  # the share for testing that is filled in

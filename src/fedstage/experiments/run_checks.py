@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedstage.data.folder import default_folder
 from fedstage.data.layouts import count_clients, in_layout
 from fedstage.errors import FedstageError, UncountedClients
 from fedstage.plan.data_files import AnyRecipe, data_file
@@ -28,6 +27,7 @@ from fedstage.settings.samples import check_clients
 from fedstage.settings.scores import Axis
 from fedstage.settings.validation import keys, keys_at, suggest, validate
 from fedstage.storage.files import load_json
+from fedstage.storage.raw_files import default_folder
 
 
 def check_evaluated(where: str, recipe: AnyRecipe, length: RunLength) -> None:

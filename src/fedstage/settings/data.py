@@ -42,6 +42,7 @@ VocabularySize = Annotated[int, Field(ge=5, le=10**9)]
 class Digits(ImageSet):
     """Handwritten digits of scikit-learn: 1,797 grey images of 8x8 pixels in 10 classes."""
 
+    module: ClassVar[str] = "published"
     in_folder: ClassVar[bool] = False
     name: Literal["digits"]
     test: Positive = 360
@@ -57,7 +58,7 @@ class Digits(ImageSet):
 class TorchvisionData(Sized, ImageSet):
     """CIFAR-10, CIFAR-100 or SVHN, read and verified with checksums by torchvision."""
 
-    module: ClassVar[str] = "torchvision_data"
+    module: ClassVar[str] = "published"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: Literal["cifar10", "cifar100", "svhn"]
     extra: bool = False
@@ -87,6 +88,7 @@ class ParquetData(OwnSamples, OwnerColumns, Resized):
     column `img` or `image` and a column of labels.
     """
 
+    module: ClassVar[str] = "own_images"
     suffixes: ClassVar[tuple[str, ...]] = (".parquet",)
     clients_hint: ClassVar[str] = CLIENT_COLUMN
     name: Literal["parquet"]
@@ -100,6 +102,7 @@ class ImageFolder(OwnSamples, Resized):
     of all images, by default 0.2, is for testing.
     """
 
+    module: ClassVar[str] = "own_images"
     suffixes: ClassVar[tuple[str, ...]] = (
         ".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm"
     )  # fmt: skip
@@ -192,6 +195,7 @@ class HeartDisease(DataSet):
     rows of their centre.
     """
 
+    module: ClassVar[str] = "flamby"
     samples: ClassVar[str] = "features"
     has_own_test: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -209,6 +213,7 @@ class Isic2019(Sized, ImageSet):
     The centres are the natural partition.
     """
 
+    module: ClassVar[str] = "flamby"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "table": ("{folder}/train_test_split",),
         "pictures": ("{folder}/ISIC_2019_Training_Input_preprocessed/*.jpg",),
@@ -227,6 +232,7 @@ class Camelyon16(DataSet):
     The centres are the natural partition.
     """
 
+    module: ClassVar[str] = "flamby"
     samples: ClassVar[str] = "bags"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "table": ("{folder}/metadata.csv",),
@@ -294,6 +300,7 @@ class AgNews(Sized, Texts):
     The classes are the numbers that occur; line n of ``classes.txt`` contains the name of class n.
     """
 
+    module: ClassVar[str] = "published_texts"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "train": ("{folder}/train.csv",),
         "test": ("{folder}/test.csv",),
@@ -314,6 +321,7 @@ class Sent140(Texts):
     which does not state `test`.
     """
 
+    module: ClassVar[str] = "published_texts"
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "tweets": ("{folder}/training.1600000.processed.noemoticon.csv",),
         "vocabulary": ("{vocabulary}",),

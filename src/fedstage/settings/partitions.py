@@ -29,6 +29,7 @@ class Scheme(OfFiles):
 class Iid(Scheme):
     """Samples are shuffled and distributed evenly."""
 
+    module: ClassVar[str] = "schemes"
     name: Literal["iid"]
 
 
@@ -50,6 +51,7 @@ class Dirichlet(Scheme):
 class DirichletEqual(Scheme):
     """FedDF's variant: Dirichlet draws in blocks of 10 clients, cut again to equal sizes."""
 
+    module: ClassVar[str] = "dirichlet"
     name: Literal["dirichlet_equal"]
     alpha: Rate
     """Concentration parameter; small values give uneven proportions."""
@@ -60,6 +62,7 @@ class DirichletEqual(Scheme):
 class DirichletByClient(Scheme):
     """Hsu et al.'s scheme: each client's classes are drawn from its own Dir(alpha); equal sizes."""
 
+    module: ClassVar[str] = "dirichlet"
     name: Literal["dirichlet_by_client"]
     alpha: Rate
     """Concentration parameter; small values give uneven proportions."""
@@ -68,12 +71,14 @@ class DirichletByClient(Scheme):
 class Natural(Scheme):
     """The data set's own clients, for example from a column of clients."""
 
+    module: ClassVar[str] = "schemes"
     name: Literal["natural"]
 
 
 class Shards(Scheme):
     """Samples are sorted by class and cut into shards; every client gets equally many shards."""
 
+    module: ClassVar[str] = "schemes"
     name: Literal["shards"]
     classes_per_client: Positive = 2
     """Number of shards per client."""
@@ -82,6 +87,7 @@ class Shards(Scheme):
 class PartitionTable(Scheme):
     """A partition of others: a table with the client of each sample."""
 
+    module: ClassVar[str] = "schemes"
     in_folder: ClassVar[bool] = True
     raw: ClassVar[Mapping[str, tuple[str, ...]]] = {"table": ("{file}",)}
     name: Literal["table"]

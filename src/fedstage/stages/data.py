@@ -9,7 +9,6 @@ import torch
 from fedstage.data.bags import Bags
 from fedstage.data.datasets import check_classes, load
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
-from fedstage.data.folder import default_folder
 from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, by_group, draw_groups, draw_independently, table
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices
@@ -37,7 +36,7 @@ from fedstage.settings.models import InitialModel, Pretrained
 from fedstage.settings.partitions import PartitionSettings
 from fedstage.stages import Made
 from fedstage.storage.files import load_json, save_json
-from fedstage.storage.raw_files import check_planned
+from fedstage.storage.raw_files import check_planned, default_folder
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import map_tensors, save_tensors
 from fedstage.training.public_images import change_once

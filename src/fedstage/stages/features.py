@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 
-from fedstage.data.folder import default_folder
 from fedstage.errors import FedstageError
 from fedstage.models.encoders import digest_of, encode, frozen_encoder
 from fedstage.plan.inputs import FeaturesInputs
@@ -16,7 +15,7 @@ from fedstage.protocol.digests import as_json, canonical
 from fedstage.settings.data import DataOption, Features
 from fedstage.stages import Made
 from fedstage.storage.files import load_json, save_json
-from fedstage.storage.raw_files import check_planned
+from fedstage.storage.raw_files import check_planned, default_folder
 from fedstage.storage.tensors import load_tensors, map_tensors, save_tensors
 from fedstage.training.devices import prepare
 

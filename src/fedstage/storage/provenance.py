@@ -61,9 +61,13 @@ def _output(command: list[str]) -> str:
 
 def machine() -> dict[str, Any]:
     """Return the processor, the number of cores that the job may use, and the GPU if any."""
+    return {"processor": _processor(), "cores": cores(), "gpu": _gpu()}
+
+
+def cores() -> int:
+    """Return the number of cores that the job may use."""
     linux = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
-    return {"processor": _processor(), "cores": cores, "gpu": _gpu()}
+    return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
 
 
 @cache

@@ -26,6 +26,8 @@ from fedstage.storage.files import load_json, save_text
 
 _DIGITS = 16
 _SETTLED = 2.0  # seconds after which a change changes a file's times, on every file system
+#: The environment variable of the data folder, which the Snakefile sets from `data_folder`.
+VARIABLE = "FEDSTAGE_DATA"
 _LARGE = 10**9  # bytes that take long enough to read for a message
 
 Contents = dict[str, str]
@@ -134,6 +136,12 @@ def _announce(size: int, cache: Path) -> None:
 
 
 # --- which files they are -------------------------------------------------------------------------
+
+
+def default_folder() -> Path | None:
+    """Return the data folder from the environment."""
+    folder = os.environ.get(VARIABLE)
+    return Path(folder) if folder else None
 
 
 def raw_files(settings: OfFiles, folder: Path) -> dict[str, list[Path]]:

@@ -109,7 +109,7 @@ def test_numbers_with_leading_zeros_are_categories_and_said(place, caplog):
 # --- empty is missing -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("empty", ["", " ", "\u00a0"])
+@pytest.mark.parametrize("empty", ["", " ", "\u00a0", "\u200b\ufeff"])
 @pytest.mark.parametrize("column", ["y", "by"])
 def test_an_empty_name_is_missing(place, empty, column):
     rows = [[n, "ab"[n % 2], "cd"[n % 2]] for n in range(8)]
@@ -233,6 +233,13 @@ def test_categories_that_look_like_numbers_are_said_once_for_each_kind(place, ca
     assert kind not in said(caplog)
 
 
+def test_numbers_that_a_file_holds_as_texts_are_said(place, caplog):
+    columns = {"x": range(12), "y": ["a", "b"] * 6, "v": [str(n % 7) for n in range(12)]}
+    pq.write_table(pa.table({key: list(own) for key, own in columns.items()}), place / "a.parquet")
+    assert len(read(place, **FIXED).feature_names) > 2
+    assert "categories that are numbers written as texts: v = '0'" in said(caplog)
+
+
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
@@ -263,13 +270,14 @@ def test_names_in_two_forms_of_unicode_are_one_and_said(place, caplog):
     )
 
 
-def test_folders_in_two_forms_of_unicode_are_one_client(place):
+def test_folders_in_two_forms_of_unicode_are_one_client(place, caplog):
     for form in FORMS:
         for kind in ("cat", "dog"):
             for n in range(3):
                 picture(place / f"{form}/{kind}/{n}.png", n)
     data = read(place, "image_folder", client_folders=True)
     assert data.client_names == (FORMS[0],)
+    assert "clients: in several Unicode forms, read as one: 'São Paulo'" in said(caplog)
 
 
 @pytest.mark.parametrize("other", ["Bern\u200b", "Be\u00adrn", "BERN ", "Ｂern", "\u0412ern"])
@@ -471,7 +479,7 @@ def test_all_faults_are_told_at_once(place, capsys):
     *faults, last = capsys.readouterr().err.splitlines()
     told = "\n".join(faults)
     for fault in ("set data.test_fraction", "bern.csv: row 4: y: missing",
-                  "sion.csv: has no column 'dose'", "not read: 1 of .txt"):  # fmt: skip
+                  "sion.csv: column 'dose': not in both", "not read: 1 of .txt"):  # fmt: skip
         assert fault in told
     assert last == (
         "fedstage check-data: settings: data: {table: {folder: mine, label: y, test_fraction: 0.2}}"

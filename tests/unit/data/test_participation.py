@@ -52,12 +52,6 @@ def test_fewer_participants_are_the_first_of_more():
     assert draw(50, 5, 3, 7).tolist() == draw(50, 20, 3, 7)[:5].tolist()
 
 
-@pytest.mark.parametrize("participants", [0, 6])
-def test_number_of_participants_is_checked(participants):
-    with pytest.raises(FedstageError, match=f"participants = {participants}: .*clients = 5"):
-        draw(5, participants, 0, 1)
-
-
 SAMPLES = np.array([10, 0, 30, 60, 100])
 
 

@@ -53,8 +53,8 @@ def arrays(path, samples=4, shape=(1, 2, 2), highest=2):
 @pytest.mark.parametrize(
     ("other", "fault"),
     [
-        ({"shape": (3, 2, 2)}, r"samples of shape \[3, 2, 2\]: its data set has \[1, 2, 2\]"),
-        ({"highest": 9}, r"labels from 0 to 9: its data set has 3 classes"),
+        ({"shape": (3, 2, 2)}, r"shape \[1, 2, 2\]|shape \[3, 2, 2\]"),
+        ({"highest": 9}, r"its data set has 3 classes"),
         ({"samples": 3}, r"has 3 samples, and the partition, of another data set, names sample 3"),
     ],
 )

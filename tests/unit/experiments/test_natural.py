@@ -4,13 +4,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedstage.data.folder import VARIABLE
 from fedstage.errors import FedstageError
 from fedstage.experiments.run_checks import with_clients
 from fedstage.plan.data_files import data_file
 from fedstage.settings.data import DataOption
 from fedstage.settings.validation import validate
 from fedstage.storage.files import save_json
+from fedstage.storage.raw_files import VARIABLE
 
 TABLE = {"name": "table", "folder": "mine", "client_column": "by"}
 IMAGES = {"name": "parquet", "folder": "mine", "client_column": "by"}

@@ -272,8 +272,8 @@ COUNTED = {
     },
     "training.losses": {"focal": each(("local_training", "local_model"), "focal")},
     "data": {
-        "partitions.iid": each(("partition",), "iid"),
-        "datasets.torchvision_data": each(("dataset",), "cifar10"),
+        "partitions.schemes": each(("partition",), "iid"),
+        "datasets.published": each(("dataset",), "cifar10"),
     },
 }  # fmt: skip
 #: Stages that count how clients train and what they exchange, and that do not.

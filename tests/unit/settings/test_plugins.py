@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from fedstage.data.partitions.natural import assign
+from fedstage.data.partitions.schemes import assign
 from fedstage.errors import FedstageError
 from fedstage.settings.base import alternatives, choices, implementation
 from fedstage.settings.config_file import schemas

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.datasets.notices import odd
+from fedstage.data.datasets.inspection import odd
 from fedstage.data.excerpts import quoted
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation

@@ -1,17 +1,22 @@
-"""Columns of tables: labels, clients and groups by name, and texts."""
+"""Columns of tables: labels, clients and groups by name, texts, and features."""
 
 import logging
+import math
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from fedstage.data.datasets.labelled import Labelled, Named
-from fedstage.data.excerpts import excerpt, listed, normal, quoted
+from fedstage.data.datasets.splits import Labelled, Named
+from fedstage.data.excerpts import alike, excerpt, have, listed, normal, quoted
+from fedstage.data.layouts import are_splits
 from fedstage.data.table_files import Files, is_text, require, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
@@ -19,21 +24,23 @@ from fedstage.settings.data import OfHub, OwnTables, ParquetData
 _LOGGER = logging.getLogger(__name__)
 
 NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
+_WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"-?[0-9]+")
+
+#: What a column of a type holds.
+_KINDS = {
+    "integer": pa.types.is_integer,
+    "number": lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind),
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "boolean": pa.types.is_boolean,
+    "empty": pa.types.is_null,
+}
 
 
 def kind_of(kind: pa.DataType) -> str | None:
     """Return what a column holds: integer, number, text, boolean, empty; None for anything else."""
-    if pa.types.is_dictionary(kind):
-        return kind_of(kind.value_type)
-    tests = {
-        "integer": pa.types.is_integer,
-        "number": lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind),
-        "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
-        "boolean": pa.types.is_boolean,
-        "empty": pa.types.is_null,
-    }
-    return next((name for name, is_one in tests.items() if is_one(kind)), None)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return next((name for name, is_one in _KINDS.items() if is_one(kind)), None)
 
 
 def is_number(text: str) -> bool:
@@ -72,24 +79,17 @@ def named_column(key: str, name: str, files: Files) -> Named:
         If a file has no such column, or one of another type, or a value is missing or has a line
         break.
     """
+    must = f"{key.partition('.')[2].removesuffix('_column')}s must be texts or integers"
 
     def whole(file: tuple[Path, pa.Table]) -> bool:
-        path, table = file
-        require(path, key, name, table.column_names)
-        column, what = table.column(name), f"{key.partition('.')[2].removesuffix('_column')}s"
-        kind = kind_of(column.type)
-        _refuse_missing(path, name, column)
+        path, column = file[0], _required(key, name, file, ("integer", "text", "boolean"), must)
         refuse_line_breaks(path, name, column)
-        texts = column.unique().cast(pa.string()).to_pylist() if is_text(path) else []
-        integers = kind == "integer" or (is_text(path) and all(map(_WHOLE.fullmatch, texts)))
-        plain = integers or all(text.isascii() and text.isdecimal() for text in texts)
-        double = not plain and all(map(is_number, texts))
-        if kind not in ("integer", "text", "boolean") or double:
-            fault = f"column is {'double' if double else column.type}"
-            raise FedstageError(
-                f"{path}: {key} = {name!r}: {fault}; {what} must be texts or integers"
-            )
-        return integers
+        if not is_text(path):
+            return kind_of(column.type) == "integer"
+        texts = column.unique().to_pylist()
+        if not all(map(_DIGITS.fullmatch, texts)) and all(map(is_number, texts)):
+            raise FedstageError(f"{path}: {key} = {name!r}: column is double; {must}")
+        return all(map(_WHOLE.fullmatch, texts))
 
     numeric = all(each(whole, files))
     columns = [table.column(name) for _, table in files]
@@ -104,29 +104,28 @@ def text_column(key: str, name: str, files: Files) -> list[str]:
     FedstageError
         If a file has no such column, or one of another type, or a text is missing.
     """
-
-    def read(file: tuple[Path, pa.Table]) -> list[str]:
-        path, table = file
-        require(path, key, name, table.column_names)
-        column = table.column(name)
-        if kind_of(column.type) != "text":
-            raise FedstageError(f"{path}: {key} = {name!r}: column is {column.type}; must be text")
-        _refuse_missing(path, name, column)
-        texts: list[str] = column.cast(pa.large_string()).to_pylist()
-        return texts
-
-    return [text for texts in each(read, files) for text in texts]
+    columns = each(lambda file: _required(key, name, file, ("text",), "must be text"), files)
+    return [text for column in columns for text in column.cast(pa.large_string()).to_pylist()]
 
 
-def _refuse_missing(path: Path, name: str, column: pa.ChunkedArray) -> None:
+def _required(
+    key: str, name: str, file: tuple[Path, pa.Table], kinds: Sequence[str], must: str
+) -> pa.ChunkedArray:
+    """Return a column of certain kinds that has a value in each row."""
+    path, table = file
+    require(path, key, name, table.column_names)
+    column = table.column(name)
+    if (kind := kind_of(column.type)) not in kinds:
+        raise FedstageError(f"{path}: {key} = {name!r}: column is {column.type}; {must}")
     empty = column.is_null()
-    if kind_of(column.type) == "text":
-        bare = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
-        empty = pc.or_(empty, pc.fill_null(pc.equal(bare, ""), True))
+    if kind == "text":
+        seen = pc.match_substring_regex(column.cast(pa.large_string()), _VISIBLE)
+        empty = pc.invert(pc.fill_null(seen, False))
     if times := pc.sum(empty).as_py():
         where = row_at(path, pc.index(empty, True).as_py())
         more = f", as in {times} of {len(column)} rows" if times > 1 else ""
         raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required")
+    return column
 
 
 def refuse_line_breaks(path: Path, name: str, column: pa.ChunkedArray, else_: str = "") -> None:
@@ -161,3 +160,136 @@ def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: 
     trained = sum(table.num_rows for _, table in files[:train])
     order = np.arange(len(labels.numbers))
     return Labelled(labels, clients, groups, trained, order).drawn(settings)
+
+
+# --- features -------------------------------------------------------------------------------------
+
+Values: TypeAlias = NDArray[np.float64]
+
+
+class Column(NamedTuple):
+    """A feature of the rows of all files: numbers, NaN where missing, or categories."""
+
+    name: str
+    values: Values | Named
+    places: Sequence[tuple[Path, int]]  #: each file with its number of rows
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """A mask, bool [n], of the rows without a value."""
+        own = self.values
+        return own.numbers < 0 if isinstance(own, Named) else np.isnan(own)
+
+    def where(self, row: int) -> str:
+        """Return the file and row of a value, for messages."""
+        for path, rows in self.places:
+            if row < rows:
+                return row_at(path, row)
+            row -= rows
+        raise AssertionError("a value stands in a row of a file")
+
+
+#: What a text certainly is instead of a number, or a date.
+_CERTAIN = {
+    "a comma in a number; write it with a decimal point only":
+        re.compile(r"[-+]?\d[\d.]*,[\d.,]*\d"),
+    "a minus or digit that is not ASCII; write numbers with - and 0 to 9":
+        re.compile(r"(?=.*[^\x00-\x7f])[-+\u2010-\u2015\u2212\ufe63\uff0d]?\s*\d+[.,]?\d*"),
+    "spaces in a number; leave them out": re.compile(r"[-+]?\d+(\s\d{3})+([.,]\d+)?"),
+    "a date; make it numbers, or leave it out with data.drop":
+        re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})([T ].*)?"),
+}  # fmt: skip
+_NUMBERS = "numbers written as texts"
+#: What it may be, although it is a category.
+_POSSIBLE = {
+    "numbers with leading zeros": re.compile(r"[-+]?0\d+(\.\d*)?"),
+    "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}"),
+    "numbers with a unit or sign":
+        re.compile(rf"[^\w\s.-]{{0,2}}\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
+}  # fmt: skip
+
+
+def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[str]) -> list[Column]:
+    """Return features: numbers, or categories for texts, booleans and `categorical` columns.
+
+    Columns of categories that look like numbers are told.
+
+    Raises
+    ------
+    FedstageError
+        If a type is a different one, or differs between files, or if there are texts among
+        numbers, or line breaks in texts.
+    """
+    odd: dict[str, list[str]] = defaultdict(list)
+    columns = each(partial(_feature, files, {*categorical}, odd), names)
+    for kind, examples in odd.items():
+        which = have(examples, "column", "columns")
+        _LOGGER.warning("%s categories that are %s: %s", which, kind, listed(examples))
+    return columns
+
+
+def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], name: str) -> Column:
+    def kind(file: tuple[Path, pa.Table]) -> str:
+        path, column = file[0], file[1].column(name)
+        if (found := kind_of(column.type)) is None:
+            must = "must be numbers, texts or booleans; leave it out with data.drop"
+            raise FedstageError(f"{path}: column {quoted(name)} is {column.type}: {must}")
+        refuse_line_breaks(path, name, column, ", or leave it out with data.drop")
+        return "number" if found == "integer" and name not in categorical else found
+
+    kinds = dict(zip(each(kind, files), (path for path, _ in files), strict=True))
+    kinds.pop("empty", None)
+    places = [(path, table.num_rows) for path, table in files]
+    columns = [table.column(name) for _, table in files]
+    if name not in categorical and not kinds.keys() & {"text", "boolean"}:
+        return Column(name, np.concatenate([numbers_of(values) for values in columns]), places)
+    values = coded(f"column {quoted(name)}", columns)
+    column = Column(name, values, places)
+    if name not in categorical:
+        _check_strays(column, values, odd)
+    if len(kinds) > 1:
+        told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
+        raise FedstageError(f"column {quoted(name)}: {told}; must be of one type")
+    if are_splits(values.names):
+        told = listed([*values.names])
+        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
+                        "or leave it out with data.drop", quoted(name), told)  # fmt: skip
+    for line in alike(f"categories of {quoted(name)}", values.names):
+        _LOGGER.warning("%s", line)
+    return column
+
+
+def _check_strays(column: Column, values: Named, odd: dict[str, list[str]]) -> None:
+    """Refuse texts among numbers, each of which would become a category; note what looks so."""
+    counts = np.bincount(values.numbers[values.numbers >= 0], minlength=len(values.names))
+    by_kind: dict[str, list[int]] = defaultdict(list)
+    for level, text in enumerate(values.names):
+        by_kind[_NUMBERS if is_number(text) else _stray(text)].append(level)
+    times = {kind: int(counts[levels].sum()) for kind, levels in by_kind.items()}
+    numbers = times.get(_NUMBERS, 0)
+    strays, certain = counts.sum() - numbers, sum(times.get(kind, 0) for kind in _CERTAIN)
+    for kind, count in times.items():
+        row = int(np.isin(values.numbers, by_kind[kind]).argmax())
+        told = f"{excerpt(column.name)} = {quoted(values.names[values.numbers[row]])}"
+        if kind == _NUMBERS:
+            if not strays:
+                odd[kind].append(told)
+        elif numbers >= strays or (kind in _CERTAIN and numbers + 2 * certain >= strays):
+            fault = f"{told}: {kind}, or name the column in data.categorical"
+            raise FedstageError(f"{column.where(row)}: {fault}")
+        elif kind in _POSSIBLE and 2 * count >= strays:
+            odd[kind].append(told)
+
+
+def _stray(text: str) -> str:
+    """Return what a text may be instead of a number."""
+    found = (told for told, form in (_CERTAIN | _POSSIBLE).items() if form.fullmatch(text.strip()))
+    return next(found, "a text among numbers; give a number")
+
+
+def numbers_of(column: pa.ChunkedArray) -> Values:
+    """Return numbers, NaN where missing."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # which rounds correctly to a number
+    values = pc.fill_null(column.cast(pa.float64(), safe=False), math.nan).combine_chunks()
+    return np.asarray(np.from_dlpack(values))  # not to_numpy, which imports pandas

@@ -1,14 +1,12 @@
 """Decoding of images to pixels."""
 
 import logging
-import os
 import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from io import BytesIO
 from typing import TypeAlias
 
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFile, ImageOps
 
 from fedstage.errors import FedstageError, each
+from fedstage.storage.provenance import cores
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -38,7 +37,6 @@ _WORTH_THREADS = 100 * 100
 #: The most pixels of an image: decoding takes three bytes for each.
 _MOST_PIXELS = 50_000_000
 Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of images that are refused here
-_AT_ONCE = 100  # images that a thread decodes at a time
 _HIGHEST = 255  # of a channel
 
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
@@ -57,37 +55,15 @@ class Decoder:
     resampling: str = "bilinear"
     crop: int | None = None
     shape: tuple[int, ...] | None = None
-    left_out: dict[str, list[str]] = field(default_factory=dict)  #: and the images' places
+    left_out: dict[str, set[str]] = field(default_factory=dict)  #: and the images' places
 
-    def decode(self, encoded: bytes, where: str = "") -> Pixels:
-        """Decode an image; raise one of UNDECODABLE if that fails."""
-        with Image.open(BytesIO(encoded)) as opened:
-            width, height = opened.size
-            if width * height > _MOST_PIXELS:
-                raise ValueError(f"{width} x {height} pixels: at most {_MOST_PIXELS:,} are read")
-            if _is_deep(opened):  # Pillow would cut values off
-                raise ValueError(f"mode {opened.mode}: must have 8 bits a channel")
-            if getattr(opened, "is_animated", False):
-                self.left_out.setdefault("pages or frames after the first", []).append(where)
-            if opened.has_transparency_data:
-                self.left_out.setdefault("transparency", []).append(where)
-            turned = ImageOps.exif_transpose(opened)
-            image = turned if turned.mode == "RGB" else turned.convert("RGB")
-            if self.size is not None and image.size != (self.size, self.size):
-                image = image.resize((self.size, self.size), _FILTERS[self.resampling])
-            if self.crop is not None:
-                if min(image.size) < self.crop:
-                    raise ValueError(f"{width} x {height} pixels: data.crop = {self.crop} is more")
-                left, top = ((side - self.crop) // 2 for side in image.size)
-                image = image.crop((left, top, left + self.crop, top + self.crop))
-            return np.asarray(image).transpose(2, 0, 1)
-
-    def decode_one(self, encoded: bytes | None, where: str) -> Pixels:
-        """Decode an image; raise FedstageError if that fails, or if it has another shape."""
+    def decode(self, encoded: bytes | None, where: str = "") -> Pixels:
+        """Decode an image; FedstageError if that fails, or if it has another shape."""
         if encoded is None:
             raise FedstageError(f"{where}: image has no bytes")
         try:
-            image = self.decode(encoded, where)
+            with Image.open(BytesIO(encoded)) as opened:
+                image = np.asarray(self._prepared(opened, where)).transpose(2, 0, 1)
         except UNDECODABLE as error:
             detail = str(error).partition(" <_io")[0]  # an address in memory
             raise FedstageError(f"{where}: cannot decode the image ({detail})") from None
@@ -96,6 +72,26 @@ class Decoder:
             others = f"others have {self.shape}; set data.image_size to resize all"
             raise FedstageError(f"{where}: image of shape {image.shape}, {others}")
         return image
+
+    def _prepared(self, opened: ImageFile.ImageFile, where: str) -> Image.Image:
+        width, height = opened.size
+        if width * height > _MOST_PIXELS:
+            raise ValueError(f"{width} x {height} pixels: at most {_MOST_PIXELS:,} are read")
+        if _is_deep(opened):  # Pillow would cut values off
+            raise ValueError(f"mode {opened.mode}: must have 8 bits a channel")
+        if getattr(opened, "is_animated", False):
+            self.left_out.setdefault("pages or frames after the first", set()).add(where)
+        if opened.has_transparency_data:
+            self.left_out.setdefault("transparency", set()).add(where)
+        image = ImageOps.exif_transpose(opened).convert("RGB")
+        if self.size is not None and image.size != (self.size, self.size):
+            image = image.resize((self.size, self.size), _FILTERS[self.resampling])
+        if self.crop is None:
+            return image
+        if min(image.size) < self.crop:
+            raise ValueError(f"{width} x {height} pixels: data.crop = {self.crop} is more")
+        left, top = ((side - self.crop) // 2 for side in image.size)
+        return image.crop((left, top, left + self.crop, top + self.crop))
 
     def decode_all(self, count: int, parts: Iterable[Encoded]) -> torch.Tensor:
         """Decode `count` images, which come in parts, in threads; return uint8 [n, 3, H, W].
@@ -108,30 +104,23 @@ class Decoder:
         pixels, done = np.empty((count, *(self.shape or (3, 0, 0))), np.uint8), 0
         for places, encoded in parts:
             if self.shape is None:
-                shape = self.decode_one(encoded(0), places[0]).shape
-                pixels = np.empty((count, *shape), np.uint8)
+                pixels = np.empty((count, *self.decode(encoded(0), places[0]).shape), np.uint8)
             own = pixels[done : done + len(places)]
-            starts = range(0, len(places), _AT_ONCE)
-            with ThreadPoolExecutor(_threads(own.shape[2:])) as pool:
-                each(partial(self._decode_some, own, places, encoded), starts, pool.map)
+
+            def decode(number: int, own: Pixels = own, part: Encoded = (places, encoded)) -> None:
+                own[number] = self.decode(part[1](number), part[0][number])
+
+            with ThreadPoolExecutor(cores()) as pool:
+                large = own.shape[2] * own.shape[3] >= _WORTH_THREADS
+                each(decode, range(len(places)), pool.map if large else map)
             done += len(places)
         return torch.from_numpy(pixels)
-
-    def _decode_some(
-        self, pixels: Pixels, places: Sequence[str], encoded: Callable[[int], bytes | None],
-        start: int,
-    ) -> None:  # fmt: skip
-        def decode(number: int) -> None:
-            pixels[number] = self.decode_one(encoded(number), places[number])
-
-        each(decode, range(len(places))[start : start + _AT_ONCE])
 
     def tell(self) -> None:
         """Say of how many images something was left out."""
         for what, places in self.left_out.items():
-            different = sorted(set(places))
-            images = "1 image" if len(different) == 1 else f"{len(different)} images"
-            _LOGGER.warning("%s: %s left out, such as of %s", images, what, different[0])
+            images = "1 image" if len(places) == 1 else f"{len(places)} images"
+            _LOGGER.warning("%s: %s left out, such as of %s", images, what, min(places))
 
 
 def _is_deep(image: ImageFile.ImageFile) -> bool:
@@ -139,11 +128,3 @@ def _is_deep(image: ImageFile.ImageFile) -> bool:
     # Of PPM, Pillow's decoder has the highest value as its last argument.
     highest = max(re.findall(r"'ppm'.*, (\d+)\)", str(image.tile)), default="0")
     return image.mode[0] in "IF" or ";16" in str(image.tile) or int(highest) > _HIGHEST
-
-
-def _threads(size: Sequence[int]) -> int:
-    """Return the number of threads to decode images of `size` [H, W]."""
-    if size[0] * size[1] < _WORTH_THREADS:
-        return 1
-    linux = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1

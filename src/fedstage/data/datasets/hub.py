@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.datasets.parquet import images_of, with_stated_names
+from fedstage.data.datasets.own_images import images_of, with_stated_names
 from fedstage.data.datasets.texts import as_tokens
 from fedstage.data.excerpts import listed
-from fedstage.data.folder import default_folder
 from fedstage.data.layouts import SPLITS
 from fedstage.errors import FedstageError, fault_of, how_to_install
 from fedstage.settings.data import HubImages, HubTexts
+from fedstage.storage.raw_files import default_folder
 
 _LOGGER = logging.getLogger(__name__)
 

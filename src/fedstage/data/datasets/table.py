@@ -11,11 +11,9 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
-from fedstage.data.datasets.columns import labelled_rows
-from fedstage.data.datasets.features import Column, feature_columns, tell_integers
+from fedstage.data.datasets.columns import Column, feature_columns, labelled_rows
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.datasets.labelled import Named
-from fedstage.data.datasets.splits import Rows
+from fedstage.data.datasets.splits import Named, Rows
 from fedstage.data.excerpts import excerpt, listed, quoted
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import Files, read_files, require
@@ -43,14 +41,8 @@ def load(settings: TableData, folder: Path) -> Dataset:
         lambda: labelled_rows(settings, len(found.train), every),
         lambda: feature_columns(_feature_names(settings, every), every, settings.categorical),
     )
-    plain = [column for column in columns if column.name not in settings.categorical]
-    tell_integers(plain, sum(table.num_rows for _, table in every[: len(found.train)]))
     split = rows.split(settings)
     where = folder / settings.folder
-    if len(np.unique(rows.labels.numbers[split.train])) == 1:
-        name = rows.labels.names[rows.labels.numbers[split.train[0]]]
-        fault = "in all training rows; at least two classes are needed"
-        raise FedstageError(f"{where}: {settings.label} = {quoted(name)} {fault}")
     encoded, shown, constant = encode(where, columns, rows.order[split.train], settings.missing)
     values = torch.from_numpy(encoded)
     dataset = rows.dataset(split, lambda own: values[rows.order[own]])
@@ -68,15 +60,11 @@ def _feature_names(settings: TableData, files: Files) -> list[str]:
     names = list(settings.features) or [n for n in table.column_names if n not in no_features]
 
     def compare(file: tuple[Path, pa.Table]) -> None:
-        path, other = file
-        lacking = [name for name in names if name not in other.column_names]
-        more = [name for name in other.column_names if name not in {*names, *no_features}]
-        if lacking:
-            told = listed([quoted(name) for name in lacking])
-            raise FedstageError(f"{path}: has no column {told}, which {first} has")
-        if more and not settings.features:
-            told = listed([quoted(name) for name in more])
-            raise FedstageError(f"{path}: column {told}: {first} has none; put it in data.drop")
+        path, own = file[0], {*file[1].column_names}
+        more = set() if settings.features else own - {*names, *no_features}
+        if differing := sorted({*names} - own | more):
+            told = listed([quoted(name) for name in differing])
+            raise FedstageError(f"{path}: column {told}: not in both it and {first}")
 
     each(compare, others)
     if not names:
@@ -109,8 +97,11 @@ def encode(
         If a value is missing or not finite, if a column of texts has too many categories, or if all
         columns are constant.
     """
-    if missing == "refuse":
-        _refuse_missing(columns)
+    lacking = np.logical_or.reduce([column.missing for column in columns])
+    if missing == "refuse" and lacking.any():
+        first = next(column for column in columns if column.missing.any())
+        count = f"{lacking.sum()} of {len(lacking)} rows lack values"
+        _check(first, first.missing, f"missing; {count}; give them, or set data.missing = mean")
     parts, names, constant = [], [], []
     for column in columns:
         found = (_one_hot if isinstance(column.values, Named) else _standardised)(column, train)
@@ -120,19 +111,8 @@ def encode(
         parts.append(found[0])
         names += found[1]
     if not parts:
-        listed = ", ".join(map(excerpt, constant))
-        raise FedstageError(f"{where}: all features are constant in the training rows: {listed}")
+        raise FedstageError(f"{where}: all features are constant in the training rows")
     return np.concatenate(parts, axis=1), tuple(names), tuple(constant)
-
-
-def _refuse_missing(columns: Sequence[Column]) -> None:
-    """Refuse missing values: name the first one, and count the rows that have any."""
-    first = next((column for column in columns if column.missing.any()), None)
-    if first is not None:
-        lacking = np.logical_or.reduce([column.missing for column in columns])
-        count, rows = int(lacking.sum()), len(lacking)
-        give = "give a value" if count == 1 else f"{count} of {rows} rows lack values; give them"
-        _check(first, first.missing, f"missing; {give}, or set data.missing = mean")
 
 
 Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
@@ -159,13 +139,9 @@ def _one_hot(column: Column, train: Rows) -> Coded:
     levels = np.unique(numbers[train])
     shown = [MISSING if level < 0 else names[level] for level in levels.tolist()]
     if len(levels) > MOST_CATEGORIES:
-        several = all(" " in text for text in shown if text != MISSING)
-        texts = f"; to classify texts, use data = texts with text = {column.name!r}"
-        raise FedstageError(
-            f"column {quoted(column.name)}: {len(levels)} categories in the training rows, such "
-            f"as {quoted(names[levels[levels >= 0][0]])}; at most {MOST_CATEGORIES}: make it "
-            f"numbers, or leave it out with data.drop{texts if several else ''}"
-        )
+        hint = f"make it numbers, drop it, or use data = texts with text = {column.name!r}"
+        fault = f"{len(levels)} categories in the training rows, at most {MOST_CATEGORIES}; {hint}"
+        raise FedstageError(f"column {quoted(column.name)}: such as {quoted(shown[-1])}: {fault}")
     if len(levels) == 1:
         return None
     if levels[0] < 0:  # the category of missing values is the last one

@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as parsed
 
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.datasets.labelled import Labelled, Named
+from fedstage.data.datasets.splits import Labelled, Named
 from fedstage.errors import FedstageError
 from fedstage.settings.data import OwnTensors
 from fedstage.storage.files import read_bytes

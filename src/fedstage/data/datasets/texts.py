@@ -1,8 +1,7 @@
 """Texts as tokens, the numbers of WordPieces in a vocabulary; in tables or without a header."""
 
-import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,7 @@ from tokenizers.processors import BertProcessing
 
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.datasets.labelled import Labelled
-from fedstage.data.datasets.splits import Rows
+from fedstage.data.datasets.splits import Labelled, Rows
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import read_files
 from fedstage.errors import FedstageError, both
@@ -108,33 +106,6 @@ def tokens_of(texts: Sequence[str], vocabulary: Vocabulary, length: int) -> torc
 
 
 # --- files of texts -------------------------------------------------------------------------------
-
-
-def read_cells(
-    path: Path, columns: Sequence[str], encoding: str = "utf-8", *, strict: bool = True
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number, from 0, and the cells of each row; `columns` are the names of the cells.
-
-    Unless `strict`, a quotation mark within a cell may stand alone.
-
-    Raises
-    ------
-    FedstageError
-        If the file is missing, empty or not in the encoding, or a row has different columns.
-    """
-    row = -1
-    try:
-        with path.open(encoding=encoding, newline="") as file:
-            for row, cells in enumerate(csv.reader(file, strict=strict)):
-                if len(cells) != len(columns):
-                    must = f"{', '.join(columns[:-1])} and {columns[-1]}"
-                    raise FedstageError(f"{path}: row {row}: {len(cells)} columns: must be {must}")
-                yield row, cells
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        detail = error.strerror if isinstance(error, OSError) else error
-        raise FedstageError(f"{path}: {detail}") from None
-    if row < 0:
-        raise FedstageError(f"{path}: has no rows")
 
 
 def read_lines(path: Path, where: str) -> list[str]:

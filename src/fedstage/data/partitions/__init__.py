@@ -1,8 +1,8 @@
 """Partitions: which training samples belong to which client.
 
-Each scheme is a module with a function ``assign(settings, labels, clients, generator, natural)``,
-which returns the sample indices of every client. It is checked that no client is empty and no two
-clients share a sample.
+Each scheme's module has a function ``assign(settings, labels, clients, generator, natural)``, which
+returns the sample indices of every client. It is checked that no client is empty and no two clients
+share a sample.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Dirichlet: each class divided over the clients by proportions drawn from Dir(alpha)."""
+"""Dirichlet schemes: classes of clients, or clients of classes, in proportions from Dir(alpha)."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,11 +6,26 @@ from numpy.random import Generator
 
 from fedstage.data.partitions import Indices, Owners
 from fedstage.errors import FedstageError
-from fedstage.settings.partitions import Dirichlet, DirichletEqual
+from fedstage.settings.partitions import Dirichlet, DirichletByClient, DirichletEqual
+
+#: Clients in a draw of the scheme `dirichlet_equal`.
+BLOCK = 10
 
 
 def assign(
-    settings: Dirichlet, labels: Indices, clients: int, generator: Generator, natural: Owners
+    settings: Dirichlet | DirichletByClient | DirichletEqual,
+    labels: Indices, clients: int, generator: Generator, natural: Owners,
+) -> list[Indices]:  # fmt: skip
+    """Divide the samples by one of the schemes; FedstageError if its minimum cannot be met."""
+    if isinstance(settings, DirichletByClient):
+        return by_client(settings.alpha, labels, clients, generator)
+    if isinstance(settings, DirichletEqual):
+        return in_blocks(settings, labels, clients, generator)
+    return by_class(settings, labels, clients, generator)
+
+
+def by_class(
+    settings: Dirichlet, labels: Indices, clients: int, generator: Generator
 ) -> list[Indices]:
     """Draw until every client has `min_samples`; sizes vary.
 
@@ -57,12 +72,10 @@ def redraw(
         smallest = max(smallest, int(counts.sum(axis=0).min()))
         if smallest >= minimum[0]:
             return deal(classes, counts, generator)
-    raise FedstageError(
-        f"partition.max_draws = {settings.max_draws}: no Dirichlet draw gave each of {clients} "
-        f"clients {minimum[1]} samples (the smallest client of the best draw has {smallest}); "
-        f"raise partition.alpha = {alpha:g}, lower the minimum, use fewer "
-        "clients, or raise partition.max_draws"
-    )
+    fault = f"no Dirichlet draw gave each of {clients} clients {minimum[1]} samples"
+    best = f"the smallest client of the best draw has {smallest}"
+    hint = f"raise it or partition.alpha = {alpha:g}, lower the minimum, or use fewer clients"
+    raise FedstageError(f"partition.max_draws = {settings.max_draws}: {fault} ({best}); {hint}")
 
 
 def draw_counts(
@@ -112,3 +125,85 @@ def deal(classes: list[Indices], counts: Indices, generator: Generator) -> list[
         for samples, row in zip(classes, counts, strict=True)
     ]
     return [np.concatenate(own) for own in zip(*pieces, strict=True)]
+
+
+# --- each client's own distribution over the classes ----------------------------------------------
+
+
+def by_client(alpha: float, labels: Indices, clients: int, generator: Generator) -> list[Indices]:
+    """Give clients of equal sizes samples of classes drawn from q ~ Dir(alpha p).
+
+    Hsu et al. 2019, section 3: p is the prior over the C classes, here their frequencies times C,
+    so that balanced classes have the parameters (alpha, ..., alpha). Samples are drawn without
+    replacement; a class that has run out is left out, and q renormalised. Clients choose in random
+    order, because the last of them have to take what remains; sizes differ by at most 1.
+    """
+    classes = split_by_class(labels, np.arange(len(labels)))
+    left = np.array([len(samples) for samples in classes], dtype=np.int64)
+    prior = left / left.mean()
+    counts = np.zeros((len(classes), clients), dtype=np.int64)
+    sizes = np.diff(np.linspace(0, len(labels), clients + 1).astype(np.int64))
+    for client in generator.permutation(clients):
+        counts[:, client] = draw(alpha * prior, left, int(sizes[client]), generator)
+        left -= counts[:, client]
+    return deal(classes, counts, generator)
+
+
+def draw(
+    parameters: npt.NDArray[np.float64], left: Indices, size: int, generator: Generator
+) -> Indices:
+    """Return how many of the samples `left` a client of `size` gets, by class, [classes].
+
+    Drawing many at once, and redrawing the ones beyond what is left, equals drawing them one by one
+    from the classes that have not run out.
+    """
+    shares = generator.dirichlet(parameters)
+    counts = np.zeros_like(left)
+    while missing := size - int(counts.sum()):
+        open_classes = counts < left
+        own = np.where(open_classes & np.isfinite(shares), shares, 0.0)
+        if own.sum() == 0:  # all of its classes have run out, or alpha is so small as to underflow
+            own[generator.choice(np.flatnonzero(open_classes))] = 1.0
+        drawn = generator.multinomial(missing, own / own.sum())
+        counts += np.minimum(drawn, left - counts)
+    return counts
+
+
+# --- blocks of clients ----------------------------------------------------------------------------
+
+
+def in_blocks(
+    settings: DirichletEqual, labels: Indices, clients: int, generator: Generator
+) -> list[Indices]:
+    """Draw each block of 10 clients, then cut the concatenated list into equal parts.
+
+    As in the code of Lin et al. 2020. The re-cut moves samples between neighbours in the list, so
+    the label skew is weaker than alpha implies. Sizes differ by at most 1.
+
+    Raises
+    ------
+    FedstageError
+        If a block has a client below half of the block's mean in each of `max_draws` draws.
+    """
+    widths = [min(BLOCK, clients - start) for start in range(0, clients, BLOCK)]
+    # Floors of n * (clients so far) / clients: as n >= clients, every block has enough samples.
+    edges = np.cumsum(widths)[:-1] * len(labels) // clients
+    blocks = np.split(generator.permutation(len(labels)), edges)
+    drawn = [
+        draw_block(settings, labels, block, width, generator)
+        for block, width in zip(blocks, widths, strict=True)
+    ]
+    return np.array_split(np.concatenate(drawn), clients)
+
+
+def draw_block(
+    settings: DirichletEqual, labels: Indices, samples: Indices, clients: int, generator: Generator
+) -> Indices:
+    """Divide `samples` until none of a block's clients has less than half of the mean.
+
+    The result lists the samples of one client after the other.
+    """
+    half_of_mean = -(-len(samples) // (2 * clients))
+    minimum = half_of_mean, f"half of their block's mean, {half_of_mean},"
+    classes = split_by_class(labels, samples)
+    return np.concatenate(redraw(classes, clients, settings, True, minimum, generator))

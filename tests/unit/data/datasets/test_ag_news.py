@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedstage.data.datasets import load
-from fedstage.data.datasets.ag_news import CLASSES
+from fedstage.data.datasets.published_texts import CLASSES
 from fedstage.data.datasets.texts import SPECIAL, build_vocabulary, tokens_of
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
@@ -119,14 +119,17 @@ def test_vocabulary_is_of_the_texts_that_are_trained_on(folder):
         (lambda path: path.write_text(""), r"train\.csv: has no rows"),
         (
             lambda path: write(path, [*TRAIN, ("5", "a", "b")]),
-            r"row 5: class = '5': must be 1\.\.4, a line of classes\.txt",
+            r"line 6: class = '5': must be one of 1, 2, 3, 4",
         ),
         (
             lambda path: write(path, [("class", "title", "description"), *TRAIN]),
-            "row 0: class = 'class': must be",
+            "line 1: class = 'class': must be",
         ),
-        (lambda path: write(path, [("0", "a", "b")]), "row 0: class = '0': must be"),
-        (lambda path: write(path, [*TRAIN, ("1", "a")]), "row 5: 2 columns: must be class, title"),
+        (lambda path: write(path, [("0", "a", "b")]), "line 1: class = '0': must be"),
+        (
+            lambda path: write(path, [*TRAIN, ("1", "a")]),
+            "line 6: must have class, title",
+        ),
         (lambda path: path.write_bytes(b'"1","\xff","b"\n'), r"train\.csv: .*codec"),
     ],
     ids=["missing", "empty", "class", "header", "zero", "columns", "encoding"],

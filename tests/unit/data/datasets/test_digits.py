@@ -1,4 +1,3 @@
-import gzip
 import subprocess
 import sys
 
@@ -7,8 +6,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits as sklearn_digits
 
-from fedstage.data.datasets import digits
-from fedstage.data.datasets.digits import load as load_digits
+from fedstage.data.datasets import load
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Digits
@@ -20,7 +18,7 @@ def levels(images):
 
 
 def test_shapes_types_and_counts_of_the_default_split():
-    data = load_digits(Digits(name="digits"))
+    data = load(Digits(name="digits"), None)
 
     assert data.train.images.shape == (1797 - 720, 1, 8, 8)
     assert data.test.images.shape == data.held_out.shape == (360, 1, 8, 8)
@@ -35,7 +33,7 @@ def test_parts_are_the_permutation_cut_into_test_held_out_and_train():
     order = numpy_generator(4, "dataset", "split").permutation(1797)
     test, held_out, train = order[:100], order[100:150], order[150:]
 
-    data = load_digits(Digits(name="digits", test=100, held_out=50, split_seed=4))
+    data = load(Digits(name="digits", test=100, held_out=50, split_seed=4), None)
 
     assert np.array_equal(levels(data.test.images), bunch.data[test])
     assert np.array_equal(levels(data.held_out), bunch.data[held_out])
@@ -50,7 +48,7 @@ def test_the_servers_own_images_come_after_the_public_ones():
     server, train = order[150:180], order[180:]
 
     settings = Digits(name="digits", test=100, held_out=50, server_validation=30, split_seed=4)
-    data = load_digits(settings)
+    data = load(settings, None)
 
     assert np.array_equal(levels(data.server_validation.images), bunch.data[server])
     assert np.array_equal(data.server_validation.labels, bunch.target[server])
@@ -59,7 +57,7 @@ def test_the_servers_own_images_come_after_the_public_ones():
 
 
 def test_grey_levels_are_spread_over_the_whole_range_and_rounded():
-    images = load_digits(Digits(name="digits")).train.images
+    images = load(Digits(name="digits"), None).train.images
 
     expected = [0, 16, 32, 48, 64, 80, 96, 112, 128, 143, 159, 175, 191, 207, 223, 239, 255]
     assert images.unique().tolist() == expected
@@ -78,28 +76,13 @@ def test_split_that_leaves_no_training_samples_is_refused(
 ):
     settings = {"test": test, "held_out": held_out, "server_validation": server_validation}
     with pytest.raises(FedstageError, match=message):
-        load_digits(Digits(name="digits", **settings))
+        load(Digits(name="digits", **settings), None)
 
 
 def test_reading_the_digits_does_not_import_scikit_learn():
     code = (
-        "import sys; from fedstage.data.datasets.digits import load; "
-        "from fedstage.settings.data import Digits; load(Digits(name='digits')); "
+        "import sys; from fedstage.data.datasets import load; "
+        "from fedstage.settings.data import Digits; load(Digits(name='digits'), None); "
         "sys.exit('sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [(None, "No such file"), (b"1,2,3", "gzipped"), (gzip.compress(b"1,2,3")[:-4], "ended before")],
-    # What gzip writes holds the time, and all processes must collect tests of the same names.
-    ids=["missing", "not compressed", "cut short"],
-)
-def test_a_missing_or_damaged_file_of_digits_is_named(tmp_path, monkeypatch, content, fault):
-    path = tmp_path / "digits.csv.gz"
-    if content is not None:
-        path.write_bytes(content)
-    monkeypatch.setattr(digits, "_find", lambda: path)
-    with pytest.raises(FedstageError, match=f"{path}: .*{fault}"):
-        load_digits(Digits(name="digits"))

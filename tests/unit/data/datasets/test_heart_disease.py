@@ -11,8 +11,8 @@ import pytest
 import torch
 from sklearn.model_selection import train_test_split
 
-from fedstage.data.datasets import heart_disease, load
-from fedstage.data.datasets.heart_disease import CENTRES, as_dataset, file_of, read_centre
+from fedstage.data.datasets import flamby, load
+from fedstage.data.datasets.flamby import CENTRES, as_dataset, file_of, read_centre
 from fedstage.errors import FedstageError
 from fedstage.settings.data import HeartDisease
 
@@ -61,7 +61,7 @@ def trusted(folder, monkeypatch):
         centre: hashlib.sha256((folder / file_of(centre)).read_bytes()).hexdigest()
         for centre in CENTRES
     }
-    monkeypatch.setattr(heart_disease, "CENTRES", digests)
+    monkeypatch.setattr(flamby, "CENTRES", digests)
     return folder
 
 
@@ -155,7 +155,7 @@ def test_what_varies_in_no_training_row_of_a_centre_does_no_harm(folder):
 
 
 def test_a_missing_folder_is_downloaded_and_verified(trusted, tmp_path, monkeypatch):
-    monkeypatch.setattr(heart_disease, "SOURCE", trusted.as_uri())
+    monkeypatch.setattr(flamby, "SOURCE", trusted.as_uri())
     (tmp_path / "new").mkdir()
 
     data = load(SETTINGS, tmp_path / "new")
@@ -165,7 +165,7 @@ def test_a_missing_folder_is_downloaded_and_verified(trusted, tmp_path, monkeypa
 
 
 def test_a_download_that_fails_leaves_nothing(trusted, tmp_path, monkeypatch):
-    monkeypatch.setattr(heart_disease, "SOURCE", trusted.as_uri())
+    monkeypatch.setattr(flamby, "SOURCE", trusted.as_uri())
     (trusted / file_of("va")).unlink()
     (tmp_path / "new").mkdir()
 
@@ -179,7 +179,7 @@ def test_an_altered_file_is_named(trusted):
     path = trusted / file_of("hungarian")
     path.write_text(path.read_text().replace("?", "-9"))
 
-    with pytest.raises(FedstageError, match=r"processed\.hungarian\.data: is not the official"):
+    with pytest.raises(FedstageError, match=r"processed\.hungarian\.data: does not have the"):
         load(SETTINGS, trusted.parent)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from PIL import Image
 
-from fedstage.data.datasets.image_folder import load
+from fedstage.data.datasets.own_images import load
 from fedstage.data.layouts import count_clients
 from fedstage.errors import FedstageError
 from fedstage.settings.data import ImageFolder

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from fedstage.data.datasets import load
-from fedstage.data.datasets.isic2019 import CLASSES
+from fedstage.data.datasets.flamby import LESIONS
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Isic2019
@@ -63,7 +63,7 @@ def test_pictures_labels_and_centres_are_those_of_the_table(folder):
     assert data.train.clients.tolist() == [0, 4, 5]
     assert torch.equal(data.test.images, middle(folder, "ISIC_1")[None])
     assert (data.test.labels.tolist(), data.test.clients.tolist()) == ([1], [5])
-    assert data.class_names == CLASSES
+    assert data.class_names == LESIONS
     assert data.test_own is None
 
 
@@ -112,7 +112,7 @@ def test_a_division_takes_pictures_of_both_folds_with_their_centres(folder):
             lambda folder: write_table(folder, [*ROWS, ("a", 0, "x", "test")]),
             "line 6: center = 'x': must be one of 0, 1",
         ),
-        (lambda folder: write_table(folder, ROWS[:1]), "fold = test: no picture has it"),
+        (lambda folder: write_table(folder, ROWS[:1]), "fold: no picture is for training, or none"),
     ],
     ids=["table", "picture", "damage", "column", "fold", "class", "centre", "no test"],
 )

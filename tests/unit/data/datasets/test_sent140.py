@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from fedstage.data.datasets import load
-from fedstage.data.datasets.sent140 import CLASSES
 from fedstage.data.datasets.texts import build_vocabulary, tokens_of
 from fedstage.data.partitions import divide
 from fedstage.errors import FedstageError
@@ -100,7 +99,7 @@ def test_tweets_are_tokens_and_polarities_labels(folder, vocabulary):
     data = load(settings(vocabulary="vocab.txt"), folder.parent)
     first = min(users_in(data.train.images, vocabulary))
 
-    assert data.class_names == CLASSES
+    assert data.class_names == ("negative", "positive")
     assert data.train.images.dtype == torch.int32
     assert (
         data.train.images[1].tolist() == tokens_of([f"{first} says 1"], vocabulary, 12).tolist()[0]
@@ -139,14 +138,14 @@ def test_the_file_is_in_latin_1_and_quotes_may_stand_alone(folder):
     ("change", "message"),
     [
         (lambda folder: (folder / FILE).unlink(), "noemoticon.csv: No such file"),
-        (lambda folder: write(folder, []), "row 0: 0 columns: must be polarity, id"),
+        (lambda folder: write(folder, []), "line 1: must have polarity, id"),
         (
             lambda folder: write(folder, [*rows(), '"2","1","","","a","b"']),
-            r"row 76: polarity = '2': must be 0 or 4",
+            r"line 77: polarity = '2': must be one of 0, 4",
         ),
         (
             lambda folder: write(folder, [*rows(), '"0","1","a","b"']),
-            r"row 76: 4 columns: must be polarity, id, date, query, user and text",
+            r"line 77: must have polarity, id, date, query, user, text",
         ),
         (
             lambda folder: write(folder, rows()[:3]),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from fedstage.data.datasets.labelled import rows_for_testing
+from fedstage.data.datasets.splits import rows_for_testing
 from fedstage.data.datasets.table import load as load_table
 from fedstage.errors import FedstageError
 from fedstage.settings.data import TableData

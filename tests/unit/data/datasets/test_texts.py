@@ -5,7 +5,6 @@ import pytest
 from fedstage.data.datasets.texts import (
     SPECIAL,
     build_vocabulary,
-    read_cells,
     split_words,
     tokens_of,
     vocabulary_of,
@@ -20,20 +19,6 @@ each = pytest.mark.parametrize("kind", [AgNews, Sent140], ids=lambda kind: kind.
 def settings(kind, **changes):
     (name,) = kind.names()
     return kind(name=name, vocabulary_size=200, **changes)
-
-
-def test_rows_are_numbered_and_cut_into_cells(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('"1","two, ""2"""\n3,"4\n4"\n', encoding="utf-8")
-    assert list(read_cells(path, ("a", "b"))) == [(0, ["1", 'two, "2"']), (1, ["3", "4\n4"])]
-
-
-def test_a_lone_quotation_mark_is_refused_unless_it_may_stand(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('"1","a "b" c"\n', encoding="utf-8")
-    with pytest.raises(FedstageError, match=r"a\.csv: .*expected"):
-        list(read_cells(path, ("a", "b")))
-    assert [cells[0] for _, cells in read_cells(path, ("a", "b"), strict=False)] == ["1"]
 
 
 @each

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torchvision import datasets
 
-from fedstage.data.datasets.torchvision_data import load as load_torchvision
+from fedstage.data.datasets.published import load as load_torchvision
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import TorchvisionData
@@ -247,7 +247,7 @@ def test_altered_cifar_file_is_refused_by_name_and_kept(cifar10, tmp_path, file)
     altered[len(altered) // 2] ^= 1
     path.write_bytes(altered)
 
-    with pytest.raises(FedstageError, match=rf"{file}: does not match torchvision's checksum"):
+    with pytest.raises(FedstageError, match=rf"{file}: does not have the official checksum"):
         load_torchvision(settings("cifar10"), tmp_path)
     assert path.read_bytes() == altered
 

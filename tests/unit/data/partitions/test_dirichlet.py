@@ -149,10 +149,10 @@ def test_a_draw_without_proportions_is_rejected_and_repeated(bad):
 
 def test_500_clients_with_too_large_a_minimum_end_in_an_error_that_helps():
     labels = np.repeat(np.arange(100), 500)  # as CIFAR-100
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(FedstageError) as raised:
         assigned(labels, 500, alpha=0.1, min_samples=90, max_draws=20)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     message = str(raised.value)
     assert "\n" not in message
     for part in (

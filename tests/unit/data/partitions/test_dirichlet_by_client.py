@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedstage.data.partitions import divide
-from fedstage.data.partitions.dirichlet_by_client import draw
+from fedstage.data.partitions.dirichlet import draw
 from fedstage.settings.partitions import DirichletByClient
 
 LABELS = np.repeat(np.arange(10), 100)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedstage.data.partitions.dirichlet_equal import assign, draw_block
+from fedstage.data.partitions.dirichlet import assign, draw_block
 from fedstage.settings.partitions import DirichletEqual
 
 
@@ -30,7 +30,7 @@ def test_blocks_get_samples_in_proportion_to_their_clients(monkeypatch):
         seen.append((len(samples), clients))
         return draw_block(settings, labels, samples, clients, generator)
 
-    monkeypatch.setattr("fedstage.data.partitions.dirichlet_equal.draw_block", recorded)
+    monkeypatch.setattr("fedstage.data.partitions.dirichlet.draw_block", recorded)
     assigned(labels_of(10, 100), 25, alpha=1.0)
     assert seen == [(400, 10), (400, 10), (200, 5)]
 
@@ -46,7 +46,7 @@ def test_blocks_are_random_samples_of_the_data_set():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_client_of_a_block_is_below_half_of_the_mean(seed, monkeypatch):
-    from fedstage.data.partitions import dirichlet_equal
+    from fedstage.data.partitions import dirichlet
 
     smallest = []
 
@@ -55,8 +55,8 @@ def test_no_client_of_a_block_is_below_half_of_the_mean(seed, monkeypatch):
         smallest.append(min(map(len, drawn)))
         return drawn
 
-    redraw = dirichlet_equal.redraw
-    monkeypatch.setattr(dirichlet_equal, "redraw", recorded)
+    redraw = dirichlet.redraw
+    monkeypatch.setattr(dirichlet, "redraw", recorded)
     assigned(labels_of(10, 99), 20, seed, alpha=0.1)
     assert len(smallest) == 2
     assert min(smallest) >= 99 * 10 / 20 / 2

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedstage.data.partitions.iid import assign
+from fedstage.data.partitions.schemes import assign
 from fedstage.settings.partitions import Iid
 
 

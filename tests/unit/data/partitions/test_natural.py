@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedstage.data.partitions.natural import assign
+from fedstage.data.partitions.schemes import assign
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import Natural
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedstage.data.partitions.shards import assign
+from fedstage.data.partitions.schemes import assign
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import Shards
 
@@ -34,5 +34,5 @@ def test_sizes_are_nearly_equal_when_shards_do_not_divide_the_samples():
 
 
 def test_more_shards_than_samples():
-    with pytest.raises(FedstageError, match=r"partition.classes_per_client = 4: .*at most the 30"):
+    with pytest.raises(FedstageError, match=r"classes_per_client = 4: .* 30 samples for 32 shards"):
         assigned(np.arange(30) % 5, 8, 4)

@@ -42,7 +42,7 @@ def test_each_client_has_the_samples_of_its_rows(place, caplog):
         ("0,a\n-1,b", 2, r"row 3: index = -1: must be a training sample"),
         ("0,a\n1.5,b", 2, r"row 3: index = 1.5: must be a training sample"),
         ("0,a\n,b", 2, r"row 3: index = nan: must be a training sample"),
-        ("0,a\n1,b\n0,b", 2, r"row 4: index = 0: this sample has a client already"),
+        ("0,a\n1,b\n0,b", 2, r"sample 0 is 2 times in the shares of clients \[0, 1\]"),
         ("0,a\nx1,b", 2, r"partition.index = 'index': column is string; must be integers"),
         ("0,a\n1,", 2, r"row 3: client: missing; a value is required"),
         ("0,a\n1,b", 3, r"clients = 3: must be 2, as in .*by.csv"),

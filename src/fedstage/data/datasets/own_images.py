@@ -1,73 +1,94 @@
-"""Encoded images in Parquet, in the layout of the Hugging Face hub.
+"""A user's own images: in folders named by class and perhaps client, or encoded in Parquet.
 
-Rows are counted from 0 within a file, in messages too.
+Parquet is in the layout of the Hugging Face hub. Rows are counted from 0 within a file, in messages
+too.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
 
-from fedstage.data.datasets.columns import kind_of, labelled_rows
+from fedstage.data.datasets.columns import coded, kind_of, labelled_rows
 from fedstage.data.datasets.decoding import Decoder, Encoded
 from fedstage.data.datasets.images import Dataset
-from fedstage.data.datasets.labelled import Labelled, Named
-from fedstage.data.datasets.splits import Rows, rows_by_part
-from fedstage.data.layouts import find_files
-from fedstage.data.table_files import Files, read_schema, require
+from fedstage.data.datasets.splits import Labelled, Named, Rows, rows_by_part
+from fedstage.data.layouts import IMAGE_COLUMNS, find_files
+from fedstage.data.table_files import Files, read_schema, read_table
 from fedstage.errors import FedstageError, each
-from fedstage.settings.data import HubImages, OfHub, ParquetData
+from fedstage.settings.data import HubImages, ImageFolder, OfHub, ParquetData
+from fedstage.storage.files import read_bytes
 from fedstage.storage.tables import load_foreign_table
 
 ReadImages: TypeAlias = Callable[[Path], pa.ChunkedArray]  # of the structs in a file
 
-IMAGE_COLUMNS = ("img", "image")
 _MOST_CLASSES = 100_000  # the last layer of a model has a row for each
 
 
-def load(settings: ParquetData, folder: Path) -> Dataset:
+def load(settings: ParquetData | ImageFolder, folder: Path) -> Dataset:
     """Read images, labels and, for the training set, clients below the data folder.
 
-    Images become RGB; only images of the split are decoded. Clients are numbered in the order of
-    their names.
+    Images become RGB, uint8 [n, 3, H, W]; only images of the split are decoded. Classes and clients
+    are numbered in the order of their names.
 
     Raises
     ------
     FedstageError
-        If a file is missing, damaged or lacks a column; if a label, a client or an image is
-        invalid; if images differ in shape; or if there are fewer samples than a size.
+        If a file is missing, damaged, too large, lacks a column or is in no folder of a class; if a
+        label or a client is invalid; if images differ in shape and are not resized; or if there are
+        fewer samples than a size.
     """
     found = find_files(settings, folder)
     found.tell(folder / settings.folder)
-    every = each(lambda path: (path, _named_columns(settings, path)), [*found.train, *found.test])
-    return images_of(settings, len(found.train), every, _read_images)
+    every = [*found.train, *found.test]
+    if isinstance(settings, ParquetData):
+        files = each(lambda path: (path, _named_columns(settings, path)), every)
+        return images_of(settings, len(found.train), files, _read_images)
+
+    def named(what: str, depth: int) -> Named:
+        return coded(what, [pa.chunked_array([[path.parts[-depth] for path in every]])])
+
+    clients = named("clients", 3) if settings.client_folders else None
+    rows = Labelled(named("classes", 2), clients, None, len(found.train), np.arange(len(every)))
+
+    def encoded(own: Rows) -> Iterator[Encoded]:
+        chosen = [every[row] for row in own.tolist()]
+        yield list(map(str, chosen)), lambda number: read_bytes(chosen[number])
+
+    return _decoded(settings, rows.drawn(settings, found.test_fraction), encoded)
+
+
+def _decoded(
+    settings: ParquetData | ImageFolder | HubImages, rows: Labelled,
+    encoded: Callable[[Rows], Iterable[Encoded]],
+) -> Dataset:  # fmt: skip
+    """Decode the images, which are `encoded` at positions in the files."""
+    decoder = Decoder(settings.image_size, settings.resampling)
+    dataset = rows.dataset(
+        rows.split(settings), lambda own: decoder.decode_all(len(own), encoded(rows.order[own]))
+    )
+    decoder.tell()
+    return dataset
 
 
 def images_of(
     settings: ParquetData | HubImages, train: int, files: Files, read: ReadImages
 ) -> Dataset:
     """Return tables, the first `train` for training, as images, which `read` gives for each."""
-    rows = with_stated_names(settings, files, labelled_rows(settings, train, files))
-    decoder = Decoder(settings.image_size, settings.resampling)
 
     def encoded(own: Rows) -> Iterator[Encoded]:
-        by_file = rows_by_part([table.num_rows for _, table in files], rows.order[own])
+        by_file = rows_by_part([table.num_rows for _, table in files], own)
         for (path, _), chosen in zip(files, by_file, strict=True):
             if len(chosen):
                 yield _encoded(path, read(path), chosen.tolist())
 
-    def samples(own: Rows) -> torch.Tensor:
-        return decoder.decode_all(len(own), encoded(own))
-
-    dataset = rows.dataset(rows.split(settings), samples)
-    decoder.tell()
-    return dataset
+    rows = with_stated_names(settings, files, labelled_rows(settings, train, files))
+    return _decoded(settings, rows, encoded)
 
 
 def _encoded(path: Path, images: pa.ChunkedArray, rows: Sequence[int]) -> Encoded:
@@ -87,12 +108,9 @@ def _named_columns(settings: ParquetData, path: Path) -> pa.Table:
     kind = schema.field(image).type
     if not (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0):
         raise FedstageError(f"{path}: column {image!r} is {kind}, must be struct<bytes, path>")
-    require(path, "data.label", settings.label, schema.names)
-    wanted = (settings.label, settings.client_column, settings.group_column)
-    table = load_foreign_table(path, [name for name in schema.names if name in wanted])
-    if not table.num_rows:
-        raise FedstageError(f"{path}: has no rows")
-    return table.replace_schema_metadata(schema.metadata)
+    others = {name for name in (settings.client_column, settings.group_column) if name}
+    known = {name: name for name in sorted(others & {*schema.names})}
+    return read_table(path, {"data.label": settings.label, **known})
 
 
 def _image_column(path: Path, schema: pa.Schema) -> str:
@@ -115,8 +133,8 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
         return rows
     labels = [table[settings.label].to_numpy() for _, table in files]
     stated = [_stated_names(path, table.schema, settings.label) for path, table in files]
-    for (path, _), names in zip(files, stated, strict=True):
-        if names != stated[0]:
+    for (path, _), own in zip(files, stated, strict=True):
+        if own != stated[0]:
             raise FedstageError(f"{path}: class names differ from those in {files[0][0]}")
     highest = max(int(own.max()) for own in labels)
     names = stated[0] or tuple(map(str, range(min(highest + 1, _MOST_CLASSES))))
@@ -131,23 +149,17 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
 
 def _stated_names(path: Path, schema: pa.Schema, label: str) -> tuple[str, ...] | None:
     """Return the class names in a file's metadata, None where the label has none."""
-    key = f"{label}_names"
-    names = _metadata(path, schema, key)
-    if names is None:
-        key = "huggingface"
-        names = _metadata(path, schema, key)
-        for part in ("info", "features", label, "names"):
-            names = names.get(part) if isinstance(names, dict) else None
+    metadata = schema.metadata or {}
+    try:
+        own = json.loads(metadata.get(f"{label}_names".encode(), b"null"))
+        names = json.loads(metadata.get(b"huggingface", b"null"))
+    except ValueError as error:
+        raise FedstageError(f"{path}: metadata: is not JSON ({error})") from None
+    for part in ("info", "features", label, "names"):
+        names = names.get(part) if isinstance(names, dict) else None
+    names = names if own is None else own
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FedstageError(f"{path}: metadata {key!r}: must list the class names as strings")
+        raise FedstageError(f"{path}: metadata of {label!r}: must list the class names as strings")
     return tuple(names)
-
-
-def _metadata(path: Path, schema: pa.Schema, key: str) -> Any:
-    text = (schema.metadata or {}).get(key.encode())
-    try:
-        return None if text is None else json.loads(text)
-    except ValueError as error:
-        raise FedstageError(f"{path}: metadata {key!r}: is not JSON ({error})") from None

@@ -400,7 +400,7 @@ def make(folder, config=CONFIG):
         stderr=subprocess.STDOUT,
         text=True,
         env=os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]},
-        timeout=900,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stdout
     return Made(folder)

@@ -252,7 +252,7 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             env=environment() | variables,
-            timeout=600,
+            timeout=prepared.TIMEOUT,
         )
         return Run(done.returncode, done.stdout)
 

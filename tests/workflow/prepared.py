@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-TIMEOUT = 600  # seconds
+TIMEOUT = 1800  # seconds: only what hangs takes as long
 
 
 def call(arguments, output, environment):

@@ -46,7 +46,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, project):
     assert project.results() == finished.results()
 
 
-def wait_for(condition, seconds=300):
+def wait_for(condition, seconds=1800):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timed out"

@@ -134,7 +134,7 @@ def test_a_file_that_is_restored_has_its_bytes_again(expected, project):
 
 def test_a_run_that_was_killed_goes_on_with_the_same_bytes(expected, project):
     process = draw(project).start()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 1800
     while not project.files(TRAINED) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)

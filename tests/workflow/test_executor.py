@@ -82,7 +82,7 @@ class Chain:
         done = subprocess.run(
             [sys.executable, "-m", "snakemake", "--cores", "1", "--executor", executor,
              "--rerun-triggers", "mtime", "params", *options],
-            cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=600,
+            cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=1800,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         self.output = done.stderr

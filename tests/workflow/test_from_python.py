@@ -104,7 +104,7 @@ def network(settings, shape, classes):
 
 def call(folder, *command):
     done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment(), text=True, timeout=600,
+        [sys.executable, *command], cwd=folder, env=environment(), text=True, timeout=1800,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

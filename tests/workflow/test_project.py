@@ -17,7 +17,7 @@ pytestmark = pytest.mark.workflow
 
 def call(folder, *command, **variables):
     done = subprocess.run(
-        command, cwd=folder, env=variables or None, text=True, timeout=1200,
+        command, cwd=folder, env=variables or None, text=True, timeout=1800,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

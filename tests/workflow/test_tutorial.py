@@ -26,7 +26,7 @@ def follow(block, folder):
     """Return what the commands of a block print."""
     done = subprocess.run(
         ["bash", "-e", "-c", block],
-        cwd=folder, env=environment(), text=True, timeout=600,
+        cwd=folder, env=environment(), text=True, timeout=1800,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, f"{block}\n{done.stdout}"

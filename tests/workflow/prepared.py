@@ -1,7 +1,8 @@
 """Calls of snakemake in forks of a process that has imported it, as importing takes the longest.
 
-A fork forgets what is imported of fedstage, and ends as any process does. Run as a script, it reads
-calls from standard input, one line of JSON each, and writes the exit status of each.
+A fork that PYTHONPATH gives another fedstage forgets what is imported of this one; each ends as any
+process does. Run as a script, it reads calls from standard input, one line of JSON each, and writes
+the exit status of each.
 """
 
 import json
@@ -27,7 +28,11 @@ def call(arguments, output, environment):
 def _process():
     """Start the process of this one's calls, which ends with it."""
     return subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, __file__],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -36,6 +41,9 @@ def main():
     import pydantic  # noqa: F401
     import snakemake.cli
     import yaml  # noqa: F401
+
+    import fedstage.execution.executor
+    import fedstage.experiments.targets  # noqa: F401
 
     sys.path.remove(str(Path(__file__).parent))  # of the script, where other calls have this folder
     for line in sys.stdin:
@@ -50,8 +58,6 @@ def main():
 
 def begin(arguments, output, environment, folder):
     """Make this process one that a shell has started, with what a call describes."""
-    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
-
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -60,11 +66,18 @@ def begin(arguments, output, environment, folder):
         os.dup2(file, stream)
     sys.argv = ["snakemake", *arguments]
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
-    # Snakemake has imported its plugins, of which this package has one.
+    if "PYTHONPATH" in environment:
+        forget()
+    signal.alarm(TIMEOUT)
+
+
+def forget():
+    """Forget what is imported of fedstage, one of whose modules is a plugin of snakemake."""
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
     for module in [name for name in sys.modules if "fedstage" in name.partition(".")[0]]:
         del sys.modules[module]
     ExecutorPluginRegistry().collect_plugins()
-    signal.alarm(TIMEOUT)
 
 
 if __name__ == "__main__":

@@ -132,8 +132,7 @@ def scores(folder, target="study"):
 
 
 @pytest.mark.workflow
-def test_a_study_is_what_is_written_by_hand(study, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_study_is_what_is_written_by_hand(study, tmp_path):
     config = yaml.safe_load((study / "config.yaml").read_text())
     experiment = config["experiments"]["study"]
     (tmp_path / "net.py").write_text(BY_HAND)

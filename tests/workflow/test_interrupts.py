@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGKILL: the same command goes on."""
+"""Ctrl-C and SIGTERM: the same command goes on."""
 
 import os
 import signal
@@ -47,17 +47,6 @@ def test_an_interrupted_run_says_so_and_goes_on(project, number, told):
     output, _ = process.communicate(timeout=1800)
     assert process.returncode == 1
     assert told in output
-    project.make()
-
-
-def test_a_killed_run_is_unlocked_by_snakemake_and_goes_on(project):
-    process = started(project)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    refused = project.call(short=True)
-    assert refused.code == 1
-    assert "removed with the --unlock argument" in " ".join(refused.output.split())
-    assert project.call("--unlock").code == 0
     project.make()
 
 

@@ -65,6 +65,7 @@ def combine(settings, models, shares, start):
     return {name: value + 0.01 * torch.rand_like(value) for name, value in mean.items()}
 '''
 
+
 def draw(project, **execution):
     config = tiny_config(
         methods=["fedsdd", "fedavg"],

@@ -67,7 +67,7 @@ study = fedstage.run(
     clients=[(x[n:1200:4], y[n:1200:4]) for n in range(4)],
     test=(x[1500:], y[1500:]),
     public=x[1200:1500],
-    methods=["fedavg", "feddf", "fedsdd", "fens"],
+    methods=["feddf", "fens"],
     rounds=2,
     seeds=range(int(sys.argv[1])),
     client={"epochs": 1, "learning_rate": 0.1},
@@ -77,7 +77,7 @@ study = fedstage.run(
     validation=0.1,
 )
 torch.save(study.model("feddf", seed=0).state_dict(), "feddf.pt")
-print(study.table, study.compare(baseline="fedavg"), study.curves)
+print(study.table, study.compare(baseline="feddf"), study.curves)
 """
 BY_HAND = """
 from math import prod

@@ -15,19 +15,18 @@ from pathlib import Path
 from tests.benchmarks.projects import configure, snakemake
 from tests.benchmarks.rows import parser, report
 
-METHODS = ("fedavg", "feddf", "fedsdd")
-
 
 def main(arguments: list[str]) -> None:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--participants", type=int, nargs="*", default=[8, 14, 20])
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--methods", nargs="*", default=["fedavg", "feddf", "fedsdd"])
     chosen = options.parse_args(arguments)
     figures: dict[str, float] = {}
     for participants in chosen.participants:
-        taken = {method: seconds(method, participants, chosen.rounds) for method in METHODS}
-        for method in METHODS:
+        taken = {method: seconds(method, participants, chosen.rounds) for method in chosen.methods}
+        for method in chosen.methods:
             name = f"{participants} participants, {method}"
             figures[f"{name}: s a round"] = taken[method]
             figures[f"{name}: times FedAvg"] = taken[method] / taken["fedavg"]

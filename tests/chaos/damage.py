@@ -227,7 +227,7 @@ def make(folder: Path, one_shot: bool = False) -> None:
 
     methods = list(ONE_SHOT) if one_shot else ["fedsdd", "scaffold"]
     one = Folder(folder, MODES[0], methods=methods)
-    output, _ = (running := one.start()).communicate(timeout=900)
+    output, _ = (running := one.start()).communicate(timeout=1800)
     if running.returncode:
         raise SystemExit(output)
     one.end(60)

@@ -35,7 +35,7 @@ TARGETS = {
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 Victim = tuple[str, signal.Signals]
 #: Seconds after which a process is considered hung.
-LIMIT = float(os.environ.get("FEDSTAGE_CHAOS_LIMIT", "240"))
+LIMIT = float(os.environ.get("FEDSTAGE_CHAOS_LIMIT", "1800"))
 #: How snakemake says that a job has started.
 STARTED = re.compile(r"Job \d+: ")
 #: Seconds within which a process of a job is killed: without warm workers it first starts Python.

@@ -4,9 +4,6 @@
 `drawn`: many seeds, a linear model, small batches.
 """
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +21,7 @@ from reference.network import (
 )
 from reference.reading import Recorded
 from safetensors.torch import load_file
+from tests.workflow.conftest import Project
 
 from fedstage.experiments.runs_file import read_runs_file
 from fedstage.plan import data_files
@@ -31,7 +29,6 @@ from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.protocol.groups import model_of
 from fedstage.protocol.one_shot import client_model
 
-REPOSITORY = Path(__file__).parents[2]
 ROUNDS, SEEDS, CLIENTS, PARTICIPANTS = 3, 12, 5, 3
 ALL = 2000  # more samples than there are
 BATCH = 16
@@ -389,18 +386,5 @@ class Made:
 def make(folder, config=CONFIG):
     """Run the workflow in a new folder."""
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    scripts = str(Path(sys.executable).parent)
-    command = [
-        sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "Snakefile"),
-        "--directory", str(folder), "--cores", "2",
-    ]  # fmt: skip
-    done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]},
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stdout
+    Project(folder).make()
     return Made(folder)

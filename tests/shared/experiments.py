@@ -23,14 +23,12 @@ SEEDS = (0,)
 
 
 @cache
-def experiments(target: str | None = None) -> tuple[Catalogue, dict[str, str]]:
+def experiments() -> tuple[Catalogue, dict[str, str]]:
     """Return the catalogue of all experiments whose clients can be counted, and why others' cannot.
 
-    All runs have one seed: nothing in them but their draws depends on it. The configuration is the
-    repository's, if given with a single target.
+    All runs have one seed: nothing in them but their draws depends on it.
     """
-    raw = load_yaml(WORKFLOW.parent / "config.yaml")
-    config = validate(Config, raw | ({"targets": [target]} if target else {}), "config.yaml")
+    config = validate(Config, load_yaml(WORKFLOW.parent / "config.yaml"), "config.yaml")
     try:
         found: tuple[Catalogue, dict[str, str]] = resolve_all(config, WORKFLOW, seeds=SEEDS), {}
     except UncountedClients:

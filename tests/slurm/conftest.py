@@ -70,10 +70,10 @@ class Submitter:
                 start_new_session=True,
             )
 
-    def finish(self, process: "subprocess.Popen[bytes]", seconds: float = 300) -> None:
+    def finish(self, process: "subprocess.Popen[bytes]") -> None:
         """Wait for a successful end."""
         try:
-            process.wait(seconds)
+            process.wait(clusters.HANG_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
         assert process.wait() == 0, (self.project.path / "output.txt").read_text()
@@ -133,12 +133,17 @@ def configure(project, **changes):
 
 @pytest.fixture(scope="session")
 def new_quickstart(tmp_path_factory):
-    """A function that makes a folder with one seed of the quickstart, in segments and on GPUs."""
+    """A function that makes a folder with two of the quickstart's methods, in segments on GPUs.
+
+    Each of its jobs imports snakemake anew: two clients and one evaluation give the least of them.
+    """
 
     def make(name):
         project = workflow.Project(tmp_path_factory.mktemp(name))
         config = yaml.safe_load((workflow.REPOSITORY / "config.yaml").read_text())
-        config["experiments"]["quickstart"]["grid"]["seed"] = [0]
+        quickstart = config["experiments"]["quickstart"]
+        quickstart["base"] |= {"clients": 2, "participants": 2, "evaluate_every": 3}
+        quickstart |= {"grid": {"method": ["fens", "feddf"], "seed": [0]}, "results": ["table"]}
         config |= {"execution": {"granularity": "segment", "gpu": 1}}
         (project.path / "config.yaml").write_text(yaml.safe_dump(config))
         return project

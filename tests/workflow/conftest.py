@@ -244,23 +244,20 @@ class Project:
     def call(self, *arguments, cores=2, short=False, **variables):
         """Call snakemake, which prints every job unless `short`, as it does for users."""
         shown = () if short else ("--printshellcmds",)
-        if not variables and "PYTHONPATH" not in os.environ:
-            return self.call_prepared(*arguments, *shown, cores=cores)
+        command = self.command(*arguments, *shown, cores=cores)
+        if "PYTHONPATH" not in variables:  # in which Python looks for what it runs at its start
+            with NamedTemporaryFile("r", suffix=".log") as output:
+                code = prepared.call(command[3:], output.name, environment() | variables)
+                return Run(code, output.read())
         done = subprocess.run(
-            self.command(*arguments, *shown, cores=cores),
+            command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             env=environment() | variables,
-            timeout=600,
+            timeout=prepared.TIMEOUT,
         )
         return Run(done.returncode, done.stdout)
-
-    def call_prepared(self, *arguments, cores):
-        with NamedTemporaryFile("r", suffix=".log") as output:
-            command = self.command(*arguments, cores=cores)
-            code = prepared.call(command[3:], output.name, environment())
-            return Run(code, output.read())
 
     def job(self, job, rule):
         """Run one job as an executor does on a compute node."""

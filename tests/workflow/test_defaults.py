@@ -53,7 +53,6 @@ SNAKEMAKES = {
     [
         ((), GOOD),
         (("--workflow-profile", str(REPOSITORY / "workflow/profiles/default")), GOOD),
-        (("--workflow-profile", "none"), SNAKEMAKES),
         (("--workflow-profile", "other"), SNAKEMAKES | {"triggers": ["mtime"], "subsample": 7}),
         (
             ("--max-checksum-file-size", "1MB", "--scheduler", "ilp"),

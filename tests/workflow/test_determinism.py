@@ -41,12 +41,15 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, project):
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert not project.files("results/tables/tiny/default.md")
-    project.call("--unlock")
+    refused = project.call(short=True)
+    assert refused.code == 1
+    assert "removed with the --unlock argument" in " ".join(refused.output.split())
+    assert project.call("--unlock").code == 0
     project.make()  # files that its jobs had not finished are made again
     assert project.results() == finished.results()
 
 
-def wait_for(condition, seconds=300):
+def wait_for(condition, seconds=1800):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timed out"

@@ -28,7 +28,7 @@ def call(project, variables, redirected):
         shell=True,
         env=environment() | variables,
         stderr=subprocess.PIPE,
-        timeout=600,
+        timeout=1800,
         executable="/bin/bash",
     )
     return done.returncode, done.stderr.decode(errors="replace")

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from base64 import urlsafe_b64encode
 from types import SimpleNamespace
 
@@ -19,7 +17,7 @@ from fedstage.settings.recipes import Recipe
 from fedstage.storage.files import load_json
 from fedstage.storage.planned import write_recipe
 
-from .conftest import environment
+from .conftest import Project
 
 pytestmark = pytest.mark.workflow
 
@@ -79,13 +77,11 @@ class Chain:
     def run(self, *options, executor="fedstage"):
         """Make the last file; return which stages have run."""
         before = self._logs()
-        done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "1", "--executor", executor,
-             "--rerun-triggers", "mtime", "params", *options],
-            cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        self.output = done.stderr
+        triggers = ("--workflow-profile", "none", "--rerun-triggers", "mtime", "params")
+        made = Project(self.folder, self.folder / "Snakefile").make(
+            "--executor", executor, *triggers, *options, cores=1, short=True
+        )
+        self.output = made.output
         return [name for name, time in self._logs().items() if before.get(name) != time]
 
     def _logs(self):

@@ -67,7 +67,7 @@ study = fedstage.run(
     clients=[(x[n:1200:4], y[n:1200:4]) for n in range(4)],
     test=(x[1500:], y[1500:]),
     public=x[1200:1500],
-    methods=["fedavg", "feddf", "fedsdd", "fens"],
+    methods=["feddf", "fens"],
     rounds=2,
     seeds=range(int(sys.argv[1])),
     client={"epochs": 1, "learning_rate": 0.1},
@@ -77,7 +77,7 @@ study = fedstage.run(
     validation=0.1,
 )
 torch.save(study.model("feddf", seed=0).state_dict(), "feddf.pt")
-print(study.table, study.compare(baseline="fedavg"), study.curves)
+print(study.table, study.compare(baseline="feddf"), study.curves)
 """
 BY_HAND = """
 from math import prod
@@ -104,7 +104,7 @@ def network(settings, shape, classes):
 
 def call(folder, *command):
     done = subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment(), text=True, timeout=600,
+        [sys.executable, *command], cwd=folder, env=environment(), text=True, timeout=1800,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
@@ -132,8 +132,7 @@ def scores(folder, target="study"):
 
 
 @pytest.mark.workflow
-def test_a_study_is_what_is_written_by_hand(study, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_study_is_what_is_written_by_hand(study, tmp_path):
     config = yaml.safe_load((study / "config.yaml").read_text())
     experiment = config["experiments"]["study"]
     (tmp_path / "net.py").write_text(BY_HAND)

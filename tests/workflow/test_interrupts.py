@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGKILL: the same command goes on."""
+"""Ctrl-C and SIGTERM: the same command goes on."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def started(project):
         project.configure(methods=["fedavg"], rounds=6).command(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(), start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 1800
     while not project.files("results/training/*/round_0001") and time.monotonic() < deadline:
         time.sleep(0.02)
     return process
@@ -44,20 +44,9 @@ def started(project):
 def test_an_interrupted_run_says_so_and_goes_on(project, number, told):
     process = started(project)
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=1800)
     assert process.returncode == 1
     assert told in output
-    project.make()
-
-
-def test_a_killed_run_is_unlocked_by_snakemake_and_goes_on(project):
-    process = started(project)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    refused = project.call(short=True)
-    assert refused.code == 1
-    assert "removed with the --unlock argument" in " ".join(refused.output.split())
-    assert project.call("--unlock").code == 0
     project.make()
 
 

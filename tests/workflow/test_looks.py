@@ -34,7 +34,7 @@ def photograph(page, picture, height):
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     command += [f"--window-size=1100,{height}", "--virtual-time-budget=20000"]
     command += [f"--screenshot={picture}", f"file://{page}"]
-    subprocess.run(command, capture_output=True, timeout=300, check=True)
+    subprocess.run(command, capture_output=True, timeout=1800, check=True)
     assert picture.read_bytes().startswith(PNG)
     return picture.stat().st_size
 
@@ -56,7 +56,7 @@ def in_terminal(command, folder):
             break
         written += part
     os.close(main)
-    assert process.wait(timeout=60) == 0, written
+    assert process.wait(timeout=1800) == 0, written
     return written.decode().replace("\r\n", "\n")
 
 

@@ -150,7 +150,7 @@ def test_source_that_is_edited_after_the_plan_is_not_used(project, edit, executo
         assert running.poll() is None
         time.sleep(0.05)
     edit(*table)
-    output, _ = running.communicate(timeout=300)
+    output, _ = running.communicate(timeout=1800)
     assert running.returncode != 0
     assert "documents.py: the source changed during the run" in output
     assert project.files("results/training/*/metrics/*/*.parquet")  # which do not use it

@@ -13,6 +13,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "workflow/docs/tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+VERDICTS = ("higher", "lower", "undecided")
 #: What a working copy has in addition to a fresh one.
 OWN = (".git", ".venv", ".snakemake", "results", "data", "uv.lock", "__pycache__", ".*_cache")
 
@@ -26,7 +27,7 @@ def follow(block, folder):
     """Return what the commands of a block print."""
     done = subprocess.run(
         ["bash", "-e", "-c", block],
-        cwd=folder, env=environment(), text=True, timeout=600,
+        cwd=folder, env=environment(), text=True, timeout=1800,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == 0, f"{block}\n{done.stdout}"
@@ -34,7 +35,8 @@ def follow(block, folder):
 
 
 def plain(line):
-    """Return a line without its numbers, which may be others, and so may be the best of them."""
+    """Return a line without its numbers, which may be others, and what follows from them."""
+    line = re.sub(rf"\b({'|'.join(VERDICTS)})\b", "verdict", line)
     text = re.sub(r"[-−+]?\d+(?:\.\d+)?", "0", " ".join(line.split()))
     return re.sub(r"\*\*(0 ± 0)\*\*|(0 ± 0) \*", r"\1\2", text)
 
@@ -59,10 +61,12 @@ def missing(shown, printed):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("uv"), reason="the page calls uv")
 def test_each_command_prints_what_the_page_shows(tmp_path):
+    """After fewer rounds, as the numbers are not compared."""
     folder = tmp_path / "fedstage"
     shutil.copytree(REPOSITORY, folder, ignore=shutil.ignore_patterns(*OWN), symlinks=True)
     printed = ""
     for language, content in BLOCKS:
+        content = content.replace("rounds: 5\n", "rounds: 2\n")
         if language == "bash":
             printed = follow(content, folder)
         elif language == "text":

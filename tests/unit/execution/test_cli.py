@@ -225,13 +225,13 @@ def test_a_limit_of_file_size_ends_in_one_line_and_leaves_nothing(here, limit):
     assert not list(here.rglob(".*"))
 
 
+ASCII = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+
+
 @pytest.mark.parametrize(
-    "variables",
-    [{}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}],
-    ids=["utf-8", "ascii"],
+    ("closed", "variables"), [("", ASCII), (">&-", {}), (">&- 2>&- <&-", ASCII)]
 )
-@pytest.mark.parametrize("closed", ["", ">&-", ">&- 2>&- <&-"])
-def test_any_locale_and_closed_output_will_do(here, variables, closed):
+def test_any_locale_and_closed_output_will_do(here, closed, variables):
     shutil.copytree(RECIPE.parent, "é")
     words = f"run participation é/recipe.yaml {' '.join(PLACE)}"
     command = f"'{sys.executable}' -m fedstage.execution.cli {words} {closed}"

@@ -115,8 +115,7 @@ def test_shipped_configuration_and_experiments_are_valid():
     places = "experiments/*.yaml", "papers/*/experiments/*.yaml"
     files = {path.stem for at in places for path in (REPOSITORY / "workflow").glob(at)}
     assert {*catalogue.experiments, *uncounted} == {*config["experiments"], *files}
-    for experiment, scale in catalogue.runs:
-        assert describe_runs(catalogue, experiment, scale)["runs"]
+    assert all(catalogue.runs.values())
     if uncounted:
         pytest.skip("all others are valid: " + "; ".join(uncounted.values()))
 

@@ -10,7 +10,7 @@ STATED = {"paper": (19, 160, (80, 120), "crop_flip"), "imagenet": (149, 80, (40,
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return experiments("bkd_one_edge/paper")[0]
+    return experiments()[0]
 
 
 def by_method(catalogue, name, scale="paper"):

@@ -18,7 +18,7 @@ NAMES = sorted({one.claim.experiment for one in CLAIMS})
 
 def catalogue_with(name):
     """The catalogue; skips where the experiment of this name needs data that are not there."""
-    found, uncounted = experiments("fedsdd_table2/paper")
+    found, uncounted = experiments()
     if name in uncounted:
         pytest.skip(uncounted[name])
     return found

@@ -29,7 +29,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return experiments("fedet_table2/paper")[0]
+    return experiments()[0]
 
 
 def runs_of(catalogue, name, method="fedet"):

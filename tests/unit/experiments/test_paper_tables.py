@@ -16,7 +16,7 @@ PAPERS = ("fedeed", "fedsdd")
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return experiments("fedsdd_table2/paper")[0]
+    return experiments()[0]
 
 
 def tables(catalogue):

@@ -1,11 +1,15 @@
 """A plan writes the settings and the source of every job that it may need."""
 
+import json
+import re
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from tests.shared.experiments import experiments
 
-from fedstage.experiments.catalogue import load_catalogue, metrics_of
+from fedstage.experiments.catalogue import metrics_of, trained_runs
 from fedstage.experiments.descriptions import describe_runs, files_of_rounds
 from fedstage.experiments.targets import asked_runs, last_states
 from fedstage.plan.graph import behind
@@ -35,8 +39,7 @@ def named(described):
 
 def test_a_plan_has_the_settings_and_source_of_all_jobs_behind_files_that_it_may_make():
     """Of all shipped experiments, each at its smallest scale."""
-    content = load_yaml(REPOSITORY / "config.yaml") | {"targets": TARGETS}
-    catalogue = load_catalogue(content, REPOSITORY / "workflow", " ".join(TARGETS))
+    catalogue, _ = experiments()
     asked = [*map(split_target, TARGETS)]
     catalogue = replace(catalogue, runs={at: catalogue.runs[at] for at in asked})
     runs = asked_runs(catalogue, " ".join(TARGETS))
@@ -50,3 +53,23 @@ def test_a_plan_has_the_settings_and_source_of_all_jobs_behind_files_that_it_may
     for job in jobs:
         assert folders[job.folder] == job.config
         assert source_of_job(job) in sources, job
+
+
+def reached(targets):
+    """Return the stages and the optional modules behind targets."""
+    catalogue, _ = experiments()
+    runs = [run for target in targets for run in trained_runs(catalogue, target)]
+    sources = {source_of_job(job) for job in behind(map(metrics_of, runs))}
+    return {name for source in sources for name in (source.stage, *source.chosen)}
+
+
+def test_ci_runs_all_that_any_shipped_experiment_reaches():
+    """Each stage and each module that an experiment at its smallest scale may choose."""
+    (patterns,) = re.findall(r"tables='(.*)'", (REPOSITORY / ".ci/run").read_text())
+    chosen = [
+        target
+        for target in TARGETS
+        if any(fnmatch(target, pattern) for pattern in json.loads(patterns))
+    ]
+    assert len(chosen) < len(TARGETS) / 2
+    assert reached(TARGETS) == reached(chosen)

@@ -64,7 +64,7 @@ GRIDS = {
 @pytest.fixture(scope="module")
 def runs():
     """A function that returns an experiment's runs at a scale; skips where data are not there."""
-    found, uncounted = experiments("fedsdd_table2/paper")
+    found, uncounted = experiments()
 
     def of(name, scale="paper"):
         if name in uncounted:

@@ -49,6 +49,9 @@ def test_a_model_shows_no_table_and_an_unknown_target_is_explained(known):
     for target, told in (
         ("quickstrat", "quickstrat: no experiment, rule or file of this name; did you mean "
          "'quickstart'?"),
+        ("results/tabels/quickstart/default.md", "results/tabels/quickstart/default.md: no "
+         "experiment, rule or file of this name; did you mean "
+         "'results/tables/quickstart/default.md'?"),
         ("results/training/nothing/x", "results/training/nothing: no experiment of this "
          "configuration has this folder"),
     ):  # fmt: skip

@@ -17,8 +17,18 @@ SCRIPT = WORKFLOW / "scripts/results_page.py"
 NAME = "bkd_two_edges"
 
 
-def make(folder):
-    runpy.run_path(str(SCRIPT))["main"](folder, WORKFLOW)
+def make(folder, workflow=WORKFLOW):
+    runpy.run_path(str(SCRIPT))["main"](folder, workflow)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The workflow with the paper of the small experiment alone: all take long to resolve."""
+    folder = tmp_path_factory.mktemp("workflow")
+    (folder / "experiments").mkdir()
+    shutil.copy(WORKFLOW / "methods.yaml", folder)
+    shutil.copytree(WORKFLOW / "papers/bkd", folder / "papers/bkd")
+    return folder
 
 
 def copied(folder, *files):
@@ -86,7 +96,7 @@ def test_files_are_joined_with_pandas_as_the_script_says(tmp_path):
     assert pd.read_parquet(path).attrs == before.attrs
 
 
-def test_only_the_first_ten_seeds_count(tmp_path):
+def test_only_the_first_ten_seeds_count(tmp_path, alone):
     path = copied(tmp_path) / "scores.parquet"
     scores = pd.read_parquet(path)
     last = scores[scores["seed"] == 7]
@@ -95,13 +105,13 @@ def test_only_the_first_ten_seeds_count(tmp_path):
     joined = pd.concat([scores, *more])
     joined.attrs = scores.attrs
     joined.to_parquet(path)
-    make(tmp_path)
+    make(tmp_path, alone)
     assert "; 10 seeds" in (tmp_path / "README.md").read_text()
 
 
-def test_scores_of_no_run_are_refused(tmp_path):
+def test_scores_of_no_run_are_refused(tmp_path, alone):
     path = copied(tmp_path) / "scores.parquet"
     scores = pd.read_parquet(path)
     scores.replace({"method": {"kd": "kdd"}}).to_parquet(path)
     with pytest.raises(FedstageError, match=rf"{NAME}: .*'kdd', '0'.*: no run of the experiment"):
-        make(tmp_path)
+        make(tmp_path, alone)

@@ -10,6 +10,7 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
 from fedstage.models.heads import with_head, with_prototypes
+from fedstage.models.parts import freeze
 from fedstage.protocol.groups import head_of
 from fedstage.randomness import Key, drawing_from
 from fedstage.settings.models import Model, check_size
@@ -57,9 +58,15 @@ def _with_outputs(settings: Model, shape: tuple[int, ...], outputs: int) -> nn.M
 def new_model(
     settings: Any, info: dict[str, Any], device: torch.device, numerics: Numerics = PLAIN
 ) -> nn.Module:
-    """Return a model for the data set's shape and classes, to be filled with weights."""
-    model = build(settings, tuple(info["shape"]), int(info["classes"])).to(device)
-    return arrange(model, numerics)
+    """Return a model for the data set's shape and classes, to be filled with weights.
+
+    What it does not train has its base weights, and its state lacks it.
+    """
+    model = build(settings, tuple(info["shape"]), int(info["classes"]))
+    if settings.trainable:
+        for name, value in freeze(model, settings.trainable).items():
+            value.copy_(info["base"][name])
+    return arrange(model.to(device), numerics)
 
 
 def parameter_names(settings: Any, info: dict[str, Any]) -> list[str]:

@@ -76,8 +76,8 @@ def client_models(settings: Groups) -> tuple[Model, ...]:
 
 
 def has_batch_norm(model: Model) -> bool:
-    """Whether a model has running statistics of batch normalisation."""
-    return getattr(model, "norm", "none") == "batch"
+    """Whether a model has running statistics of batch normalisation that change in training."""
+    return getattr(model, "norm", "none") == "batch" and model.trainable != ("head",)
 
 
 def head_of(model: Architecture) -> Head | None:

@@ -56,6 +56,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     ("outputs of models that nothing else takes", ("unknown", "quantisation"), ("prototypes",)),
     ("models with the outputs of what they start from", ("start",), ("unknown", "prototypes")),
+    ("models that are trained as a whole", ("start", "quantisation"), ("model.trainable",)),
     # --- groups and the aggregation
     (
         "as many participants of a group in every round",

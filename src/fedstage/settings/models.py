@@ -6,7 +6,7 @@ One file because all alternatives can be read next to one another.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import (
@@ -26,6 +26,14 @@ Norm = Literal["batch", "group", "none"]
 #: Shortcuts of residual blocks that change the number of channels: without a projection (A) or with
 #: one (B).
 Shortcut = Literal["A", "B"]
+
+
+#: Parts of a model, of which a single one needs no list: see `fedstage.models.parts`.
+Parts = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    Field(strict=False, min_length=1),
+]
 
 
 class Head(Settings):
@@ -58,6 +66,11 @@ class Architecture(Choice):
     more_outputs: Annotated[int, Field(ge=0, le=100_000)] | Literal["features"] = 0
     """Further outputs after one per class, which one-shot votes may read: a number, or the model's
     features, which are compared with one prototype per class.
+    """
+    trainable: Parts | None = None
+    """Parts that are trained, sent and stored: `head`, the model's `head` or last layer; `norm`,
+    its norms; or layers and tensors by their names. The others stay at the weights that the seed's
+    models start from. By default all are trained.
     """
 
 

@@ -1,0 +1,150 @@
+"""Models that are trained in part, against plain PyTorch; and what then reads and writes files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tests.shared.recipes import FEDDF, SECURE
+from tests.shared.settings import distilled
+from tests.shared.stages import make_all
+from torch import nn
+
+from fedstage.algorithm.exchange.updates import read_updates
+from fedstage.data.samples import read_info, read_labelled, read_samples
+from fedstage.errors import FedstageError
+from fedstage.models.loading import build, new_model
+from fedstage.models.parts import tensors_of
+from fedstage.plan import data_files
+from fedstage.plan.graph import files_in
+from fedstage.plan.training import aggregation, global_model, updates
+from fedstage.randomness import torch_generator
+from fedstage.settings.models import CnnSmall
+from fedstage.settings.recipes import Recipe
+from fedstage.storage.tables import load_table
+from fedstage.storage.tensors import load_tensors
+from fedstage.training.batches import client_batches
+
+HEAD = ["linear2.bias", "linear2.weight"]
+NETWORK = {"name": "cnn_small", "width": 2, "hidden": 5, "norm": "batch"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def recipe(trainable="head", **changes):
+    given = {
+        "model": NETWORK | {"trainable": trainable},
+        "participants": 4,
+        "numerics": {"device": "cpu"},
+    }
+    return Recipe.model_validate(distilled(**given) | changes)
+
+
+def test_a_round_of_heads_is_logistic_regression_on_fixed_features():
+    chosen = recipe()
+    make_all(global_model(chosen, 1, 0), data_files.info(chosen))
+    info = read_info(Path(data_files.info(chosen)))
+    start, _ = load_tensors(global_model(chosen, 0, 0))
+    network = build(CnnSmall.model_validate(NETWORK), tuple(info["shape"]), 10)
+    network.load_state_dict(start | info["base"])
+    network.eval().requires_grad_(requires_grad=False)
+    network.linear2 = nn.Identity()
+    sums, total = dict.fromkeys(HEAD, 0.0), 0
+    for client in range(4):
+        data = Path(data_files.samples_file(chosen, "train"))
+        own = read_samples(Path(data_files.clients_table(chosen)), "train", client)
+        images, labels = read_labelled(data, own, torch.device("cpu"), info)
+        pixels = (images.float() / 255 - info["mean"][0]) / info["std"][0]
+        head = nn.Linear(5, 10)
+        head.load_state_dict({name.removeprefix("linear2."): start[name] for name in HEAD})
+        optimiser = torch.optim.SGD(head.parameters(), lr=chosen.client.learning_rate)
+        key = torch_generator(chosen.seed, "local_training", 1, client, "batches")
+        for batch in client_batches(len(labels), chosen.client, key):
+            optimiser.zero_grad()
+            loss = nn.functional.cross_entropy(head(network(pixels[batch])), labels[batch])
+            loss.backward()
+            optimiser.step()
+        for name in HEAD:
+            sums[name] += len(labels) * head.state_dict()[name.removeprefix("linear2.")].double()
+        total += len(labels)
+    ours, _ = load_tensors(global_model(chosen, 1, 0))
+    assert sorted(ours) == HEAD
+    for name in HEAD:
+        assert torch.allclose(ours[name].double(), sums[name] / total, atol=1e-6), name
+
+
+METHODS = {
+    "fedavg": {},
+    "feddf": FEDDF,
+    "scaffold": {"local": "scaffold"},
+    "compression": {"compression": {"stc": {"sparsity": 0.5, "bits": 16}}},
+    "privacy of clients": {"aggregation": {"weights": "uniform"},
+                           "privacy": {"client": {"clip": 1.0, "noise": 0.5, "delta": 1e-5}}},
+    "privacy of examples": {"privacy": {"example": {"clip": 1.0, "noise": 0.5, "delta": 1e-5}}},
+    "secure": SECURE,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", METHODS.values(), ids=METHODS)
+def test_files_of_rounds_hold_trained_tensors_alone(changes):
+    chosen = recipe(**changes)
+    last = global_model(chosen, 2, 0)
+    make_all(last)
+    assert sorted(load_tensors(last)[0]) == HEAD
+    for update in (
+        [] if changes is SECURE else read_updates([Path(p) for p in updates(chosen, 2, 0)])
+    ):
+        assert sorted(update.weights) == HEAD
+        assert {*update.payload, *update.residual} <= {*HEAD}
+    if changes is not SECURE and "compression" not in changes:
+        table = load_table(aggregation(chosen, 2, 0, output="participants")).to_pydict()
+        assert set(table["bytes_up"]) == {4 * (5 + 1) * 10 * (1 + ("local" in changes))}
+
+
+def test_all_parts_together_train_as_the_whole():
+    names = ["conv1", "conv2", "norm", "linear1", "head"]
+    whole = recipe(names)
+    usual = recipe(model=NETWORK)
+    for one in (whole, usual):
+        make_all(global_model(one, 2, 0))
+    ours, _ = load_tensors(global_model(whole, 2, 0))
+    plain, _ = load_tensors(global_model(usual, 2, 0))
+    assert ours.keys() == plain.keys()
+    assert all(torch.equal(ours[name], plain[name]) for name in plain)
+
+
+def test_frozen_tensors_are_of_one_file_and_stay_through_training_and_copies():
+    chosen = recipe(global_models=2)
+    make_all(global_model(chosen, 0, 0), global_model(chosen, 0, 1), data_files.info(chosen))
+    info = read_info(Path(data_files.info(chosen)))
+    models = [new_model(chosen.model, info, torch.device("cpu")) for _ in range(2)]
+    assert {*info["base"], *HEAD} == {
+        *build(CnnSmall.model_validate(NETWORK), (1, 8, 8), 10).state_dict()
+    }
+    models[0].train()(torch.randn(8, 1, 8, 8))
+    for (name, one), (_, other) in zip(*(model.named_buffers() for model in models), strict=True):
+        assert torch.equal(one, other), name
+    heads = [load_tensors(global_model(chosen, 0, k))[0] for k in range(2)]
+    assert not torch.equal(heads[0]["linear2.weight"], heads[1]["linear2.weight"])
+
+
+def test_every_job_of_rounds_that_reads_the_info_reads_the_base():
+    chosen = recipe(**FEDDF)
+    base = data_files.info(chosen)
+    read = {*files_in(updates(chosen, 1, 0)[0].job.inputs)} | {
+        *files_in(global_model(chosen, 1, 0).job.inputs)
+    }
+    assert base in read
+    assert not any(file.endswith("info.json") for file in read)
+    assert json.loads(json.dumps(data_files.info(recipe(model=NETWORK)))).endswith("info.json")
+
+
+@pytest.mark.parametrize("part", ["linear", "linear2.weigh", "tail"])
+def test_an_unknown_part_is_refused(part):
+    model = build(CnnSmall.model_validate(NETWORK), (1, 8, 8), 10)
+    with pytest.raises(FedstageError, match=f"model.trainable = '{part}'"):
+        tensors_of(model, [part])
+    assert tensors_of(model, ["head"]) == tensors_of(model, ["linear2"]) == sorted(HEAD)[::-1]

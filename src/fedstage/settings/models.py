@@ -31,7 +31,10 @@ Shortcut = Literal["A", "B"]
 #: Parts of a model, of which a single one needs no list: see `fedstage.models.parts`.
 Parts = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...],
-    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    BeforeValidator(
+        lambda given: [given] if isinstance(given, str) else given,
+        json_schema_input_type=str | list[str],
+    ),
     Field(strict=False, min_length=1),
 ]
 

@@ -23,6 +23,7 @@ ELSEWHERE = {
         "fedgen",
         "dfrd",
     },
+    "parts of a pre-trained model": {"linear_probing"},
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",
         "multi_krum", "fedavg_stc", "fedasync", "fedbuff", "fed_ensemble",

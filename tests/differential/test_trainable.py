@@ -9,17 +9,18 @@ from tests.shared.recipes import FEDDF, SECURE
 from tests.shared.settings import distilled
 from tests.shared.stages import make_all
 from torch import nn
+from torch.func import functional_call
 
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.data.samples import read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import build, new_model
-from fedstage.models.parts import tensors_of
+from fedstage.models.parts import freeze, tensors_of
 from fedstage.plan import data_files
 from fedstage.plan.graph import files_in
 from fedstage.plan.training import aggregation, global_model, updates
 from fedstage.randomness import torch_generator
-from fedstage.settings.models import CnnSmall
+from fedstage.settings.models import CnnSmall, Lora
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -43,37 +44,58 @@ def recipe(trainable="head", **changes):
     return Recipe.model_validate(distilled(**given) | changes)
 
 
-def test_a_round_of_heads_is_logistic_regression_on_fixed_features():
-    chosen = recipe()
-    make_all(global_model(chosen, 1, 0), data_files.info(chosen))
+LORA = {"rank": 2, "alpha": 6.0, "targets": ["conv*", "linear1"]}
+PARTS = {"head": "head", "head and norm": ["head", "norm"], "FedIT": {"lora": LORA},
+         "FFA-LoRA": [{"lora": LORA | {"freeze_a": True}}, "head"]}  # fmt: skip
+
+
+def composed(tensors):
+    """The weights of a plain network, to which the products are added."""
+    whole = {}
+    for name, value in tensors.items():
+        place, adapted, which = name.partition(".parametrizations.weight.")
+        if not adapted:
+            whole[name] = value
+        elif which == "original":
+            a, b = (tensors[f"{place}{adapted}0.{one}"] for one in "ab")
+            whole[f"{place}.weight"] = value + 6.0 / 2 * (b @ a).view(value.shape)
+    return whole
+
+
+@pytest.mark.parametrize("trainable", PARTS.values(), ids=PARTS)
+def test_two_rounds_are_those_of_plain_tensors(trainable):
+    chosen = recipe(trainable, model=NETWORK | {"norm": "group", "trainable": trainable})
+    make_all(global_model(chosen, 2, 0), data_files.info(chosen))
     info = read_info(Path(data_files.info(chosen)))
-    start, _ = load_tensors(global_model(chosen, 0, 0))
-    network = build(CnnSmall.model_validate(NETWORK), tuple(info["shape"]), 10)
-    network.load_state_dict(start | info["base"])
-    network.eval().requires_grad_(requires_grad=False)
-    network.linear2 = nn.Identity()
-    sums, total = dict.fromkeys(HEAD, 0.0), 0
-    for client in range(4):
-        data = Path(data_files.samples_file(chosen, "train"))
-        own = read_samples(Path(data_files.clients_table(chosen)), "train", client)
-        images, labels = read_labelled(data, own, torch.device("cpu"), info)
-        pixels = (images.float() / 255 - info["mean"][0]) / info["std"][0]
-        head = nn.Linear(5, 10)
-        head.load_state_dict({name.removeprefix("linear2."): start[name] for name in HEAD})
-        optimiser = torch.optim.SGD(head.parameters(), lr=chosen.client.learning_rate)
-        key = torch_generator(chosen.seed, "local_training", 1, client, "batches")
-        for batch in client_batches(len(labels), chosen.client, key):
-            optimiser.zero_grad()
-            loss = nn.functional.cross_entropy(head(network(pixels[batch])), labels[batch])
-            loss.backward()
-            optimiser.step()
-        for name in HEAD:
-            sums[name] += len(labels) * head.state_dict()[name.removeprefix("linear2.")].double()
-        total += len(labels)
-    ours, _ = load_tensors(global_model(chosen, 1, 0))
-    assert sorted(ours) == HEAD
-    for name in HEAD:
-        assert torch.allclose(ours[name].double(), sums[name] / total, atol=1e-6), name
+    network = build(CnnSmall.model_validate(NETWORK | {"norm": "group"}), (1, 8, 8), 10)
+    begun, _ = load_tensors(global_model(chosen, 0, 0))
+    assert all(value.any() != name.endswith(".b") for name, value in begun.items() if "0." in name)
+    ours = begun
+    data = Path(data_files.samples_file(chosen, "train"))
+    for round_ in (1, 2):
+        sums, total = dict.fromkeys(ours, 0.0), 0
+        for client in range(4):
+            own = read_samples(Path(data_files.clients_table(chosen)), "train", client)
+            images, labels = read_labelled(data, own, torch.device("cpu"), info)
+            pixels = (images.float() / 255 - info["mean"][0]) / info["std"][0]
+            trained = {name: value.clone().requires_grad_() for name, value in ours.items()}
+            key = torch_generator(chosen.seed, "local_training", round_, client, "batches")
+            for batch in client_batches(len(labels), chosen.client, key):
+                logits = functional_call(network, composed(info["base"] | trained), pixels[batch])
+                loss = nn.functional.cross_entropy(logits, labels[batch])
+                slopes = torch.autograd.grad(loss, [*trained.values()])
+                for value, slope in zip(trained.values(), slopes, strict=True):
+                    value.data -= chosen.client.learning_rate * slope
+            for name, value in trained.items():
+                sums[name] += len(labels) * value.detach().double()
+            total += len(labels)
+        ours = {name: (value / total).float() for name, value in sums.items()}
+    saved, _ = load_tensors(global_model(chosen, 2, 0))
+    assert saved.keys() == ours.keys()
+    assert any(name.endswith("0.a") for name in saved) == (trainable == {"lora": LORA})
+    for name, value in saved.items():
+        assert torch.allclose(value, ours[name], atol=1e-6), name
+        assert not torch.equal(value, begun[name]), name
 
 
 METHODS = {
@@ -140,6 +162,13 @@ def test_every_job_of_rounds_that_reads_the_info_reads_the_base():
     assert base in read
     assert not any(file.endswith("info.json") for file in read)
     assert json.loads(json.dumps(data_files.info(recipe(model=NETWORK)))).endswith("info.json")
+
+
+@pytest.mark.parametrize("targets", [["linear"], ["linear2"], ["norm", "*.bias"]], ids=str)
+def test_targets_without_weights_that_stay_are_refused(targets):
+    model = build(CnnSmall.model_validate(NETWORK), (1, 8, 8), 10)
+    with pytest.raises(FedstageError, match=r"model.trainable.lora.targets = "):
+        freeze(model, ["linear2", Lora(lora={"targets": targets})])
 
 
 @pytest.mark.parametrize("part", ["linear", "linear2.weigh", "tail"])

@@ -77,7 +77,9 @@ def client_models(settings: Groups) -> tuple[Model, ...]:
 
 def has_batch_norm(model: Model) -> bool:
     """Whether a model has running statistics of batch normalisation that change in training."""
-    return getattr(model, "norm", "none") == "batch" and model.trainable != ("head",)
+    trained = model.trainable or ("norm",)
+    changes = any(part != "head" and isinstance(part, str) for part in trained)
+    return changes and getattr(model, "norm", "none") == "batch"
 
 
 def head_of(model: Architecture) -> Head | None:

@@ -247,9 +247,7 @@ def initial_model(
         If the model does not take the data set's samples, or a plugin's model returns no logits for
         them.
     """
-    model = _drawn(recipe, load_json(read.info), group, folder)
-    if recipe.model.trainable:
-        freeze(model, recipe.model.trainable)
+    model, _ = _drawn(recipe, load_json(read.info), group, folder)
     save_tensors(output, model.state_dict())
 
 
@@ -265,14 +263,14 @@ def base_model(
     Stages read it in place of the data set's info, which is therefore in its metadata.
     """
     info = load_json(read.info)
-    frozen = freeze(_drawn(recipe, info, 0, folder), recipe.model.trainable or ())
+    _, frozen = _drawn(recipe, info, 0, folder)
     save_tensors(output, frozen, {"info": info})
 
 
 def _drawn(
     recipe: InitialModel, info: dict[str, Any], group: int, folder: Path | None
-) -> nn.Module:
-    """Return the whole model that a group starts from."""
+) -> tuple[nn.Module, Weights]:
+    """Return the model that a group starts from, and what of it is not trained."""
     shape, classes = tuple(info["shape"]), info["classes"]
     key = (recipe.seed, "initial_model", group)
     model, own = build(recipe.model, shape, classes, *key), is_plugin(recipe.model)
@@ -284,4 +282,5 @@ def _drawn(
         )
     if own:  # the plan has not tried it where the shape of samples was not known
         try_model(model, recipe.model, shape, classes, least=2)
-    return model
+    parts = recipe.model.trainable
+    return model, freeze(model, parts, torch_generator(*key, "products")) if parts else {}

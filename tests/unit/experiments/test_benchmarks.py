@@ -23,7 +23,7 @@ ELSEWHERE = {
         "fedgen",
         "dfrd",
     },
-    "parts of a pre-trained model": {"linear_probing"},
+    "parts of a pre-trained model": {"linear_probing", "fedit", "ffa_lora"},
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",
         "multi_krum", "fedavg_stc", "fedasync", "fedbuff", "fed_ensemble",

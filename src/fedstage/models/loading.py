@@ -1,6 +1,7 @@
 """Models as they are built from settings, and loaded from files."""
 
 import copy
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,6 @@ def state_of(model: nn.Module) -> Weights:
     return {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
 
 
-def parameters_of(model: nn.Module, weights: Weights) -> Weights:
-    """Return the parameters among `weights`, in the model's order."""
-    return {name: weights[name] for name, _ in model.named_parameters()}
+def parameters_of(model: nn.Module, weights: Weights, kept: Collection[str] = ()) -> Weights:
+    """Return the parameters among `weights`, in the model's order, without those that are kept."""
+    return {name: weights[name] for name, _ in model.named_parameters() if name not in kept}

@@ -51,6 +51,15 @@ def tensors_of(model: nn.Module, parts: Sequence[str], key: str = "model.trainab
     return [name for name in state if name in chosen]
 
 
+def kept_by_clients(recipe: Any, model: nn.Module) -> list[str]:
+    """Return the names of the tensors that stay with each client."""
+    kept = tensors_of(model, recipe.personal.parts, "personal") if recipe.personal else []
+    if recipe.aggregation.batch_norm == "local":
+        parameters = dict(model.named_parameters())
+        kept += [name for name in model.state_dict() if name not in {*parameters, *kept}]
+    return kept
+
+
 class Product(nn.Module):
     """Adds (alpha / rank) B A to a weight, whose dimensions after the first count as one."""
 

@@ -112,6 +112,21 @@ rule initial_model:
         "fedstage run initial_model {input.recipe} group={wildcards.group}"
 
 
+rule base_model:
+    """Draw the weights that no model of a seed changes."""
+    input:
+        unpack(reads("base_model")),
+    output:
+        output="results/initial_models/{recipe}/base.safetensors",
+    log:
+        "results/logs/base_model/{recipe}.json",
+    priority: 1
+    message:
+        "base_model ({wildcards.recipe})"
+    shell:
+        "fedstage run base_model {input.recipe}"
+
+
 rule public_generator:
     """Train the server's generator on public images."""
     input:

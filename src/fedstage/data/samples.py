@@ -26,8 +26,14 @@ Version = tuple[int, int, int]
 
 
 def read_info(path: Path) -> dict[str, Any]:
-    """Read the description of a data set: shape [C, H, W], classes, mean and std."""
-    return load_json(path)
+    """Read the description of a data set: shape [C, H, W], classes, mean and std.
+
+    With models that are trained in part it also has their `base`, the tensors that never change.
+    """
+    if path.suffix != ".safetensors":
+        return load_json(path)
+    base, metadata = _base(path, version_of(path))
+    return {**metadata["info"], "base": base}
 
 
 def read_samples(path: Path, role: str, client: int | None = None) -> torch.Tensor:
@@ -82,6 +88,12 @@ def _column(values: pa.Array | pa.ChunkedArray) -> torch.Tensor:
     """Return integers as int64; not with to_numpy, which imports pandas and costs a second."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return from_dlpack(whole).to(torch.int64)
+
+
+@lru_cache(maxsize=1)
+def _base(path: Path, version: Version) -> tuple[Weights, dict[str, Any]]:
+    """Read base weights once in the life of a warm worker; nothing writes to them."""
+    return map_tensors(path)
 
 
 @lru_cache(maxsize=4)

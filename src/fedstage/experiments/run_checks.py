@@ -9,14 +9,14 @@ from fedstage.data.layouts import count_clients, in_layout
 from fedstage.errors import FedstageError, UncountedClients
 from fedstage.plan.data_files import AnyRecipe, data_file
 from fedstage.plan.runs import Run, exposed, predicting
-from fedstage.protocol.exchange import exchanges_features, weights_travel
+from fedstage.protocol.exchange import exchanges_features, keeps_parts, weights_travel
 from fedstage.protocol.groups import client_groups
 from fedstage.protocol.privacy import client_privacy
 from fedstage.protocol.rounds import evaluated_rounds, is_idle
 from fedstage.protocol.teaching import students
 from fedstage.settings.data import Data, DataOption
 from fedstage.settings.data_sets import Sized
-from fedstage.settings.ensembles import GlobalModel, SplitModel
+from fedstage.settings.ensembles import GlobalModel, OwnModels, SplitModel
 from fedstage.settings.experiments import OF_ANY_RUN, Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -57,15 +57,18 @@ def _of_rounds(recipe: Recipe, length: RunLength) -> Iterator[str]:
             f"{where}: must be global_model or aggregated with privacy.client, as no noise is "
             "added to single clients' models"
         )
+    personal = recipe.local.has_own_model or keeps_parts(recipe)
+    if isinstance(evaluated, OwnModels) and not personal:
+        yield f"{where}: only with personal parts, local statistics, or local = ditto"
     if isinstance(evaluated, SplitModel) and not exchanges_features(recipe):
         yield f"{where}: only with local = gkt, whose clients send features"
     reason = why_untrained(recipe) if isinstance(evaluated, GlobalModel) else None
     if "aggregated" in members and not weights_travel(recipe):
         reason = f"nothing is averaged with local = {recipe.local.name}"
     if reason:
-        yield f"{where}: {reason}; use each_client or clients, or split_model with gkt"
+        yield f"{where}: {reason}; use each_client or clients, own_models or split_model"
     for round_ in evaluated_rounds(length.rounds, length.evaluate_every):
-        if members in (("clients",), ("split",)) and is_idle(recipe, round_):
+        if members in (("clients",), ("own",), ("split",)) and is_idle(recipe, round_):
             yield (
                 f"{where}: all participants are absent in round {round_} with withdraw_stale = "
                 "true; use global_model, or another evaluate_every"
@@ -74,6 +77,8 @@ def _of_rounds(recipe: Recipe, length: RunLength) -> Iterator[str]:
 
 def why_untrained(recipe: Recipe) -> str | None:
     """Return why a recipe's main model cannot be scored, None if it can."""
+    if recipe.personal is not None:
+        return "personal parts are trained in clients' models alone"
     if 0 in students(recipe) or recipe.head_sharing:
         return None
     if 0 in client_groups(recipe) and weights_travel(recipe):

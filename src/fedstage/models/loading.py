@@ -1,6 +1,7 @@
 """Models as they are built from settings, and loaded from files."""
 
 import copy
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import nn
 from fedstage.errors import FedstageError
 from fedstage.models.architectures import architecture
 from fedstage.models.heads import with_head, with_prototypes
+from fedstage.models.parts import freeze
 from fedstage.protocol.groups import head_of
 from fedstage.randomness import Key, drawing_from
 from fedstage.settings.models import Model, check_size
@@ -57,9 +59,15 @@ def _with_outputs(settings: Model, shape: tuple[int, ...], outputs: int) -> nn.M
 def new_model(
     settings: Any, info: dict[str, Any], device: torch.device, numerics: Numerics = PLAIN
 ) -> nn.Module:
-    """Return a model for the data set's shape and classes, to be filled with weights."""
-    model = build(settings, tuple(info["shape"]), int(info["classes"])).to(device)
-    return arrange(model, numerics)
+    """Return a model for the data set's shape and classes, to be filled with weights.
+
+    What it does not train has its base weights, and its state lacks it.
+    """
+    model = build(settings, tuple(info["shape"]), int(info["classes"]))
+    if settings.trainable:
+        for name, value in freeze(model, settings.trainable).items():
+            value.copy_(info["base"][name])
+    return arrange(model.to(device), numerics)
 
 
 def parameter_names(settings: Any, info: dict[str, Any]) -> list[str]:
@@ -94,6 +102,6 @@ def state_of(model: nn.Module) -> Weights:
     return {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
 
 
-def parameters_of(model: nn.Module, weights: Weights) -> Weights:
-    """Return the parameters among `weights`, in the model's order."""
-    return {name: weights[name] for name, _ in model.named_parameters()}
+def parameters_of(model: nn.Module, weights: Weights, kept: Collection[str] = ()) -> Weights:
+    """Return the parameters among `weights`, in the model's order, without those that are kept."""
+    return {name: weights[name] for name, _ in model.named_parameters() if name not in kept}

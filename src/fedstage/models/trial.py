@@ -9,6 +9,7 @@ import sys
 from fedstage.errors import FedstageError
 from fedstage.models.initialisation import initialise, try_model
 from fedstage.models.loading import build
+from fedstage.models.parts import freeze
 from fedstage.randomness import torch_generator
 from fedstage.settings.base import is_plugin
 from fedstage.settings.models import InitialModel
@@ -30,6 +31,8 @@ def main(text: str) -> str:
         shape, key = tuple(given["shape"]), (settings.seed, "initial_model", 0)
         model = build(settings.model, shape, given["classes"], *key)
         initialise(model, torch_generator(*key, "weights"), is_plugin(settings.model))
+        if settings.model.trainable:
+            freeze(model, settings.model.trainable)
         try_model(model, settings.model, shape, given["classes"], given["least"])
     except FedstageError as error:
         return str(error)

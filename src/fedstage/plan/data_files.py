@@ -119,7 +119,10 @@ def data_file(data: Data, part: str) -> File:
 
 
 def info(recipe: AnyRecipe) -> File:
-    """Return the description of the clients' data set."""
+    """Return the description of the clients' data set, with the base weights of models, if any."""
+    model = getattr(recipe, "model", None)  # some files of rounds depend on no model
+    if model is not None and model.trainable:
+        return base_model(_initial(recipe.data, model, recipe.seed))
     return data_file(recipe.data, "info")
 
 
@@ -335,21 +338,37 @@ class Initial(InitialModel):
     data: Data
 
 
-@partial(
+_of_weights = partial(
     _prepared,
     folder=Folder(
         "initial_models",
         Initial,
         lambda initial: f"{short(initial.data)}-{initial.model.name}-seed{initial.seed}",
     ),
-    outputs={"output": "group_{group}.safetensors"},
 )
+
+
+@partial(_of_weights, outputs={"output": "group_{group}.safetensors"})
 def initial_model(initial: Initial, group: int) -> InitialModelInputs[str]:
     """Draw the weights that a global model starts from."""
     return InitialModelInputs(data_file(initial.data, "info"))
 
 
+@partial(
+    _of_weights,
+    outputs={"output": "base.safetensors"},
+    used=lambda initial: bool(initial.model.trainable),
+)
+def base_model(initial: Initial) -> InitialModelInputs[str]:
+    """Draw the weights that no model of a seed changes, as of group 0, and add the data's info."""
+    return InitialModelInputs(data_file(initial.data, "info"))
+
+
+def _initial(data: Data, model: Model, seed: int) -> Initial:
+    return interned(Initial.model_construct(data=data, model=model, seed=seed))
+
+
 @cache
 def initial_weights(data: Data, model: Model, seed: int, group: int) -> File:
     """Return w*_{0,k}, which every method of a seed shares."""
-    return initial_model(Initial.model_construct(data=data, model=model, seed=seed), group)
+    return initial_model(_initial(data, model, seed), group)

@@ -188,7 +188,7 @@ class LogitsInputs(SamplesInputs[P]):
     """What the logits of an ensemble's members are computed from."""
 
     models: list[P]  # the members, or the updates whose distribution they are drawn from
-    aggregated: P | None  # w_{t,k}, for drawn members
+    aggregated: P | None  # w_{t,k}, for drawn members, and for parts that are not clients' own
     start: P | None  # of the round, if the distribution is about it
     server_model: P | None  # where it goes on from the members
 

@@ -1,9 +1,9 @@
 """Kinds of ensemble members, which name the files of their logits.
 
-``clients`` and ``aggregated`` are models of every round, and ``split`` are the clients' extractors
-followed by the server's model. A kind such as ``gaussian_10`` or ``dirichlet_10`` stands for
-models drawn for the ensemble, whose name gives the settings (`Bayesian`). Files of one kind are
-shared by all ensembles that have such members.
+``clients`` and ``aggregated`` are models of every round, ``own`` are those that clients predict
+with, and ``split`` are the clients' extractors followed by the server's model. A kind such as
+``gaussian_10`` or ``dirichlet_10`` stands for models drawn for the ensemble, whose name gives the
+settings (`Bayesian`). Files of one kind are shared by all ensembles that have such members.
 """
 
 import re
@@ -27,7 +27,7 @@ from fedstage.settings.ensembles import (
 from fedstage.settings.validation import validate
 
 #: The pattern of a kind's name.
-PATTERN = r"aggregated|clients|split|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*"
+PATTERN = r"aggregated|clients|own|split|gaussian_[1-9]\d*(?:_as_released)?|dirichlet_[1-9]\d*"
 
 
 def member_kinds(ensemble: EnsembleTrainer | OneByOne) -> tuple[str, ...]:
@@ -46,9 +46,9 @@ def sampled_kind(ensemble: Bayesian) -> str:
 def parse_sampled(kind: str) -> Bayesian | None:
     """Return the settings of a drawn kind, None for another kind; FedstageError for no kind."""
     if not re.fullmatch(PATTERN, kind):
-        allowed = "aggregated, clients, split, gaussian_M, dirichlet_M"
+        allowed = "aggregated, clients, own, split, gaussian_M, dirichlet_M"
         raise FedstageError(f"members = {kind!r}: use {allowed}")
-    if kind in ("aggregated", "clients", "split"):
+    if kind in ("aggregated", "clients", "own", "split"):
         return None
     distribution, samples, *rest = kind.split("_", 2)
     settings: dict[str, Any] = {"distribution": distribution, "samples": int(samples)}
@@ -61,7 +61,7 @@ _PROBABILITIES = "_probabilities"
 
 
 def evaluated_name(evaluated: Evaluated) -> str:
-    """Name the evaluated models: global_model, each_client, split_model, clients, aggregated_2, ...
+    """Name the evaluated models: global_model, each_client, own_models, clients, aggregated_2, ...
 
     Clients may be weighted (clients_by_samples, clients_by_confidence), and any ensemble may
     average probabilities (aggregated_2_probabilities).
@@ -80,9 +80,9 @@ def parse_evaluated(name: str) -> Evaluated:
         return found
     if not isinstance(found, Ensemble):
         raise FedstageError(
-            f"evaluated = {name!r}: use global_model, each_client, split_model, clients, "
-            "clients_by_samples, clients_by_confidence, aggregated_R, bayesian_gaussian_M or "
-            "bayesian_dirichlet_M"
+            f"evaluated = {name!r}: use global_model, each_client, own_models, split_model, "
+            "clients, clients_by_samples, clients_by_confidence, aggregated_R, "
+            "bayesian_gaussian_M or bayesian_dirichlet_M"
         )
     average = "logits" if stem == name else "probabilities"
     return found.model_copy(update={"average": average})

@@ -16,7 +16,7 @@ from fedstage.protocol.groups import client_groups, group_participants
 from fedstage.protocol.one_shot import members
 from fedstage.protocol.rounds import member_rounds
 from fedstage.protocol.teaching import generates
-from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, SplitModel
+from fedstage.settings.ensembles import EachClient, Evaluated, GlobalModel, OwnModels, SplitModel
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
@@ -82,7 +82,7 @@ def held_files(
 
 def holds_one(recipe: AnyRecipe, length: RunLength) -> bool:
     """Whether a client predicts with only one of the files."""
-    return isinstance(recipe, LocalRecipe) or isinstance(length.evaluate, EachClient)
+    return isinstance(recipe, LocalRecipe) or isinstance(length.evaluate, EachClient | OwnModels)
 
 
 def _of_scored(models: Sequence[str], length: RunLength) -> list[str]:

@@ -371,7 +371,7 @@ def logits(recipe: Recipe, round_: int, group: int, members: str, images: str) -
     about_start = drawn is not None and drawn.variant == "as_released"
     return LogitsInputs(
         models=[aggregated] if members == "aggregated" else updates(recipe, round_, group),
-        aggregated=aggregated if drawn else None,
+        aggregated=aggregated if drawn or members == "own" else None,
         start=global_model(recipe, round_ - 1, group) if about_start else None,
         server_model=global_model(recipe, round_, 0) if members == "split" else None,
         **data_files.images_of(recipe, images),

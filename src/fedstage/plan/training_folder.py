@@ -31,6 +31,7 @@ def training_name(recipe: Recipe) -> str:
     parts = (
         (recipe.local.name, True),
         ("local_bn", keeps_statistics(recipe)),
+        ("personal", recipe.personal is not None),
         (recipe.compression.name, recipe.compression.name != "none"),
         (aggregation.rule.name, aggregation.rule.name != "average"),
         ("private", recipe.privacy is not None),

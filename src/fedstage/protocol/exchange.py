@@ -102,7 +102,7 @@ def keeps_state(recipe: Recipe) -> bool:
 
 def clients_keep_state(recipe: Recipe) -> bool:
     """Whether participants read the previous round's state."""
-    return recipe.local.keeps_state or keeps_statistics(recipe) or keeps_changes(recipe)
+    return recipe.local.keeps_state or keeps_parts(recipe) or keeps_changes(recipe)
 
 
 def optimises(recipe: Recipe) -> bool:
@@ -113,6 +113,11 @@ def optimises(recipe: Recipe) -> bool:
 def keeps_changes(recipe: Recipe) -> bool:
     """Whether compression keeps residuals, and a record of which model each client has."""
     return recipe.compression.name == "stc"
+
+
+def keeps_parts(recipe: Recipe) -> bool:
+    """Whether clients keep parts of their models, or their running statistics."""
+    return recipe.personal is not None or keeps_statistics(recipe)
 
 
 def keeps_statistics(recipe: Recipe) -> bool:

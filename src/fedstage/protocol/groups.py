@@ -76,8 +76,10 @@ def client_models(settings: Groups) -> tuple[Model, ...]:
 
 
 def has_batch_norm(model: Model) -> bool:
-    """Whether a model has running statistics of batch normalisation."""
-    return getattr(model, "norm", "none") == "batch"
+    """Whether a model has running statistics of batch normalisation that change in training."""
+    trained = model.trainable or ("norm",)
+    changes = any(part != "head" and isinstance(part, str) for part in trained)
+    return changes and getattr(model, "norm", "none") == "batch"
 
 
 def head_of(model: Architecture) -> Head | None:

@@ -9,9 +9,9 @@ from torch import nn
 
 from fedstage.data.samples import read_info
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import ExperimentRun, Part, find_run
+from fedstage.experiments.runs_file import Part, find_run
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan import one_shot, unfederated
+from fedstage.plan import data_files, one_shot, unfederated
 from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training import global_model
 from fedstage.protocol.groups import model_of
@@ -58,14 +58,15 @@ def model(
     FedstageError
         If there is no such run or model, or if the run is not scored by a single model.
     """
-    where, run, part = find_run(target, method, seed, at, Path(folder))
+    where, _, part = find_run(target, method, seed, at, Path(folder))
     known = final_models(part)
     name = which or scored_model(part)
     if name not in known:
         what = f"which = {name!r}: no such model" if name else "is scored by no single model"
         raise FedstageError(f"{where}: {what}; which is one of {', '.join(known)}")
     architecture, path = known[name]
-    return _filled(architecture, Path(folder) / path, info_of(run))
+    info = read_info(Path(folder) / data_files.info(part.recipe))
+    return _filled(architecture, Path(folder) / path, info)
 
 
 def final_models(part: Part) -> dict[str, tuple[Model, str]]:
@@ -108,12 +109,6 @@ def scored_model(part: Part) -> str | None:
             return f"client_{length.evaluate_client}"
         return trained_on(recipe)
     return None if recipe.distillation is None else "student"
-
-
-def info_of(run: ExperimentRun) -> dict[str, Any]:
-    """Return shape, classes, mean and deviation of a run's data."""
-    assert run.info is not None, "written by describe_runs"
-    return read_info(Path(run.info))
 
 
 def _filled(architecture: Model, path: Path, info: dict[str, Any]) -> nn.Module:

@@ -36,8 +36,15 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "rounds that go on from global models alone",
         ("staleness",),
-        ("head_sharing", "local.keeps_state", "compression", "aggregation.batch_norm=local"),
+        ("head_sharing", "local.keeps_state", "compression", "aggregation.batch_norm=local",
+         "personal"),
     ),
+    (
+        "updates of one model, sent as it is", ("personal", "local.has_own_model"),
+        ("global_trainer", "head_sharing", "aggregation.secure",
+         "local.exchanges=logits|features|prototypes", "local.history"),
+    ),
+    ("gradients without noise", ("personal.epochs", "local.has_own_model"), ("privacy.example",)),
     ("client.optimiser = sgd", ("local=scaffold|fednova",), ("client.optimiser",)),
     ("aggregation.server_optimizer = drift", ("local=feddyn|feddc",),
      ("aggregation.server_optimizer!=drift",)),
@@ -56,6 +63,7 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     ("outputs of models that nothing else takes", ("unknown", "quantisation"), ("prototypes",)),
     ("models with the outputs of what they start from", ("start",), ("unknown", "prototypes")),
+    ("models that are trained as a whole", ("start", "quantisation"), ("model.trainable",)),
     # --- groups and the aggregation
     (
         "as many participants of a group in every round",

@@ -172,6 +172,16 @@ class EachClient(OneByOne):
     name: Literal["each_client"]
 
 
+class OwnModels(OneByOne):
+    """Evaluate the models that participants predict with; every score is their mean.
+
+    Such a model is the global one with the client's personal parts, or the client's own (Ditto).
+    """
+
+    members: ClassVar[tuple[str, ...]] = ("own",)
+    name: Literal["own_models"]
+
+
 class SplitModel(OneByOne):
     """Evaluate the server's model on the extractor of each participant; every score is the mean."""
 
@@ -179,4 +189,4 @@ class SplitModel(OneByOne):
     name: Literal["split_model"]
 
 
-Evaluated = ByName[GlobalModel | EachClient | SplitModel | _Ensembles]
+Evaluated = ByName[GlobalModel | EachClient | OwnModels | SplitModel | _Ensembles]

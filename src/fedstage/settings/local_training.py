@@ -4,10 +4,21 @@ One file because all alternatives can be read next to one another.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from fedstage.settings.base import ByName, Choice, Fraction, NonNegative, Positive, Rate, Settings
-from fedstage.settings.models import Head
+from pydantic import BeforeValidator
+
+from fedstage.settings.base import (
+    ByName,
+    Choice,
+    Count,
+    Fraction,
+    NonNegative,
+    Positive,
+    Rate,
+    Settings,
+)
+from fedstage.settings.models import Head, Parts
 
 #: What clients send and learn from.
 Exchanged = Literal["weights", "logits", "features", "prototypes"]
@@ -22,7 +33,8 @@ class LocalTraining(Choice):
     ``features`` of their own samples, or ``prototypes``, which are payloads. `own_loss`: whether
     clients minimise another loss than `client.loss` of their logits. `needs_head`: whether that
     loss reads the representation of a model with a head; models without a head get `default_head`.
-    `learns_from_past`: whether they learn from the last global models.
+    `learns_from_past`: whether they learn from the last global models. `has_own_model`: whether
+    each client trains a model of its own beside, which is its state.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"
@@ -31,10 +43,12 @@ class LocalTraining(Choice):
         "next_state": "keeps_state",
         "objective": "own_loss",
         "shared": "shares_state",
+        "own_term": "has_own_model",
     }
     keeps_state: ClassVar[bool] = False
     shares_state: ClassVar[bool] = False
     learns_from_past: ClassVar[bool] = False
+    has_own_model: ClassVar[bool] = False
     exchanges: ClassVar[Exchanged] = "weights"
     own_loss: ClassVar[bool] = False
     needs_head: ClassVar[bool] = False
@@ -53,6 +67,16 @@ class FedProx(LocalTraining):
     name: Literal["fedprox"]
     mu: NonNegative = 0.001
     """Weight of the proximal term."""
+
+
+class Ditto(LocalTraining):
+    """Ditto: FedAvg, and a model of each client's own near the global one (Li et al. 2021)."""
+
+    keeps_state: ClassVar[bool] = True
+    has_own_model: ClassVar[bool] = True
+    name: Literal["ditto"]
+    strength: NonNegative = 1.0
+    """Weight lambda of the term lambda/2 ||v - w_start||^2 in the loss of a client's model v."""
 
 
 class Scaffold(LocalTraining):
@@ -252,6 +276,7 @@ class FedGen(LocalTraining):
 LocalTrainer = ByName[
     FedAvg
     | FedProx
+    | Ditto
     | Scaffold
     | FedDyn
     | FedDc
@@ -286,5 +311,25 @@ class Stc(Settings):
     bits: Literal[16, 32] = 16
     """Bits per number that is sent."""
 
+
+class Personal(Settings):
+    """Parts of clients' models that stay with them from round to round (FedPer, FedBN)."""
+
+    parts: Parts
+    """Parts, as in `model.trainable`."""
+    epochs: Count = 0
+    """Number of epochs for which a round first trains them alone, and then only the others
+    (FedRep); by default all are trained together.
+    """
+
+
+#: Without epochs, the parts alone are enough.
+PersonalParts = Annotated[
+    Personal,
+    BeforeValidator(
+        lambda given: {"parts": given} if isinstance(given, str | list) else given,
+        json_schema_input_type=str | list[str] | Personal,
+    ),
+]
 
 Compression = ByName[Uncompressed | Stc]

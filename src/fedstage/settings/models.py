@@ -6,7 +6,7 @@ One file because all alternatives can be read next to one another.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import (
@@ -17,6 +17,7 @@ from fedstage.settings.base import (
     Functions,
     Layers,
     Positive,
+    Rate,
     Seed,
     Settings,
     Width,
@@ -26,6 +27,48 @@ Norm = Literal["batch", "group", "none"]
 #: Shortcuts of residual blocks that change the number of channels: without a projection (A) or with
 #: one (B).
 Shortcut = Literal["A", "B"]
+
+
+def _listed(given: Any) -> Any:
+    return given if isinstance(given, list | tuple) else [given]
+
+
+_SEVERAL = Field(strict=False, min_length=1)
+_Part = Annotated[str, Field(min_length=1)]
+#: Parts of a model, of which a single one needs no list: see `fedstage.models.parts`.
+Parts = Annotated[
+    tuple[_Part, ...], BeforeValidator(_listed, json_schema_input_type=str | list[str]), _SEVERAL
+]
+
+
+class LowRank(Settings):
+    """Trained matrices A and B for each of some weights, to which (alpha / rank) B A is added."""
+
+    rank: Positive = 8
+    """Number of rows of A, and of columns of B."""
+    alpha: Rate = 16.0
+    """Scale of the products."""
+    targets: Parts = ("*weight",)
+    """Layers or weights that get products, without those that are trained themselves; by default
+    all weights of two or more dimensions.
+    """
+    freeze_a: bool = False
+    """Whether only B is trained (FFA-LoRA)."""
+
+
+class Lora(Settings):
+    """Low-rank adaptation (Hu et al. 2022)."""
+
+    lora: LowRank
+    """Its matrices."""
+
+
+#: Parts that are trained.
+TrainedParts = Annotated[
+    tuple[_Part | Lora, ...],
+    BeforeValidator(_listed, json_schema_input_type=str | Lora | list[str | Lora]),
+    _SEVERAL,
+]
 
 
 class Head(Settings):
@@ -58,6 +101,12 @@ class Architecture(Choice):
     more_outputs: Annotated[int, Field(ge=0, le=100_000)] | Literal["features"] = 0
     """Further outputs after one per class, which one-shot votes may read: a number, or the model's
     features, which are compared with one prototype per class.
+    """
+    trainable: TrainedParts | None = None
+    """Parts that are trained, sent and stored: `head`, the model's `head` or last layer; `norm`,
+    its norms; layers and tensors by their names, in which `*` stands for any letters; or `lora`,
+    products added to weights. The others stay at the weights that the seed's models start from. By
+    default all are trained.
     """
 
 

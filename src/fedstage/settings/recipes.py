@@ -32,6 +32,7 @@ from fedstage.settings.local_training import (
     Compression,
     FedAvg,
     LocalTrainer,
+    PersonalParts,
     Uncompressed,
 )
 from fedstage.settings.models import Head, Model, with_default
@@ -85,6 +86,8 @@ class Recipe(Groups):
     """How participants train; by default as in FedAvg."""
     client: Client
     """Epochs, batches, optimiser and loss of participants."""
+    personal: PersonalParts | None = None
+    """Parts of models that stay with each client; by default none."""
     compression: Compression = Uncompressed(name="none")
     """How updates are compressed; by default not at all."""
     aggregation: Aggregation = Aggregation()

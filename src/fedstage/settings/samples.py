@@ -73,7 +73,10 @@ def check_clients(data: Data, partition: Partition) -> Iterator[str]:
 
 
 def check_models(data: Data, models: Iterable[Model], numerics: Numerics) -> Iterator[str]:
-    """Yield models that do not take the samples of these data."""
+    """Yield models that do not take the samples of these data, or share no base weights."""
+    models = tuple(dict.fromkeys(models))
+    if len(models) > 1 and any(model.trainable for model in models):
+        yield "model.trainable: all models of a run must be the same"
     for model in models:
         if data.samples not in model.samples:
             yield (

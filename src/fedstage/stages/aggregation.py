@@ -22,7 +22,8 @@ from fedstage.algorithm.exchange.caching import after_round, labels_sent
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
-from fedstage.models.loading import new_model, parameter_names, state_of
+from fedstage.models.loading import new_model, state_of
+from fedstage.models.parts import kept_by_clients
 from fedstage.plan.inputs import AggregationInputs
 from fedstage.protocol.exchange import caches_labels, exchanges_features, exchanges_logits
 from fedstage.protocol.groups import features_of, model_of
@@ -34,6 +35,7 @@ from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import open_tensors, save_tensors
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
+from fedstage.training.freed_memory import give_back
 from fedstage.weights import Tensors, renamed, together
 
 _LOGGER = logging.getLogger(__name__)
@@ -77,9 +79,11 @@ def aggregation(
     - ``local``: never averaged. The new model keeps the statistics of `start`, the initial model's
       (mean 0, variance 1) until a distillation sets them on the public images, so that without one
       only the clients' models are useful. Each client continues from its own, which are in the
-      round state: SiloBN (Andreux et al. 2020). FedBN (Li et al. 2021) keeps scales and shifts too;
+      round state: SiloBN (Andreux et al. 2020);
     - ``re_estimate``: computed with the averaged parameters on public images, as FedBE's code does
       for its student. On clients' data this would cost each client a second message.
+
+    The same holds for `personal` parts of models as for ``local`` statistics.
     """
     info, received = read_info(read.info), read_updates(read.updates)
     secure = recipe.aggregation.secure
@@ -89,13 +93,17 @@ def aggregation(
     architecture = model_of(recipe, group)
     begun, _ = open_tensors(read.start)
     old_state = open_tensors(read.state)[0] if read.state else {}
-    names = parameter_names(architecture, info)
+    network = new_model(architecture, info, torch.device("cpu"))
+    personal = kept_by_clients(recipe, network)
+    names = (name for name, _ in network.named_parameters() if name not in personal)
     parameters = renamed(begun, {name: name for name in names})
+    del network
+    give_back()
     sent, labels = _logits_sent(recipe, read.public, info, metadata["round"])
     features = _features_sent(recipe, group, info)
     group_round = GroupRound(
         recipe, group, received, begun, parameters, old_state, sent, features,
-        _read_bases(read, received), labels, metadata["round"], read_updates(read.others),
+        _read_bases(read, received), labels, metadata["round"], read_updates(read.others), personal,
     )  # fmt: skip
     mean = masked.mean(group_round) if masked else None
     weights, memory = next_model_by(group_round, mean.change) if mean else next_model(group_round)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from fedstage.data.bags import Bags
 from fedstage.data.datasets import check_classes, load
@@ -18,6 +19,7 @@ from fedstage.errors import FedstageError
 from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise, try_model
 from fedstage.models.loading import build
+from fedstage.models.parts import freeze
 from fedstage.models.pretrained import LAYOUTS, take_weights
 from fedstage.plan.inputs import (
     ClientsInputs,
@@ -244,8 +246,31 @@ def initial_model(
         If the model does not take the data set's samples, or a plugin's model returns no logits for
         them.
     """
-    dataset_info = load_json(read.info)
-    shape, classes = tuple(dataset_info["shape"]), dataset_info["classes"]
+    model, _ = _drawn(recipe, load_json(read.info), group, folder)
+    save_tensors(output, model.state_dict())
+
+
+def base_model(
+    recipe: InitialModel,
+    read: InitialModelInputs[Path],
+    *,
+    folder: Path | None = None,
+    output: Path,
+) -> None:
+    """Draw what no model trains: as the initial model of group 0 has it, for all groups.
+
+    Stages read it in place of the data set's info, which is therefore in its metadata.
+    """
+    info = load_json(read.info)
+    _, frozen = _drawn(recipe, info, 0, folder)
+    save_tensors(output, frozen, {"info": info})
+
+
+def _drawn(
+    recipe: InitialModel, info: dict[str, Any], group: int, folder: Path | None
+) -> tuple[nn.Module, Weights]:
+    """Return the model that a group starts from, and what of it is not trained."""
+    shape, classes = tuple(info["shape"]), info["classes"]
     key = (recipe.seed, "initial_model", group)
     model, own = build(recipe.model, shape, classes, *key), is_plugin(recipe.model)
     initialise(model, torch_generator(*key, "weights"), own)
@@ -256,4 +281,5 @@ def initial_model(
         )
     if own:  # the plan has not tried it where the shape of samples was not known
         try_model(model, recipe.model, shape, classes, least=2)
-    save_tensors(output, model.state_dict())
+    parts = recipe.model.trainable
+    return model, freeze(model, parts, torch_generator(*key, "products")) if parts else {}

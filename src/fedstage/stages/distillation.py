@@ -40,6 +40,7 @@ from fedstage.data.label_counts import read_counts
 from fedstage.data.samples import read_labelled
 from fedstage.models.heads import HEAD, joined
 from fedstage.models.loading import fill_model, new_model, parameter_names, state_of
+from fedstage.models.parts import kept_by_clients
 from fedstage.plan.inputs import (
     CachedLabelsInputs,
     DataFreeDistillationInputs,
@@ -61,7 +62,7 @@ from fedstage.stages import Made
 from fedstage.stages.inputs import Info, begin, load_model, read_own, read_unlabelled
 from fedstage.storage.tensors import load_tensors, open_tensors, save_tensors
 from fedstage.training.passes import compute_logits
-from fedstage.weights import Tensors, Weights
+from fedstage.weights import Tensors, Weights, renamed
 
 # --- what teaches: predictions, and labels made of them -------------------------------------------
 
@@ -74,8 +75,9 @@ def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Pa
     members : str
         ``aggregated``: `models` is w_{t,k}; ``clients``: `models` are the updates of the group; a
         kind such as ``gaussian_10``: models drawn from these updates, with `aggregated` w_{t,k} and
-        `start` the model that the round started from; ``split``: the extractors of the models of
-        ``clients`` followed by `server_model`.
+        `start` the model that the round started from; ``own``: what the participants predict with,
+        by their updates and `aggregated`; ``split``: the extractors of the models of ``clients``
+        followed by `server_model`.
     """
     device, info = begin(recipe, read.info)
     images = read_unlabelled(read.data, read.clients, "validation", info, device)
@@ -86,6 +88,8 @@ def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Pa
         weighted, metadata = _draw_members(recipe, drawn, read, info)
     architecture = model_of(recipe, metadata["group"])
     model = new_model(architecture, info, device, recipe.numerics)
+    if members == "own":
+        weighted = _own_models(recipe, read, kept_by_clients(recipe, model))
     asked = model
     if read.server_model is not None:
         behind = (read.server_model, recipe.model, info, device, recipe.numerics)
@@ -111,6 +115,23 @@ def _read_members(
     whose = [update.metadata["client"] for update in valid]
     members_of_group = [(update.path, update.weights) for update in valid]
     return members_of_group, place_of(paths[0]) | {"samples": samples, "clients": whose}
+
+
+def _own_models(
+    recipe: Recipe, read: LogitsInputs[Path], kept: list[str]
+) -> list[tuple[Path, Tensors]]:
+    """Return the global model with each participant's parts, or its own model."""
+    assert read.aggregated is not None, "the graph gives it to such members"
+    common, _ = load_tensors(read.aggregated)
+    parts = {name: name for name in kept}
+
+    def model_of_client(update: Update) -> Tensors:
+        if recipe.local.has_own_model:
+            return update.kept
+        return common | dict(renamed(update.weights, parts))
+
+    valid = answered(read_updates(read.models))
+    return [(update.path, model_of_client(update)) for update in valid]
 
 
 def _draw_members(

@@ -263,9 +263,9 @@ def _drawn(
 
 
 def _start(model: nn.Module) -> list[nn.Parameter]:
-    """Put a model into training mode, and return its parameters without gradients."""
+    """Put a model into training mode, and return its trained parameters without gradients."""
     model.train()
-    parameters = list(model.parameters())
+    parameters = [each for each in model.parameters() if each.requires_grad]
     _drop_gradients(parameters)
     return parameters
 

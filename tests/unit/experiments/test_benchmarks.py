@@ -23,6 +23,8 @@ ELSEWHERE = {
         "fedgen",
         "dfrd",
     },
+    "parts of a pre-trained model": {"linear_probing", "fedit", "ffa_lora"},
+    "personal models, scored on their own": {"fedper", "fedrep", "fedbn", "ditto"},
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",
         "multi_krum", "fedavg_stc", "fedasync", "fedbuff", "fed_ensemble",

@@ -94,6 +94,7 @@ REACH = {
     "head_sharing": (True, {"taught"}, SERVED | HEADED),
     "local": ("fedprox", ROUNDS),
     "client": ({**CLIENT, "momentum": 0.5}, {*ROUNDS, *LOCAL}),
+    "personal": ("head", ROUNDS, {"global": None}),
     "compression": ("stc", ROUNDS, {"global": None}),
     "aggregation": ({"weights": "uniform"}, ROUNDS),
     "privacy": ({"client": {"clip": 0.5, "noise": 1.0, "delta": 0.01}}, {*ROUNDS, *LOCAL},

@@ -92,7 +92,7 @@ def test_the_rules_are_the_graph(workflow, monkeypatch, tmp_path):
     unused = {stage.name for stage in GRAPH} - {job.stage.name for job in jobs}
     assert unused <= {
         "features", "retention", "client_accuracy", "core", "selected_labels",
-        "judged_distillation",
+        "judged_distillation", "base_model",
     }  # fmt: skip
 
 

@@ -303,8 +303,8 @@ COUNTED_OF_STAGES = {
          "feature_training", "client_generator", "generated"}, None
     ),
     "models.architectures.resnet": (
-        {*OF_STUDENTS, "initial_model", "local_training", "aggregation", "logits", "evaluation",
-         "retention", "client_accuracy", "local_model",
+        {*OF_STUDENTS, "base_model", "initial_model", "local_training", "aggregation", "logits",
+         "evaluation", "retention", "client_accuracy", "local_model",
          "local_evaluation", "client_logits", "quantised_model", "feature_training", "synthesised",
          "feature_moments"},
         {"resnet20", "features", "fedkd", "dense", "closed"},

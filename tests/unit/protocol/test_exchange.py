@@ -38,7 +38,8 @@ HOLDS = [
     (STRAGGLERS | CHANGES | {"withdraw_stale": True}, "weights_travel is_stale"),
     (CHANGES | {"staleness": {"cyclic": {"delays": [0]}}}, "weights_travel"),
     (OWN_STATISTICS, "weights_travel"),
-    (OWN_STATISTICS | {"model": "resnet8"}, "weights_travel keeps_statistics", *STATE),
+    (OWN_STATISTICS | {"model": "resnet8"}, "weights_travel keeps_statistics keeps_parts", *STATE),
+    ({"personal": "head"}, "weights_travel keeps_parts", *STATE),
     ({"aggregation": {"server_optimizer": "adam"}}, "weights_travel optimises keeps_state"),
     ({"compression": "stc"}, "weights_travel keeps_changes", *STATE),
 ]  # fmt: skip
@@ -48,7 +49,7 @@ PREDICATES = {
     "exchanges_logits", "exchanges_features", "weights_travel", "caches_labels",
     "receives_server_logits", "learns", "generates", "teaches_live",
     "is_stale", "averages_stale", "takes_changes", "keeps_state",
-    "clients_keep_state", "optimises", "keeps_changes", "keeps_statistics",
+    "clients_keep_state", "optimises", "keeps_changes", "keeps_statistics", "keeps_parts",
 }  # fmt: skip
 
 

@@ -288,7 +288,7 @@ def test_local_statistics_stay_with_client_and_server(world):
     assert equal(model, average_weights(sent, [1.0] * 3), PARAMETERS)
     assert equal(model, network().state_dict(), BUFFERS)
     expected = {
-        f"statistics/{client}/{name}": weights[name]
+        f"personal/{client}/{name}": weights[name]
         for client, weights in zip(PLAN[1], sent, strict=True)
         for name in BUFFERS
     }
@@ -300,7 +300,7 @@ def test_local_statistics_stay_with_client_and_server(world):
     ]
     _, later = world.aggregate(second, "next.safetensors", "next_state.safetensors", name="later")
     for client, changed in {0: False, 1: False, 2: True, 3: True}.items():
-        name = f"statistics/{client}/norm1.running_mean"
+        name = f"personal/{client}/norm1.running_mean"
         assert (name not in state or not torch.equal(state[name], later[name])) == changed
 
 
@@ -308,7 +308,7 @@ def test_a_client_goes_on_from_its_own_statistics(world):
     """Running statistics r become (1 - 0.1) r + 0.1 (batch) a step: linear in what they were."""
     world.write_recipe(aggregation={"batch_norm": "local"})
     client = PLAN[2][0]
-    known = {f"statistics/{client}/{n}": v.clone() for n, v in network().state_dict().items()}
+    known = {f"personal/{client}/{n}": v.clone() for n, v in network().state_dict().items()}
     known = {name: value for name, value in known.items() if name.split("/")[2] in BUFFERS}
     save_tensors(world.path("known"), known, {"group": 0})
     moved = {n: v + 5.0 if v.dtype.is_floating_point else v + 40 for n, v in known.items()}

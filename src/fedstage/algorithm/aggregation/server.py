@@ -5,8 +5,8 @@
 together with the next round state and the bytes sent.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ from fedstage.protocol.exchange import (
     exchanges_logits,
     history,
     is_stale,
-    keeps_statistics,
+    keeps_parts,
     models_sent,
     receives_server_logits,
     weights_travel,
@@ -45,7 +45,7 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import ModelRule
 from fedstage.settings.privacy import ClientPrivacy
 from fedstage.settings.recipes import Recipe
-from fedstage.weights import Tensors, Weights, together
+from fedstage.weights import Tensors, Weights, renamed, together
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class GroupRound:
     number: int  # k
     received: list[Update]  # of all participants, with those that diverged
     start: Tensors  # w*_{t-1,k}, even if a participant started from an older model
-    parameters: Tensors  # its part without buffers
+    parameters: Tensors  # its part without buffers, and without what clients keep
     state: Tensors  # the round state of the round before
     # Where no weights are sent: how many logits a participant sends, in total or (with features)
     # per sample, and the size of a sample's features.
@@ -70,11 +70,16 @@ class GroupRound:
     round: int = 0  # t, for which noise is drawn
     # The updates of other groups, where the server learns something from all.
     others: list[Update] = field(default_factory=list)
+    kept: Collection[str] = ()  # the tensors that stay with each client
 
     @cached_property
     def answered(self) -> list[Update]:
         """The updates of participants that did not diverge."""
         return answered(self.received)
+
+    def sent(self, weights: Tensors) -> Tensors:
+        """Return what of a model is sent."""
+        return renamed(weights, {name: name for name in weights if name not in self.kept})
 
     @property
     def private(self) -> ClientPrivacy | None:
@@ -110,8 +115,7 @@ def next_model(group: GroupRound) -> tuple[Tensors, Tensors]:
             sent, left = transmit(compression, {name: start}, {name: model[name]}, own)
             model |= sent
             residual |= left
-    if group.settings.aggregation.batch_norm == "local":
-        model |= {name: group.start[name] for name in _buffers(group)}
+    model |= {name: group.start[name] for name in group.kept}
     return model, round_state.next_server_memory(moments, residual)
 
 
@@ -230,8 +234,8 @@ def next_client_state(group: GroupRound) -> Tensors:
             "with server/ or client/ID/, by which clients read their state"
         )
     after = [own, round_state.next_residuals(state, updates)]
-    if keeps_statistics(settings):
-        after.append(round_state.next_statistics(state, updates, group.parameters))
+    if keeps_parts(settings):
+        after.append(round_state.next_parts(state, updates, group.kept))
     if settings.compression.name == "stc" or caches_labels(settings):
         after.append(round_state.next_received(state, group.received))
     return together(*after)
@@ -243,7 +247,8 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
         return _traffic_of_logits(group)
     if exchanges_features(group.settings):
         return _traffic_of_features(group)
-    compression, start, parameters = group.settings.compression, group.start, group.parameters
+    compression, parameters = group.settings.compression, group.parameters
+    start = group.sent(group.start)
     # The bytes of a message do not depend on its values, so the group's own state will do.
     payload = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
     up, down = [], []
@@ -253,7 +258,8 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
     for update in group.received:
         client, round_ = update.metadata["client"], update.metadata["round"]
         missed = round_state.rounds_since(group.state, client, round_)
-        up.append(bytes_up(compression, update, parameters))
+        sent = replace(update, weights=group.sent(update.weights))
+        up.append(bytes_up(compression, sent, parameters))
         older = _older_models_sent(group.settings, update) * payload_bytes(start)
         down.append(payload + older + bytes_down(compression, missed, start, parameters))
     return {"bytes_up": up, "bytes_down": down}

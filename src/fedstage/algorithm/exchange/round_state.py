@@ -3,9 +3,10 @@
 One file per round and group, with tensors named after the weights (NAME):
 
     server/NAME           c of SCAFFOLD; what FedProto, FedTGP and FedGen learn from all clients
-    client/ID/NAME        c_i of SCAFFOLD, of client ID; with MOON, its last trained model
+    client/ID/NAME        c_i of SCAFFOLD, of client ID; with MOON, its last trained model; with
+                          Ditto, its own model
     client/ID/drift/NAME  the sum of client ID's changes, with FedDyn and FedDC
-    statistics/ID/NAME    running statistics of batch normalisation, of client ID (``local``)
+    personal/ID/NAME      parts of the model that stay with client ID, such as running statistics
     optimizer/...         moments of the server's optimiser
     residual/ID/NAME      what compression left out of the changes of client ID
     residual/server/NAME  what it left out of the changes of the global model
@@ -15,7 +16,7 @@ One file per round and group, with tensors named after the weights (NAME):
 Entries that have not been set yet are missing; c, c_i and residuals then count as zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import torch
@@ -25,7 +26,7 @@ from fedstage.storage.tensors import open_tensors
 from fedstage.weights import Tensors, renamed, together
 
 _VARIATES = ("server/", "client/")
-_STATISTICS = "statistics/"
+_PERSONAL = "personal/"
 _OPTIMISER = "optimizer/"
 _RESIDUAL = "residual/"
 _RECEIVED = "received/"
@@ -60,9 +61,9 @@ def of_server(state: Tensors) -> Tensors:
     return _starting(state, "server/")
 
 
-def own_statistics(state: Tensors, client: int) -> Tensors:
-    """Return a client's running statistics by NAME; empty if it has none yet."""
-    return part(state, f"{_STATISTICS}{client}/")
+def own_parts(state: Tensors, client: int) -> Tensors:
+    """Return a client's parts of the model by NAME; empty if it has none yet."""
+    return part(state, f"{_PERSONAL}{client}/")
 
 
 def residual_of(state: Tensors, sender: int | str) -> Tensors:
@@ -81,13 +82,12 @@ def rounds_since(state: Tensors, client: int, round_: int) -> int | None:
     return None if received is None else round_ - int(received)
 
 
-def next_statistics(state: Tensors, updates: Sequence[Update], parameters: Tensors) -> Tensors:
-    """Return all clients' running statistics: the weights of `updates` that are not parameters."""
-    kept = [_starting(state, _STATISTICS)]
+def next_parts(state: Tensors, updates: Sequence[Update], names: Collection[str]) -> Tensors:
+    """Return all clients' parts of models: the weights of `updates` with these names."""
+    kept = [_starting(state, _PERSONAL)]
     for update in updates:
-        own = f"{_STATISTICS}{update.metadata['client']}/"
-        buffers = {name: f"{own}{name}" for name in update.weights if name not in parameters}
-        kept.append(renamed(update.weights, buffers))
+        own = f"{_PERSONAL}{update.metadata['client']}/"
+        kept.append(renamed(update.weights, {name: f"{own}{name}" for name in names}))
     return together(*kept)
 
 

@@ -97,6 +97,14 @@ class LocalTrainer(Generic[S]):
         """Return what is added to each gradient; None for nothing."""
         return None
 
+    def own_term(self, start: Tensors) -> GradientTerm | None:
+        """Return what is added to each gradient of a client's own model; None for nothing.
+
+        A trainer with such models sets `has_own_model` and `keeps_state` in its settings, and keeps
+        them by `next_state`: they are in `kept` of the updates.
+        """
+        return None
+
     def objective(self, task: Task) -> ModelLoss | None:
         """Return what the client minimises; None for the loss of its logits.
 

@@ -18,15 +18,20 @@ class Trainer(LocalTrainer[FedProx]):
     """FedAvg with the proximal term's gradient."""
 
     def gradient_term(self, start: Tensors, state: Tensors, client: int) -> GradientTerm | None:
-        """Return g <- g + mu (w - w_start); None for mu = 0, which is FedAvg bit for bit."""
-        if self.settings.mu == 0:
-            return None
-        anchors = list(start.values())
+        """Return g <- g + mu (w - w_start)."""
+        return proximal(start, self.settings.mu)
 
-        @torch.no_grad()
-        def add(parameters: Sequence[nn.Parameter]) -> None:
-            for parameter, anchor in zip(parameters, anchors, strict=True):
-                assert parameter.grad is not None
-                parameter.grad.add_(parameter - anchor, alpha=self.settings.mu)
 
-        return add
+def proximal(start: Tensors, mu: float) -> GradientTerm | None:
+    """Return g <- g + mu (w - w_start); None for mu = 0, which is FedAvg bit for bit."""
+    if mu == 0:
+        return None
+    anchors = list(start.values())
+
+    @torch.no_grad()
+    def add(parameters: Sequence[nn.Parameter]) -> None:
+        for parameter, anchor in zip(parameters, anchors, strict=True):
+            assert parameter.grad is not None
+            parameter.grad.add_(parameter - anchor, alpha=mu)
+
+    return add

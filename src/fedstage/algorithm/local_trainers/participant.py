@@ -13,12 +13,14 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.exchange.compression import transmit
-from fedstage.algorithm.exchange.round_state import own_statistics, residual_of, variates_of
+from fedstage.algorithm.exchange.round_state import own_parts, residual_of, variates_of
+from fedstage.algorithm.exchange.updates import part
 from fedstage.algorithm.local_trainers import Task, Trained, local_trainer
 from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.heads import features_of
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
+from fedstage.models.parts import kept_by_clients
 from fedstage.protocol.digests import own_key
 from fedstage.protocol.groups import model_of
 from fedstage.protocol.privacy import example_privacy
@@ -29,7 +31,7 @@ from fedstage.training.batches import (
     client_batches,
     noisy_batches,
 )
-from fedstage.training.loop import training
+from fedstage.training.loop import GradientTerm, Outcome, training
 from fedstage.training.losses import client_loss, scalar
 from fedstage.training.optimisers import round_factor
 from fedstage.weights import Tensors, Weights
@@ -90,7 +92,8 @@ def train_participant(
 
     Yields after each step, so that other clients may take theirs. The update holds the trained
     weights as ``model/NAME``, what the local trainer sends with them as ``payload/NAME``, and what
-    it and compression leave with the client as ``kept/NAME`` and ``residual/NAME``. If training
+    it (with a model of the client's own) and compression leave with the client as ``kept/NAME`` and
+    ``residual/NAME``; personal parts among the weights are not sent, either. If training
     diverges and `on_divergence` is drop, it holds no tensors, and its metadata has ``diverged_at``.
 
     Raises
@@ -104,35 +107,62 @@ def train_participant(
     classes = int(info["classes"])
     loss = client_loss(client.loss, classes, device)
     model = new_model(model_of(settings, participant.group), info, device, numerics)
-    fill_model(model, start.weights | dict(own_statistics(start.state, number)), start.path)
+    begun = start.weights | dict(own_parts(start.state, number))
+    fill_model(model, begun, start.path)
+    personal = kept_by_clients(settings, model)
     trainer, state = local_trainer(settings.local), variates_of(start.state, number)
     on_device = {name: value.to(device) for name, value in state.items()}
     key = (settings.seed, "local_training", round_, number)
     seed_globals(*key, "global")
     trainer.prepare(model, on_device, number)
     targets = labels if lesson is None else lesson(model, samples, labels)
-    anchors = {name: value.detach().clone() for name, value in model.named_parameters()}
     # A graph would repeat the first draws: it is refused if the global generator has been used.
     own = torch.default_generator if numerics.cuda_graphs else torch_generator(*key, "objective")
     past = (start.history, start.losses)
     task = Task(model, loss, numerics, on_device, number, labels, classes, own, *past)
     objective = trainer.objective(task)
-    outcome = yield from training(
-        model,
-        samples,
-        targets,
-        _batches(settings, participant),
-        client,
-        loss,
-        info,
-        torch_generator(*key, "augmentation"),
-        numerics,
-        rate=round_factor(client, round_),
-        objective=None if objective is None else scalar(objective, settings.local, "local"),
-        gradient_term=trainer.gradient_term(anchors, on_device, number),
-        noisy=_noise(settings, participant),
-        whose=f"client {number}, round {round_}: ",
-    )
+
+    def trained(
+        batches: list[torch.Tensor], term: GradientTerm | None, *purpose: str
+    ) -> Generator[None, None, Outcome]:
+        return training(
+            model,
+            samples,
+            targets,
+            batches,
+            client,
+            loss,
+            info,
+            torch_generator(*key, *purpose, "augmentation"),
+            numerics,
+            rate=round_factor(client, round_),
+            objective=None if objective is None else scalar(objective, settings.local, "local"),
+            gradient_term=term,
+            noisy=_noise(settings, participant),
+            whose=f"client {number}, round {round_}: ",
+        )
+
+    def term() -> GradientTerm | None:
+        return trainer.gradient_term(_anchors(model), on_device, number)
+
+    batches, own_model, outcomes = _batches(settings, participant), Weights(), list[Outcome]()
+    if settings.local.has_own_model:
+        near = trainer.own_term(_anchors(model))
+        fill_model(model, dict(part(start.state, f"client/{number}/")) or begun, start.path)
+        outcomes.append((yield from trained(batches, near, "own")))
+        own_model = state_of(model)
+        fill_model(model, begun, start.path)
+    if settings.personal and settings.personal.epochs:
+        alone = client.model_copy(update={"epochs": settings.personal.epochs, "steps": None})
+        drawn = client_batches(len(samples), alone, torch_generator(*key, "personal", "batches"))
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name in personal)
+        outcomes.append((yield from trained(drawn, term(), "personal")))
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name not in personal)
+    outcomes.append((yield from trained(batches, term())))
+    # The first that diverged, or else the training of what is sent.
+    outcome = next((one for one in outcomes if one.diverged_at is not None), outcomes[-1])
     if outcome.diverged_at is not None:
         if settings.on_divergence == "stop":
             raise FedstageError(
@@ -142,17 +172,28 @@ def train_participant(
             )
         return {}, participant.metadata | {"diverged_at": outcome.diverged_at}
     end = state_of(model)
-    before, after = parameters_of(model, start.weights), parameters_of(model, end)
+    before, after = (parameters_of(model, one, personal) for one in (start.weights, end))
     seen = partial(features_of, model, samples, labels, info, numerics)
-    trained = Trained(before, after, outcome, client, seen)
-    payload, kept = (of(trained, state, number) for of in (trainer.payload, trainer.kept))
+    result = Trained(before, after, outcome, client, seen)
+    payload, kept = (of(result, state, number) for of in (trainer.payload, trainer.kept))
     residual: Weights = {}
     if settings.compression.name != "none":
         left = residual_of(start.state, number)
         after, residual = transmit(settings.compression, before, after, left)
-    parts = {"model": end | after, "payload": payload, "residual": residual, "kept": kept}
+    parts = {
+        "model": end | after,
+        "payload": payload,
+        "residual": residual,
+        "kept": kept | own_model,
+    }
     tensors = {f"{kind}/{n}": value for kind, part in parts.items() for n, value in part.items()}
     return tensors, participant.metadata | {"steps": outcome.steps, "loss": outcome.loss}
+
+
+def _anchors(model: nn.Module) -> Weights:
+    """Return a copy of the parameters that are trained."""
+    parameters = model.named_parameters()
+    return {name: value.detach().clone() for name, value in parameters if value.requires_grad}
 
 
 def _batches(settings: Recipe, participant: Participant) -> list[torch.Tensor]:

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from fedstage.algorithm.exchange.round_state import (
-    next_statistics,
+    next_parts,
     optimiser_state,
-    own_statistics,
+    own_parts,
     read_state,
     residual_of,
     variates,
@@ -45,24 +45,24 @@ def test_parts_of_a_state_are_told_apart(written):
 
 def test_a_clients_statistics_are_told_apart_from_those_of_others_and_from_variates():
     state = {
-        "statistics/1/norm.mean": tensor(1.0),
-        "statistics/11/norm.mean": tensor(11.0),
+        "personal/1/norm.mean": tensor(1.0),
+        "personal/11/norm.mean": tensor(11.0),
         "client/1/norm.weight": tensor(5.0),
     }
-    assert as_numbers(own_statistics(state, 1)) == {"norm.mean": [1.0]}
-    assert own_statistics(state, 2) == {}
+    assert as_numbers(own_parts(state, 1)) == {"norm.mean": [1.0]}
+    assert own_parts(state, 2) == {}
 
 
 def test_participants_replace_their_statistics_and_others_keep_theirs(tmp_path):
     state = {
-        "statistics/1/norm": tensor(1.0), "statistics/2/norm": tensor(2.0), "server/w": tensor(9.0),
+        "personal/1/norm": tensor(1.0), "personal/2/norm": tensor(2.0), "server/w": tensor(9.0),
     }  # fmt: skip
     updates = [
         Update(tmp_path, {"w": tensor(0.0), "norm": tensor(10.0 * client)}, {}, {"client": client})
         for client in (2, 3)
     ]
-    after = next_statistics(state, updates, parameters={"w": tensor(0.0)})
+    after = next_parts(state, updates, ["norm"])
     assert as_numbers(after) == {
-        "statistics/1/norm": [1.0], "statistics/2/norm": [20.0], "statistics/3/norm": [30.0],
+        "personal/1/norm": [1.0], "personal/2/norm": [20.0], "personal/3/norm": [30.0],
     }  # fmt: skip
-    assert float(state["statistics/2/norm"]) == 2.0, "the old state is left alone"
+    assert float(state["personal/2/norm"]) == 2.0, "the old state is left alone"

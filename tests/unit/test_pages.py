@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+import fedstage
+import fedstage.results
 from fedstage.execution.commands import COMMANDS
 from fedstage.plan.stages import STAGES
 
@@ -80,6 +83,27 @@ def test_files_that_comments_and_docstrings_name_exist() -> None:
             if not any((at / name).exists() for at in [source.parent, *STARTS])
         ]
     assert lost == []
+
+
+def test_what_pages_call_public_can_be_imported() -> None:
+    running = (ROOT / "workflow/docs/running.md").read_text()
+    stable = re.search(r"Public are: (.+?);", running)
+    assert stable
+    functions = {name.removeprefix("fedstage.") for name in re.findall("`(.+?)`", stable[1])}
+    assert functions == {*fedstage.__all__, "results"}
+    rows = re.findall(
+        r"^\| .+? \| `(\w+)\.(\w+)` \| .+? \| `(.+?)` \|",
+        (ROOT / "workflow/docs/extending.md").read_text(),
+        re.MULTILINE,
+    )
+    assert len(rows) > 10
+    for module, name, described in rows:
+        assert resolve_name(f"fedstage.settings.{module}:{name}").__doc__
+        assert (ROOT / "src/fedstage" / described).exists()
+    for package in (fedstage, fedstage.results):
+        assert all(hasattr(package, name) for name in package.__all__)
+    with pytest.raises(AttributeError, match="nowhere"):
+        _ = fedstage.nowhere
 
 
 def test_what_does_not_exist_is_found(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def test_container_installs_the_requirements():
 def test_the_recipe_has_the_ranges_of_the_project():
     recipe = yaml.safe_load((REPOSITORY / "envs/recipe.yaml").read_text())
     assert recipe["context"]["version"] == PROJECT["project"]["version"]
+    assert f">={recipe['context']['python_min']}" == PROJECT["project"]["requires-python"]
     names = {"snakemake-minimal": "snakemake", "pytorch": "torch"}
     _, *run = map(str.split, recipe["requirements"]["run"])
     found = {(names.get(name, name.removesuffix("-base")), range_) for name, range_ in run}

@@ -34,7 +34,7 @@ class LocalTraining(Choice):
     clients minimise another loss than `client.loss` of their logits. `needs_head`: whether that
     loss reads the representation of a model with a head; models without a head get `default_head`.
     `learns_from_past`: whether they learn from the last global models. `has_own_model`: whether
-    each client trains a model of its own beside, which is its state.
+    each client also trains a model of its own, which is its state.
     """
 
     room: ClassVar[str] = "algorithm.local_trainers"

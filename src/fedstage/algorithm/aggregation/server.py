@@ -2,7 +2,7 @@
 
     updates -> average, or a step of the server's optimiser -> compressed change -> w_{t,k}
 
-together with the next round state and the bytes sent.
+together with the next round state and the bytes sent. One file because each step needs the former.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -20,7 +20,7 @@ from fedstage.weights import Tensors
 
 
 class Trainer(LocalTrainer[Ditto]):
-    """FedAvg beside models of clients' own."""
+    """FedAvg, and models of clients' own."""
 
     def own_term(self, start: Tensors) -> GradientTerm | None:
         """Return g <- g + lambda (v - w_start)."""

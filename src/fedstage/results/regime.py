@@ -24,7 +24,8 @@ def converging(scores: Tidy) -> pd.DataFrame:
         for (cell, seed), run in rounds[rounds["cell"].isin(federated)].groupby(["cell", SEED])
     }
     frame = pd.DataFrame(found.values(), columns=["training_loss", "rise"], dtype="float64")
-    return frame.groupby([cell for cell, _ in found]).mean(skipna=False)
+    cells = frame.groupby([cell for cell, _ in found])
+    return cells.agg(lambda column: column.mean(skipna=False))  # GroupBy.mean: pandas 3 alone
 
 
 def _of_run(run: pd.DataFrame, metric: str) -> tuple[float, float]:

@@ -23,7 +23,9 @@ def call(arguments, output, environment):
     """Call snakemake with its output in a file; return its exit status."""
     process = _process()
     described = {"arguments": arguments, "output": str(output), "environment": environment}
-    print(json.dumps(described | {"folder": os.getcwd()}), file=process.stdin, flush=True)
+    os.umask(umask := os.umask(0))  # there is no other way to ask
+    described |= {"folder": os.getcwd(), "umask": umask}
+    print(json.dumps(described), file=process.stdin, flush=True)
     return int(process.stdout.readline())
 
 
@@ -62,11 +64,12 @@ def main():
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def begin(arguments, output, environment, folder):
+def begin(arguments, output, environment, folder, umask):
     """Make this process one that a shell has started, with what a call describes."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    os.umask(umask)
     written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for file, stream in (os.open(os.devnull, os.O_RDONLY), 0), (written, 1), (written, 2):
         os.dup2(file, stream)

@@ -54,8 +54,8 @@ def test_comments_docstrings_and_what_no_recipe_names_make_nothing_anew(edited):
     )
     edited(
         "algorithm/local_trainers/fedprox.py",
-        "alpha=self.settings.mu",
-        "alpha=2 * self.settings.mu",
+        "proximal(start, self.settings.mu)",
+        "proximal(start, 2 * self.settings.mu)",
     )
     project = edited("models/architectures/resnet.py", "class Block", "LAYERS = 3\n\n\nclass Block")
     assert project.plan().jobs == {}

@@ -34,6 +34,7 @@ ROUNDS = {
     **dict.fromkeys(("fedsdd", "scaffold", "fedgkd", "fedgo", "fedgems", "fedgkt", "scarlet")),
     **dict.fromkeys(("asked_averages", "fedet", "server_of_everything")),
     **dict.fromkeys(("fedftg", "new_statistics", "moon")),
+    "in_part": {"like": "linear_probing"},
     "late": {"local": "fedavg", "staleness": {"cyclic": {"delays": [0, 1]}}},
     "late_changes": {"like": "fedbuff", "staleness": "never"},
     "buffered": {"like": "feddf_buffered", "server": {"buffer": {"after": 1}}},

@@ -24,7 +24,14 @@ def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray
     The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
     fewer participants are the first ones of a larger draw. The order is random even if all clients
     participate, because a participant's index decides its group.
+
+    Raises
+    ------
+    FedstageError
+        If there are more participants than clients.
     """
+    if participants > clients:
+        raise FedstageError(f"participants = {participants}: at most clients = {clients}")
     return numpy_generator(seed, "participation", round_).permutation(clients)[:participants]
 
 
@@ -104,8 +111,10 @@ def table(
     Raises
     ------
     FedstageError
-        As in `draw_by_samples`.
+        If `last` is below `first`, or as in `draw_by_samples`.
     """
+    if last < first:
+        raise FedstageError(f"last = {last}: at least first = {first}")
     rounds = np.arange(first, last + 1)
     drawn = [
         participants_of(clients, participants, seed, int(t), turns)

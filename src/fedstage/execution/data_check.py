@@ -1,13 +1,16 @@
 """``fedstage check-data``: whether a folder, or the data of an experiment, can be used."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from fedstage.data.datasets import check_classes, load
-from fedstage.data.datasets.inspection import described, settings_of
+from fedstage.data.datasets.inspection import described
+from fedstage.data.layouts import IMAGE_COLUMNS, is_read
+from fedstage.data.table_files import read_schema
 from fedstage.errors import FedstageError, each
 from fedstage.execution.notes import noticing
 from fedstage.experiments.catalogue import load_catalogue
@@ -15,10 +18,10 @@ from fedstage.experiments.library import experiment_names
 from fedstage.plan.runs import split_target
 from fedstage.protocol.digests import canonical
 from fedstage.settings.config_file import Config
-from fedstage.settings.data import Data
+from fedstage.settings.data import Data, DataOption, ImageFolder, TableData
 from fedstage.settings.merging import plain
 from fedstage.settings.validation import suggest, validate
-from fedstage.storage.raw_files import default_folder
+from fedstage.storage.raw_files import default_folder, visible
 from fedstage.storage.yaml_files import load_yaml
 
 _TESTED = 0.2  # the share for testing that is filled in
@@ -44,12 +47,43 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     """
     place = _place(named, config, workflow)
     if place is not None:
-        chosen = settings_of(place, _given(settings))
+        chosen = _settings_of(place, _given(settings))
         return _report(f"{place}: usable as data = {chosen.name}", chosen, place.resolve().parent)
     return "\n".join(
         each(lambda one: _report(f"data = {one[0].name}: usable", *one),
              _of_experiment(named, config, workflow))
     )  # fmt: skip
+
+
+def _settings_of(place: Path, given: Mapping[str, Any]) -> Data:
+    """Return the settings of the data set in a folder, including the `given` ones.
+
+    Raises
+    ------
+    FedstageError
+        If the folder has neither tables nor images, or a setting is wrong.
+    """
+    if not place.is_dir():
+        raise FedstageError(f"{place}: no such folder")
+    name = given.get("name") or _kind(place, given)
+    raw = {**given, "name": name, "folder": place.name}
+    return validate(DataOption, {"data": raw}, str(place)).data
+
+
+def _kind(place: Path, given: Mapping[str, Any]) -> str:
+    """Return the name of the data set that reads the files of a folder."""
+    files = [path for path in sorted(visible(place)) if is_read(path)]
+    tables = [path for path in files if path.suffix.lower() in TableData.suffixes]
+    images = any(path.suffix.lower() in ImageFolder.suffixes for path in files)
+    with suppress(FedstageError):  # a damaged file is left to the loader
+        for path in tables:
+            if path.suffix.lower() == ".parquet" and {*IMAGE_COLUMNS} & {*read_schema(path).names}:
+                return "parquet"
+    if tables and not (images and all(path.parent != place for path in tables)):
+        return "texts" if "text" in given else "table"
+    if images:
+        return "image_folder"
+    raise FedstageError(f"{place}: has no {', no '.join(TableData.suffixes)} and no images")
 
 
 def _report(head: str, chosen: Data, folder: Path | None) -> str:

@@ -25,7 +25,9 @@ def converging(scores: Tidy) -> pd.DataFrame:
     }
     frame = pd.DataFrame(found.values(), columns=["training_loss", "rise"], dtype="float64")
     cells = frame.groupby([cell for cell, _ in found])
-    return cells.agg(lambda column: column.mean(skipna=False))  # GroupBy.mean: pandas 3 alone
+    # Not cells.mean, which takes no skipna before pandas 3.
+    means = {name: cells[name].agg(lambda of: of.mean(skipna=False)) for name in frame.columns}
+    return pd.DataFrame(means)
 
 
 def _of_run(run: pd.DataFrame, metric: str) -> tuple[float, float]:

@@ -93,7 +93,7 @@ def aggregation(
     architecture = model_of(recipe, group)
     begun, _ = open_tensors(read.start)
     old_state = open_tensors(read.state)[0] if read.state else {}
-    network = new_model(architecture, info, torch.device("cpu"))
+    network = new_model(architecture, info, torch.device("cpu"), recipe.numerics)
     personal = kept_by_clients(recipe, network)
     names = (name for name, _ in network.named_parameters() if name not in personal)
     parameters = renamed(begun, {name: name for name in names})

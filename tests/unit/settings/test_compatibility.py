@@ -41,6 +41,10 @@ TABLE = {"data": "heart_disease", "model": "mlp", "partition": "natural", "clien
 ROUNDS = {
     "clients that exchange weights": {**DIGEST, "aggregation": {"rule": "median"}},
     "rounds that go on from global models alone": {"local": "scaffold", "staleness": "never"},
+    "updates of one model, sent as it is": {**HEADS, "personal": {"parts": "head"}},
+    "gradients without noise": {
+        "local": "ditto", "privacy": {"example": {"clip": 1.0, "noise": 1.0}},
+    },
     "client.optimiser = sgd": {"local": "fednova", "client": {"optimiser": "adam"}},
     "aggregation.server_optimizer = drift": {"local": "feddyn"},
     "client.momentum = 0": {"local": "scaffold", "client": {"momentum": 0.9}},
@@ -122,6 +126,9 @@ ONE_SHOT = {
     "client.loss = cross_entropy": {"unknown": {}, "client": {"loss": "focal"}},
     "clients that train models of classes": {"prototypes": {}, "distillation": "closed_form"},
     "outputs of models that nothing else takes": {"prototypes": {}, "unknown": {}},
+    "models that are trained as a whole": {
+        "quantisation": "int8", "model": {"cnn_small": {"trainable": "head"}},
+    },
     "models with the outputs of what they start from": {
         "unknown": {}, "start": "results/training/a/round_0001/group_0/aggregated.safetensors",
     },

@@ -1,6 +1,7 @@
 """Decoding of images to pixels."""
 
 import logging
+import os
 import re
 import struct
 import zlib
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFile, ImageOps
 
 from fedstage.errors import FedstageError, each
-from fedstage.storage.provenance import cores
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Decoder:
             def decode(number: int, own: Pixels = own, part: Encoded = (places, encoded)) -> None:
                 own[number] = self.decode(part[1](number), part[0][number])
 
-            with ThreadPoolExecutor(cores()) as pool:
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
                 large = own.shape[2] * own.shape[3] >= _WORTH_THREADS
                 each(decode, range(len(places)), pool.map if large else map)
             done += len(places)

@@ -1,21 +1,12 @@
-"""Which data set a folder is, what a data set has, and what of it may be unintended."""
+"""What a data set has, and what of it may be unintended."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.excerpts import alike, excerpt, have, listed, quoted
-from fedstage.data.layouts import IMAGE_COLUMNS, is_read
 from fedstage.data.samples import contents
-from fedstage.data.table_files import read_schema
-from fedstage.errors import FedstageError
-from fedstage.settings.data import Data, DataOption, ImageFolder, TableData
-from fedstage.settings.validation import validate
-from fedstage.storage.raw_files import visible
 
 _FEW = 10  # fewer samples of a client than this are worth a notice
 
@@ -58,37 +49,6 @@ def odd(data: Dataset) -> Iterator[str]:
         again = sum(hash(content) in trained for content in contents(data.test.images))
         if again:
             yield f"{again} of {len(data.test.labels)} test samples are also training samples"
-
-
-def settings_of(place: Path, given: Mapping[str, Any]) -> Data:
-    """Return the settings of the data set in a folder, including the `given` ones.
-
-    Raises
-    ------
-    FedstageError
-        If the folder has neither tables nor images, or a setting is wrong.
-    """
-    if not place.is_dir():
-        raise FedstageError(f"{place}: no such folder")
-    name = given.get("name") or _kind(place, given)
-    raw = {**given, "name": name, "folder": place.name}
-    return validate(DataOption, {"data": raw}, str(place)).data
-
-
-def _kind(place: Path, given: Mapping[str, Any]) -> str:
-    """Return the name of the data set that reads the files of a folder."""
-    files = [path for path in sorted(visible(place)) if is_read(path)]
-    tables = [path for path in files if path.suffix.lower() in TableData.suffixes]
-    images = any(path.suffix.lower() in ImageFolder.suffixes for path in files)
-    with suppress(FedstageError):  # a damaged file is left to the loader
-        for path in tables:
-            if path.suffix.lower() == ".parquet" and {*IMAGE_COLUMNS} & {*read_schema(path).names}:
-                return "parquet"
-    if tables and not (images and all(path.parent != place for path in tables)):
-        return "texts" if "text" in given else "table"
-    if images:
-        return "image_folder"
-    raise FedstageError(f"{place}: has no {', no '.join(TableData.suffixes)} and no images")
 
 
 def described(data: Dataset) -> Iterator[str]:

@@ -83,7 +83,7 @@ def local_round(method, chosen, weights, state, client, round_):
         gradient_term=trainer.gradient_term(weights, state, client),
     )
     end = {name: value.clone() for name, value in model.state_dict().items()}
-    trained = Trained(weights, end, outcome, None, None)
+    trained = Trained(weights, end, outcome, None, None, None)
     return end, trainer.payload(trained, state, client)
 
 

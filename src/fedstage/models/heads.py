@@ -64,12 +64,12 @@ def represent(
 
 @torch.no_grad()
 def features_of(
-    model: nn.Module, samples: Samples, labels: Tensor, info: Mapping[str, Any], numerics: Numerics
-) -> tuple[Tensor, Tensor]:
-    """Return z [n, width] of all samples by a model with a head, and their labels, on the CPU."""
+    model: nn.Module, samples: Samples, info: Mapping[str, Any], numerics: Numerics
+) -> Tensor:
+    """Return z [n, width] of all samples by a model with a head, on the CPU."""
     model.eval()
     seen = [represent(model, batch, numerics)[0] for batch in normalised_batches(samples, info)]
-    return torch.cat(seen).cpu(), labels.cpu()
+    return torch.cat(seen).cpu()
 
 
 # --- feature maps ---------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Models as they are built from settings, and loaded from files."""
 
 import copy
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -19,6 +19,8 @@ from fedstage.settings.numerics import Numerics
 from fedstage.training.freed_memory import give_back
 from fedstage.training.passes import PLAIN, arrange
 from fedstage.weights import Tensors, Weights
+
+T = TypeVar("T")
 
 
 def build(settings: Model, shape: tuple[int, ...], classes: int, *key: Key) -> nn.Module:
@@ -70,11 +72,16 @@ def new_model(
     return arrange(model.to(device), numerics)
 
 
+def asked(settings: Any, info: dict[str, Any], ask: Callable[[nn.Module], T]) -> T:
+    """Return what `ask` finds in a model, such as names; the model is not kept."""
+    found = ask(new_model(settings, info, torch.device("cpu")))
+    give_back()  # the model is freed, and its memory would stay unused
+    return found
+
+
 def parameter_names(settings: Any, info: dict[str, Any]) -> list[str]:
     """Return the names of a model's parameters, without buffers, in the model's order."""
-    names = [name for name, _ in new_model(settings, info, torch.device("cpu")).named_parameters()]
-    give_back()  # the model is freed, and its memory would stay unused
-    return names
+    return asked(settings, info, lambda model: [name for name, _ in model.named_parameters()])
 
 
 def fill_model(model: nn.Module, weights: Tensors, path: Path) -> None:

@@ -22,7 +22,7 @@ from fedstage.algorithm.exchange.caching import after_round, labels_sent
 from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
-from fedstage.models.loading import new_model, state_of
+from fedstage.models.loading import asked, new_model, state_of
 from fedstage.models.parts import kept_by_clients
 from fedstage.plan.inputs import AggregationInputs
 from fedstage.protocol.exchange import caches_labels, exchanges_features, exchanges_logits
@@ -35,7 +35,6 @@ from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import open_tensors, save_tensors
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
-from fedstage.training.freed_memory import give_back
 from fedstage.weights import Tensors, renamed, together
 
 _LOGGER = logging.getLogger(__name__)
@@ -93,12 +92,11 @@ def aggregation(
     architecture = model_of(recipe, group)
     begun, _ = open_tensors(read.start)
     old_state = open_tensors(read.state)[0] if read.state else {}
-    network = new_model(architecture, info, torch.device("cpu"), recipe.numerics)
-    personal = kept_by_clients(recipe, network)
-    names = (name for name, _ in network.named_parameters() if name not in personal)
-    parameters = renamed(begun, {name: name for name in names})
-    del network
-    give_back()
+    personal, trained = asked(
+        architecture, info,
+        lambda model: (kept_by_clients(recipe, model), [*dict(model.named_parameters())]),
+    )  # fmt: skip
+    parameters = renamed(begun, {name: name for name in trained if name not in personal})
     sent, labels = _logits_sent(recipe, read.public, info, metadata["round"])
     features = _features_sent(recipe, group, info)
     group_round = GroupRound(

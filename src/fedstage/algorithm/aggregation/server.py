@@ -251,10 +251,10 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
     start = group.sent(group.start)
     # The bytes of a message do not depend on its values, so the group's own state will do.
     payload = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
-    up, down = [], []
     if not weights_travel(group.settings):
-        up = [payload_bytes(update.payload) for update in group.received]
-        return {"bytes_up": up, "bytes_down": [payload] * len(up)}
+        alone = [payload_bytes(update.payload) for update in group.received]
+        return {"bytes_up": alone, "bytes_down": [payload] * len(alone)}
+    up, down = [], []
     for update in group.received:
         client, round_ = update.metadata["client"], update.metadata["round"]
         missed = round_state.rounds_since(group.state, client, round_)

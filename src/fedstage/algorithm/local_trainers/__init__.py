@@ -32,8 +32,10 @@ class Trained:
     end: Weights
     outcome: Outcome
     client: Client
-    seen: Callable[[], tuple[torch.Tensor, torch.Tensor]]
-    """Returns the features [n, width] of its samples, by a model with a head, and labels [n]."""
+    labels: torch.Tensor
+    """Of its samples, [n], on the CPU."""
+    seen: Callable[[], torch.Tensor]
+    """Returns the features [n, width] of its samples, by a model with a head, on the CPU."""
 
 
 @dataclass(frozen=True)

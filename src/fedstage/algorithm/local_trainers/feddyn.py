@@ -9,12 +9,10 @@ The server adds the mean of all drifts: `aggregation.server_optimizer` = ``drift
 
 from collections.abc import Sequence
 
-import torch
-from torch import nn
-
 from fedstage.algorithm.exchange.round_state import next_kept
 from fedstage.algorithm.exchange.updates import Update, part
 from fedstage.algorithm.local_trainers import LocalTrainer, Trained
+from fedstage.algorithm.local_trainers.fedprox import proximal
 from fedstage.settings.local_training import FedDc, FedDyn
 from fedstage.training.loop import GradientTerm
 from fedstage.weights import Tensors, Weights
@@ -26,15 +24,8 @@ class Trainer(LocalTrainer[FedDyn | FedDc]):
     def gradient_term(self, start: Tensors, state: Tensors, client: int) -> GradientTerm | None:
         """Return g <- g + alpha (w + h_i - w_start)."""
         drift = part(state, f"client/{client}/drift/")
-        centres = [anchor - drift.get(name, 0) for name, anchor in start.items()]
-
-        @torch.no_grad()
-        def add(parameters: Sequence[nn.Parameter]) -> None:
-            for parameter, centre in zip(parameters, centres, strict=True):
-                assert parameter.grad is not None
-                parameter.grad.add_(parameter - centre, alpha=self.settings.alpha)
-
-        return add
+        centres = {name: anchor - drift.get(name, 0) for name, anchor in start.items()}
+        return proximal(centres, self.settings.alpha)
 
     def kept(self, trained: Trained, state: Tensors, client: int) -> Weights:
         """Return h_i + w_i - w_start."""

@@ -53,8 +53,8 @@ class Trainer(LocalTrainer[FedGen]):
 
     def payload(self, trained: Trained, state: Tensors, client: int) -> Weights:
         """Return the client's samples of each class, [classes]."""
-        labels = trained.seen()[1]
-        return {"counts": torch.bincount(labels, minlength=len(trained.end[f"{_CLASSIFIER}.bias"]))}
+        classes = len(trained.end[f"{_CLASSIFIER}.bias"])
+        return {"counts": torch.bincount(trained.labels, minlength=classes)}
 
     def sent_down(self, start: Tensors, state: Tensors) -> Tensors:
         """Return the generator and the label counts."""

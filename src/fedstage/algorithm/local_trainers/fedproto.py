@@ -45,7 +45,7 @@ class Trainer(Digest[FedProto]):
 
     def payload(self, trained: Trained, state: Tensors, client: int) -> Weights:
         """Return p_{n,c} [classes, width], 0 for classes without samples, and n_c [classes]."""
-        seen, labels = trained.seen()
+        seen, labels = trained.seen(), trained.labels
         classes = len(trained.end["head.classifier.bias"])
         counts = torch.bincount(labels, minlength=classes)
         sums = torch.zeros(classes, seen.shape[1]).index_add_(0, labels, seen)

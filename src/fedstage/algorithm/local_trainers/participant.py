@@ -173,8 +173,8 @@ def train_participant(
         return {}, participant.metadata | {"diverged_at": outcome.diverged_at}
     end = state_of(model)
     before, after = (parameters_of(model, one, personal) for one in (start.weights, end))
-    seen = partial(features_of, model, samples, labels, info, numerics)
-    result = Trained(before, after, outcome, client, seen)
+    seen = partial(features_of, model, samples, info, numerics)
+    result = Trained(before, after, outcome, client, labels.cpu(), seen)
     payload, kept = (of(result, state, number) for of in (trainer.payload, trainer.kept))
     residual: Weights = {}
     if settings.compression.name != "none":

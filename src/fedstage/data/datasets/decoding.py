@@ -110,7 +110,7 @@ class Decoder:
             def decode(number: int, own: Pixels = own, part: Encoded = (places, encoded)) -> None:
                 own[number] = self.decode(part[1](number), part[0][number])
 
-            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            with ThreadPoolExecutor(_cores()) as pool:
                 large = own.shape[2] * own.shape[3] >= _WORTH_THREADS
                 each(decode, range(len(places)), pool.map if large else map)
             done += len(places)
@@ -128,3 +128,9 @@ def _is_deep(image: ImageFile.ImageFile) -> bool:
     # Of PPM, Pillow's decoder has the highest value as its last argument.
     highest = max(re.findall(r"'ppm'.*, (\d+)\)", str(image.tile)), default="0")
     return image.mode[0] in "IF" or ";16" in str(image.tile) or int(highest) > _HIGHEST
+
+
+def _cores() -> int:
+    """Return the number of cores that the job may use."""
+    linux = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1

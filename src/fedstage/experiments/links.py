@@ -49,10 +49,14 @@ def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path)
     """
     for experiment, scale in keys:
         folder = root / BY_METHOD / experiment / scale
-        _remove(folder)
-        for name, target in links_of(catalogue.runs[experiment, scale]).items():
-            if (root / target).is_dir():
-                _link(folder / name, root / target)
+        wanted = {
+            folder / name: root / target
+            for name, target in links_of(catalogue.runs[experiment, scale]).items()
+            if (root / target).is_dir()
+        }
+        _remove(folder, wanted)
+        for link, target in wanted.items():
+            _link(link, target)
 
 
 def _link(link: Path, target: Path) -> None:
@@ -64,10 +68,13 @@ def _link(link: Path, target: Path) -> None:
         raise FedstageError(f"{link}: cannot be linked to {target} ({error.strerror})") from None
 
 
-def _remove(folder: Path) -> None:
-    """Remove the links below a folder, and folders left empty."""
+def _remove(folder: Path, wanted: dict[Path, Path]) -> None:
+    """Remove the links that are not wanted or lead elsewhere, and folders left empty."""
     for place, folders, files in os.walk(folder, topdown=False):
-        for link in filter(Path.is_symlink, (Path(place, name) for name in (*folders, *files))):
-            link.unlink()
+        for link in (Path(place, name) for name in (*folders, *files)):
+            if link.is_symlink():
+                target = wanted.get(link)
+                if target is None or link.readlink() != Path(os.path.relpath(target, link.parent)):
+                    link.unlink()
         if not any(Path(place).iterdir()):
             Path(place).rmdir()

@@ -1,6 +1,6 @@
 """Weights of a model, the one type that all rooms exchange."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,6 +60,11 @@ def renamed(tensors: Tensors, names: Mapping[str, str]) -> Tensors:
     if isinstance(tensors, Deferred):
         return Deferred({new: tensors.entries[old] for old, new in names.items()})
     return {new: tensors[old] for old, new in names.items()}
+
+
+def without(tensors: Tensors, names: Collection[str]) -> Tensors:
+    """Return all other tensors, deferred if they were."""
+    return renamed(tensors, {name: name for name in tensors if name not in names})
 
 
 def together(*parts: Tensors) -> Tensors:

@@ -46,7 +46,8 @@ def recipe(trainable="head", **changes):
 
 LORA = {"rank": 2, "alpha": 6.0, "targets": ["conv*", "linear1"]}
 PARTS = {"head": "head", "head and norm": ["head", "norm"], "FedIT": {"lora": LORA},
-         "FFA-LoRA": [{"lora": LORA | {"freeze_a": True}}, "head"]}  # fmt: skip
+         "FFA-LoRA": [{"lora": LORA | {"freeze_a": True}}, "head"],
+         "FLoRA": [{"lora": LORA | {"merged": True}}, "head"]}  # fmt: skip
 
 
 def composed(tensors):
@@ -58,7 +59,8 @@ def composed(tensors):
             whole[name] = value
         elif which == "original":
             a, b = (tensors[f"{place}{adapted}0.{one}"] for one in "ab")
-            whole[f"{place}.weight"] = value + 6.0 / 2 * (b @ a).view(value.shape)
+            merged = tensors.get(f"{place}{adapted}0.merged", 0)
+            whole[f"{place}.weight"] = value + merged + 3 * (b @ a).view(value.shape)
     return whole
 
 
@@ -69,7 +71,11 @@ def test_two_rounds_are_those_of_plain_tensors(trainable):
     info = read_info(Path(data_files.info(chosen)))
     network = build(CnnSmall.model_validate(NETWORK | {"norm": "group"}), (1, 8, 8), 10)
     begun, _ = load_tensors(global_model(chosen, 0, 0))
-    assert all(value.any() != name.endswith(".b") for name, value in begun.items() if "0." in name)
+    assert all(
+        value.any() != name.endswith((".b", ".merged"))
+        for name, value in begun.items()
+        if "0." in name
+    )
     ours = begun
     data = Path(data_files.samples_file(chosen, "train"))
     for round_ in (1, 2):
@@ -78,24 +84,40 @@ def test_two_rounds_are_those_of_plain_tensors(trainable):
             own = read_samples(Path(data_files.clients_table(chosen)), "train", client)
             images, labels = read_labelled(data, own, torch.device("cpu"), info)
             pixels = (images.float() / 255 - info["mean"][0]) / info["std"][0]
-            trained = {name: value.clone().requires_grad_() for name, value in ours.items()}
+            merged = {name: value for name, value in ours.items() if name.endswith("merged")}
+            trained = {
+                n: one.clone().requires_grad_() for n, one in ours.items() if n not in merged
+            }
             key = torch_generator(chosen.seed, "local_training", round_, client, "batches")
             for batch in client_batches(len(labels), chosen.client, key):
-                logits = functional_call(network, composed(info["base"] | trained), pixels[batch])
+                logits = functional_call(
+                    network, composed(info["base"] | trained | merged), pixels[batch]
+                )
                 loss = nn.functional.cross_entropy(logits, labels[batch])
                 slopes = torch.autograd.grad(loss, [*trained.values()])
                 for value, slope in zip(trained.values(), slopes, strict=True):
                     value.data -= chosen.client.learning_rate * slope
             for name, value in trained.items():
                 sums[name] += len(labels) * value.detach().double()
+            for name, before in merged.items():
+                a, b = (trained[name.replace("merged", one)].detach() for one in "ab")
+                sums[name] += len(labels) * (before + 3 * (b @ a).view(before.shape))
             total += len(labels)
         ours = {name: (value / total).float() for name, value in sums.items()}
-    saved, _ = load_tensors(global_model(chosen, 2, 0))
+        saved, _ = load_tensors(global_model(chosen, round_, 0))
+        for name in merged:
+            a, b = (name.replace("merged", one) for one in "ab")
+            assert 0 < saved[a].abs().max() <= saved[a].shape[1] ** -0.5
+            assert not torch.equal(saved[a], begun[a])
+            ours |= {a: saved[a], b: torch.zeros_like(saved[b])}
     assert saved.keys() == ours.keys()
-    assert any(name.endswith("0.a") for name in saved) == (trainable == {"lora": LORA})
+    averages_a = "lora" in str(trainable) and "freeze_a" not in str(trainable)
+    assert any(name.endswith("0.a") for name in saved) == averages_a
     for name, value in saved.items():
         assert torch.allclose(value, ours[name], atol=1e-6), name
-        assert not torch.equal(value, begun[name]), name
+        assert not torch.equal(value, begun[name]) or (merged and name.endswith("b")), name
+    for update in read_updates([Path(path) for path in updates(chosen, 2, 0)]):
+        assert update.weights.keys() == saved.keys() - merged.keys()
 
 
 METHODS = {

@@ -9,7 +9,7 @@ from fedstage.data.layouts import count_clients, in_layout
 from fedstage.errors import FedstageError, UncountedClients
 from fedstage.plan.data_files import AnyRecipe, data_file
 from fedstage.plan.runs import Run, exposed, predicting
-from fedstage.protocol.exchange import exchanges_features, keeps_parts, weights_travel
+from fedstage.protocol.exchange import exchanges_features, keeps_parts, merges, weights_travel
 from fedstage.protocol.groups import client_groups
 from fedstage.protocol.privacy import client_privacy
 from fedstage.protocol.rounds import evaluated_rounds, is_idle
@@ -52,11 +52,14 @@ def _of_rounds(recipe: Recipe, length: RunLength) -> Iterator[str]:
     """Yield that models are scored which nobody trains, or that privacy hides."""
     evaluated, members = length.evaluate, getattr(length.evaluate, "members", ())
     where = f"evaluate = {evaluated.name!r}"
-    if client_privacy(recipe) is not None and set(members) - {"aggregated"}:
-        yield (
-            f"{where}: must be global_model or aggregated with privacy.client, as no noise is "
-            "added to single clients' models"
-        )
+    if set(members) - {"aggregated"}:
+        if client_privacy(recipe) is not None:
+            yield (
+                f"{where}: must be global_model or aggregated with privacy.client, as no noise is "
+                "added to single clients' models"
+            )
+        if merges(recipe.model):
+            yield f"{where}: must be global_model or aggregated with lora.merged = true"
     personal = recipe.local.has_own_model or keeps_parts(recipe)
     if isinstance(evaluated, OwnModels) and not personal:
         yield f"{where}: only with personal parts, local statistics, or local = ditto"

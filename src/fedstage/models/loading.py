@@ -109,6 +109,6 @@ def state_of(model: nn.Module) -> Weights:
     return {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
 
 
-def parameters_of(model: nn.Module, weights: Weights, kept: Collection[str] = ()) -> Weights:
+def parameters_of(model: nn.Module, weights: Tensors, kept: Collection[str] = ()) -> Weights:
     """Return the parameters among `weights`, in the model's order, without those that are kept."""
     return {name: weights[name] for name, _ in model.named_parameters() if name not in kept}

@@ -16,7 +16,7 @@ from torch.nn.utils.parametrize import register_parametrization
 from fedstage.errors import FedstageError
 from fedstage.models.heads import HEAD
 from fedstage.settings.models import Lora, LowRank
-from fedstage.weights import Weights
+from fedstage.weights import Tensors, Weights
 
 _NORMS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm)
 
@@ -61,18 +61,71 @@ def kept_by_clients(recipe: Any, model: nn.Module) -> list[str]:
 
 
 class Product(nn.Module):
-    """Adds (alpha / rank) B A to a weight, whose dimensions after the first count as one."""
+    """Adds (alpha / rank) B A to a weight, whose dimensions after the first count as one.
+
+    With `merged`, the state also has the sum of the products of the rounds before, which is added.
+    """
+
+    merged: torch.Tensor
 
     def __init__(self, weight: torch.Tensor, how: LowRank) -> None:
         super().__init__()
-        self.trained = ("b",) if how.freeze_a else ("a", "b")
+        self.in_state = ["b"] if how.freeze_a else ["a", "b"]
         self.scale = how.alpha / how.rank
         self.a = nn.Parameter(weight.new_zeros(how.rank, weight[0].numel()))
         self.b = nn.Parameter(weight.new_zeros(len(weight), how.rank))
+        self.merges = how.merged
+        if how.merged:
+            self.in_state.append("merged")
+            self.register_buffer("merged", torch.zeros_like(weight))
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
         """Return W + (alpha / rank) B A."""
+        if self.merges:
+            weight = weight + self.merged
         return weight + self.scale * (self.b @ self.a).view_as(weight)
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw A from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as the released code of LoRA; B is 0."""
+        bound = 1 / sqrt(self.a.shape[1])
+        nn.init.uniform_(self.a, -bound, bound, generator=generator)
+        nn.init.zeros_(self.b)
+
+
+def _products(model: nn.Module) -> dict[str, Product]:
+    """Return the products that a model's weights get, each with the beginning of its names."""
+    named = model.named_modules()
+    return {f"{place}.": layer for place, layer in named if isinstance(layer, Product)}
+
+
+def merged_names(model: nn.Module) -> list[str]:
+    """Return the names of what clients receive and never send: sums of the rounds' products."""
+    return [f"{place}merged" for place, layer in _products(model).items() if layer.merges]
+
+
+def merge(
+    model: nn.Module,
+    begun: Tensors,
+    updates: Sequence[Tensors],
+    shares: Sequence[float],
+    generator: torch.Generator,
+) -> Weights:
+    """Return the sums of products after a round, and the A and B that the next one begins with.
+
+    M + (alpha / rank) sum_n p_n B_n A_n, with the shares p_n: the product of all clients' stacked
+    matrices (Wang et al. 2024, FLoRA, Eq. 6). Sums are in float64.
+    """
+    new: Weights = {}
+    for place, layer in _products(model).items():
+        if layer.merges:
+            total = begun[f"{place}merged"].double()
+            for update, share in zip(updates, shares, strict=True):
+                a, b = (update[f"{place}{name}"].double() for name in "ab")
+                total += layer.scale * share * (b @ a).view_as(total)
+            layer.draw(generator)
+            layer.merged.copy_(total)
+            new |= {f"{place}{name}": value for name, value in layer.state_dict().items()}
+    return new
 
 
 def freeze(
@@ -88,9 +141,8 @@ def freeze(
     for part in parts:
         if isinstance(part, Lora):
             _add_products(model, part.lora, kept, draws)
-    for place, layer in model.named_modules():
-        if isinstance(layer, Product):
-            kept.update(f"{place}.{name}" for name in layer.trained)
+    for place, product in _products(model).items():
+        kept.update(f"{place}{name}" for name in product.in_state)
     rest = {name: value for name, value in model.state_dict().items() if name not in kept}
     for name, value in rest.items():
         place, _, own = name.rpartition(".")
@@ -113,10 +165,7 @@ def _stay(mode: bool = True) -> Any:
 def _add_products(
     model: nn.Module, how: LowRank, kept: Collection[str], draws: torch.Generator | None
 ) -> None:
-    """Add products to the weights that are targets and not trained themselves.
-
-    A is drawn from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), as in the released code, and B is 0.
-    """
+    """Add products to the weights that are targets and not trained themselves."""
     key = "model.trainable.lora.targets"
     named, weights = tensors_of(model, how.targets, key), dict(model.named_parameters())
     targets = [name for name in named if name not in kept and name in weights]
@@ -130,6 +179,5 @@ def _add_products(
         place, _, own = name.rpartition(".")
         product = Product(weights[name], how)
         if draws is not None:
-            bound = 1 / sqrt(product.a.shape[1])
-            nn.init.uniform_(product.a, -bound, bound, generator=draws)
+            product.draw(draws)
         register_parametrization(model.get_submodule(place), own, product)

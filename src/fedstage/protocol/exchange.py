@@ -95,6 +95,11 @@ def takes_changes(recipe: Recipe) -> bool:
     return recipe.aggregation.stale == "changes" and averages_stale(recipe)
 
 
+def merges(model: Any) -> bool:
+    """Whether the products of clients' matrices are added to the model's weights."""
+    return any(not isinstance(part, str) and part.lora.merged for part in model.trainable or ())
+
+
 def keeps_state(recipe: Recipe) -> bool:
     """Whether clients or the server keep state between rounds other than models."""
     return clients_keep_state(recipe) or optimises(recipe)

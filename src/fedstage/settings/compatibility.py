@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fedstage.protocol.exchange import history, is_judged, learns_from_server
+from fedstage.protocol.exchange import history, is_judged, learns_from_server, merges
 from fedstage.protocol.one_shot import changes_loss
 from fedstage.settings.base import Choice, Settings
 
@@ -20,6 +20,7 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "local.history": history,
     "local.is_judged": is_judged,
     "local.learns_from_server": learns_from_server,
+    "model.merges": merges,
     "unknown.changes_loss": changes_loss,
 }
 _CONDITION = re.compile(r"(no )?([\w.]+?)(?:(!?)=([\w|.]+))?")
@@ -64,6 +65,11 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("outputs of models that nothing else takes", ("unknown", "quantisation"), ("prototypes",)),
     ("models with the outputs of what they start from", ("start",), ("unknown", "prototypes")),
     ("models that are trained as a whole", ("start", "quantisation"), ("model.trainable",)),
+    ("averages of clients' matrices, and models in their updates",
+     ("ensemble", "personal", "local.keeps_state", "local.has_own_model", "compression",
+      "staleness", "privacy.client", "head_sharing", "aggregation.rule", "aggregation.secure",
+      "aggregation.server_optimizer", "aggregation.learning_rate", "aggregation.batch_norm=local"),
+     ("model.merges",)),
     # --- groups and the aggregation
     (
         "as many participants of a group in every round",

@@ -4,9 +4,15 @@ One file because all alternatives can be read next to one another.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import (
@@ -54,6 +60,16 @@ class LowRank(Settings):
     """
     freeze_a: bool = False
     """Whether only B is trained (FFA-LoRA)."""
+    merged: bool = False
+    """Whether the server adds the mean of clients' products to the weights after each round, and
+    clients begin with new matrices (FLoRA). That is exact, which products of mean matrices are not.
+    """
+
+    @model_validator(mode="after")
+    def _no_frozen_a(self) -> Self:
+        if self.merged and self.freeze_a:
+            raise ValueError("merged: not with freeze_a = true, of which means are exact")
+        return self
 
 
 class Lora(Settings):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from fedstage.algorithm.aggregation.averages import relative_distances
+from fedstage.algorithm.aggregation.averages import client_weights, relative_distances
 from fedstage.algorithm.aggregation.secure import MaskedRound, server_state
 from fedstage.algorithm.aggregation.server import (
     GroupRound,
@@ -23,11 +23,12 @@ from fedstage.algorithm.exchange.updates import Update, place_of, read_updates
 from fedstage.data.samples import read_info, read_public
 from fedstage.errors import FedstageError
 from fedstage.models.loading import asked, new_model, state_of
-from fedstage.models.parts import kept_by_clients
+from fedstage.models.parts import kept_by_clients, merge, merged_names
 from fedstage.plan.inputs import AggregationInputs
 from fedstage.protocol.exchange import caches_labels, exchanges_features, exchanges_logits
 from fedstage.protocol.groups import features_of, model_of
 from fedstage.protocol.teaching import re_estimates, teaching_of
+from fedstage.randomness import torch_generator
 from fedstage.settings.models import Lower
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
@@ -35,7 +36,7 @@ from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import open_tensors, save_tensors
 from fedstage.training.batch_norm import re_estimate
 from fedstage.training.devices import prepare
-from fedstage.weights import Tensors, renamed, together
+from fedstage.weights import Tensors, renamed, together, without
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -90,21 +91,27 @@ def aggregation(
     metadata = masked.place if masked else place_of(read.updates[0])
     group = metadata["group"]
     architecture = model_of(recipe, group)
-    begun, _ = open_tensors(read.start)
+    whole, _ = open_tensors(read.start)
     old_state = open_tensors(read.state)[0] if read.state else {}
-    personal, trained = asked(
+    personal, trained, merged = asked(
         architecture, info,
-        lambda model: (kept_by_clients(recipe, model), [*dict(model.named_parameters())]),
+        lambda model: (
+            kept_by_clients(recipe, model), [*dict(model.named_parameters())], merged_names(model)
+        ),
     )  # fmt: skip
+    begun, sums = without(whole, merged), renamed(whole, {name: name for name in merged})
     parameters = renamed(begun, {name: name for name in trained if name not in personal})
     sent, labels = _logits_sent(recipe, read.public, info, metadata["round"])
     features = _features_sent(recipe, group, info)
     group_round = GroupRound(
         recipe, group, received, begun, parameters, old_state, sent, features,
         _read_bases(read, received), labels, metadata["round"], read_updates(read.others), personal,
+        sums,
     )  # fmt: skip
     mean = masked.mean(group_round) if masked else None
     weights, memory = next_model_by(group_round, mean.change) if mean else next_model(group_round)
+    if merged:
+        weights = together(weights, sums, _products(group_round, architecture, info))
     if (mean or group_round.answered or group_round.private) and re_estimates(recipe):
         if read.public is None:
             raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
@@ -124,6 +131,19 @@ def aggregation(
     if new_state is not None:
         kept = server_state(group_round, mean) if mean else next_client_state(group_round)
         save_tensors(new_state, together(kept, memory), metadata)
+
+
+def _products(group: GroupRound, architecture: Any, info: dict[str, Any]) -> Tensors:
+    """Return the sums of products after a round, and the matrices that the next one begins with."""
+    updates = group.answered
+    weights = client_weights(group.settings.aggregation, updates)
+    shares = [weight / sum(weights) for weight in weights]
+    models = [update.weights for update in updates]
+    key = (group.settings.seed, "aggregation", group.round, group.number, "products")
+    draws = torch_generator(*key)
+    return asked(
+        architecture, info, lambda model: merge(model, group.merged, models, shares, draws)
+    )
 
 
 def _log_loss(answered: Sequence[Update], place: dict[str, int], line: str) -> None:

@@ -23,7 +23,7 @@ ELSEWHERE = {
         "fedgen",
         "dfrd",
     },
-    "parts of a pre-trained model": {"linear_probing", "fedit", "ffa_lora"},
+    "parts of a pre-trained model": {"linear_probing", "fedit", "ffa_lora", "flora"},
     "personal models, scored on their own": {"fedper", "fedrep", "fedbn", "ditto"},
     "average models, and distil nothing": {
         "fedlc", "fedavgm", "fedyogi", "fednova", "fedavg_median", "fedavg_trimmed_mean", "krum",

@@ -42,6 +42,9 @@ ROUNDS = {
     "clients that exchange weights": {**DIGEST, "aggregation": {"rule": "median"}},
     "rounds that go on from global models alone": {"local": "scaffold", "staleness": "never"},
     "updates of one model, sent as it is": {**HEADS, "personal": {"parts": "head"}},
+    "averages of clients' matrices, and models in their updates": {
+        **STUDENT, "model": {"cnn_small": {"trainable": {"lora": {"merged": True}}}},
+    },
     "gradients without noise": {
         "local": "ditto", "privacy": {"example": {"clip": 1.0, "noise": 1.0}},
     },

@@ -45,7 +45,7 @@ from fedstage.randomness import torch_generator
 from fedstage.settings.aggregation import ModelRule
 from fedstage.settings.privacy import ClientPrivacy
 from fedstage.settings.recipes import Recipe
-from fedstage.weights import Tensors, Weights, renamed, together
+from fedstage.weights import Tensors, Weights, together, without
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class GroupRound:
     # The updates of other groups, where the server learns something from all.
     others: list[Update] = field(default_factory=list)
     kept: Collection[str] = ()  # the tensors that stay with each client
+    merged: Tensors = field(default_factory=dict)  # the sums of products, which the start also has
 
     @cached_property
     def answered(self) -> list[Update]:
@@ -79,7 +80,7 @@ class GroupRound:
 
     def sent(self, weights: Tensors) -> Tensors:
         """Return what of a model is sent."""
-        return renamed(weights, {name: name for name in weights if name not in self.kept})
+        return without(weights, self.kept)
 
     @property
     def private(self) -> ClientPrivacy | None:
@@ -248,7 +249,7 @@ def traffic(group: GroupRound) -> dict[str, list[Any]]:
     if exchanges_features(group.settings):
         return _traffic_of_features(group)
     compression, parameters = group.settings.compression, group.parameters
-    start = group.sent(group.start)
+    start = together(group.sent(group.start), group.merged)
     # The bytes of a message do not depend on its values, so the group's own state will do.
     payload = payload_bytes(group.trainer.sent_down(parameters, round_state.variates(group.state)))
     if not weights_travel(group.settings):

@@ -20,7 +20,7 @@ from fedstage.data.bags import Samples
 from fedstage.errors import FedstageError
 from fedstage.models.heads import features_of
 from fedstage.models.loading import fill_model, new_model, parameters_of, state_of
-from fedstage.models.parts import kept_by_clients
+from fedstage.models.parts import kept_by_clients, merged_names
 from fedstage.protocol.digests import own_key
 from fedstage.protocol.groups import model_of
 from fedstage.protocol.privacy import example_privacy
@@ -34,7 +34,7 @@ from fedstage.training.batches import (
 from fedstage.training.loop import GradientTerm, Outcome, training
 from fedstage.training.losses import client_loss, scalar
 from fedstage.training.optimisers import round_factor
-from fedstage.weights import Tensors, Weights
+from fedstage.weights import Tensors, Weights, together, without
 
 Metadata = dict[str, Any]
 #: A step before a client's training. It may change the model, and returns the targets of the
@@ -171,7 +171,7 @@ def train_participant(
                 "or set client.clip_norm or on_divergence: drop"
             )
         return {}, participant.metadata | {"diverged_at": outcome.diverged_at}
-    end = state_of(model)
+    end = without(state_of(model), merged_names(model))
     before, after = (parameters_of(model, one, personal) for one in (start.weights, end))
     seen = partial(features_of, model, samples, info, numerics)
     result = Trained(before, after, outcome, client, labels.cpu(), seen)
@@ -181,7 +181,7 @@ def train_participant(
         left = residual_of(start.state, number)
         after, residual = transmit(settings.compression, before, after, left)
     parts = {
-        "model": end | after,
+        "model": together(end, after),
         "payload": payload,
         "residual": residual,
         "kept": kept | own_model,

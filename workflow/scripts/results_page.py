@@ -2,8 +2,9 @@
 
     uv run python workflow/scripts/results_page.py
 
-A folder EXPERIMENT has `scores.parquet`, a run's `results/tables/EXPERIMENT/study.scores.parquet`.
-The first ten seeds count. Pictures are copied by hand from `results/figures/EXPERIMENT`.
+A folder EXPERIMENT has `scores.parquet`, a run's `results/tables/EXPERIMENT/study.scores.parquet`,
+and a folder EXPERIMENT/SCALE the scores of another scale. The first ten seeds count. Pictures are
+copied by hand from `results/figures/EXPERIMENT`.
 
 To add scores of another machine, or of more seeds, join files, with one row for each key:
 
@@ -50,10 +51,12 @@ from fedstage.stages.scores import PARTICIPANTS, header_of, settings_digest
 
 WORKFLOW = Path(__file__).parents[1]
 SEEDS = 10  # at most, the first ones of each experiment
-HEADS = ["Claim", "Published", "The paper's own tests", "Measured [95 %]", "Verdict"]
+HEADS = ["Claim", "Published", "The paper's own tests", "Measured [95 %]",
+         "Measured in another regime", "Verdict"]  # fmt: skip
 FILES = {"table": "table.md", "claims": "claims.md", "scores": "scores.parquet"}
 ABOUT = """The papers' primary claims as published, and as measured by small studies on two cores.
-The scale `study` has smaller images and networks than the papers, and more seeds.
+The scales `study` and `converged` have smaller images and networks than the papers, and more seeds;
+with `converged`, clients train until they have converged, as in the papers of FedSDD and FedEED.
 `workflow/scripts/results_page.py` makes this page from the files of scores next to it, the
 [claims](../experiments.md#claims), declared beforehand, and the papers' printed numbers."""
 LEGEND = f"""## How to read it
@@ -65,6 +68,7 @@ LEGEND = f"""## How to read it
 - **Measured**: the mean effect over seeds with its 95 % interval, in the cells that the study has,
   from the first {SEEDS} seeds. A cell with a run that never reaches the goal of a claim is not
   measured, because the seeds that reach it are the fast ones.
+- **Measured in another regime**: where clients or rounds have not converged as in the paper.
 - Of several comparisons, the smallest and the largest effect are shown, and how many of the
   paper's were measured; of a claim about an average, their mean.
 - **Verdict**: as in the linked claims, on every comparison, or on the mean of a claim about an
@@ -79,10 +83,10 @@ class Judged(NamedTuple):
     judgements: list[Judgement]
 
 
-def measure(catalogue: Catalogue, folder: Path) -> Judged:
+def measure(catalogue: Catalogue, folder: Path, name: str) -> Judged:
     """Write an experiment's table, and judge each claim on it, without correction."""
-    name = folder.name
     scale = "study" if (name, "study") in catalogue.runs else "default"
+    scale = scale if folder.name == name else folder.name
     experiment = validate(ExperimentRuns, describe_runs(catalogue, name, scale), name)
     scores = read_tidy(folder / "scores.parquet", sealed=False)
     scores = Tidy(scores.frame, header_of(experiment))
@@ -117,8 +121,13 @@ def check_settings(scores: Tidy, experiment: ExperimentRuns, folder: Path) -> No
             )
 
 
-def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Path) -> list[str]:
-    """Return a primary claim as published, and as measured if it was."""
+def in_regime(found: dict[Path, Judgement], outside: bool = False) -> list[Path]:
+    """Return the folders of scores in the regime that a claim is about, or outside of it."""
+    return [at for at, one in found.items() if one.measured and one.outside == outside]
+
+
+def line(catalogue: Catalogue, one: Sourced, found: dict[Path, Judgement]) -> list[str]:
+    """Return a primary claim as published, and as measured if it was, by the scores' folders."""
     name, claim = one.claim.experiment, one.claim
     table, runs = catalogue.published.get((name, PAPER)), catalogue.runs[name, PAPER]
     numbers = table.numbers if table and claim.metric is None else None
@@ -128,15 +137,26 @@ def line(catalogue: Catalogue, one: Sourced, found: Judgement | None, folder: Pa
     published, verdict = in_published(printed), NOT_MEASURED
     if published != NOTHING:
         published += f": {ends(printed, published_text, lambda one: one.published)}"
-    measured = NOTHING
-    if found is not None and found.measured:
-        text = ends(found, measured_text, lambda one: one.measured.mean)
-        verdict = verdict_text(found)
-        cells = f" in {found.measured} of {found.total}" if found.total > 1 else ""
-        measured = f"{text}{cells}; {found.seeds} seed{'s' * (found.seeds != 1)}"
+    inside, outside = in_regime(found), in_regime(found, outside=True)
+    for at in [*inside, *outside][:1]:
+        verdict = verdict_text(found[at])
     bound = "" if claim.than is not None else f":{bound_text(claim)}"
-    about = f"{claim.text} ({claim.place}{bound}) {links(folder / name)}".strip()
-    return [about, published, own_tests(printed), measured, verdict]
+    linked = "; ".join(links(at, name) for at in dict.fromkeys([*inside, *outside, *found]))
+    about = f"{claim.text} ({claim.place}{bound}) {linked}".strip()
+    return [
+        about,
+        published,
+        own_tests(printed),
+        *("; ".join(shown(found[at]) for at in there) or NOTHING for there in (inside, outside)),
+        verdict,
+    ]
+
+
+def shown(found: Judgement) -> str:
+    """Write what was measured, in how many of the comparisons and with how many seeds."""
+    text = ends(found, measured_text, lambda one: one.measured.mean)
+    cells = f" in {found.measured} of {found.total}" if found.total > 1 else ""
+    return f"{text}{cells}; {found.seeds} seed{'s' * (found.seeds != 1)}"
 
 
 def ends(
@@ -158,40 +178,57 @@ def grid_of(lines: Sequence[Sequence[str]]) -> str:
     return grid(Table("", frame, len(HEADS), frame))
 
 
-def links(folder: Path) -> str:
+def links(folder: Path, name: str) -> str:
     """Return links to the results of an experiment: ``[table](fedsdd_table2/table.md)``."""
     there = {text: file for text, file in FILES.items() if (folder / file).is_file()}
-    return ", ".join(f"[{text}]({folder.name}/{file})" for text, file in there.items())
+    own = name if folder.name == name else f"{name}/{folder.name}"
+    linked = ", ".join(f"[{text}]({own}/{file})" for text, file in there.items())
+    return linked if folder.name == name else f"{folder.name}: {linked}"
 
 
 def main(folder: Path, workflow: Path) -> None:
     """Write the page, and the texts of all folders of results."""
     claims = [one for one in load_claims([], workflow / "papers") if one.claim.primary]
     primary = {(one.claim.experiment, one.claim.id): one for one in claims}
-    kept = sorted(path.parent for path in folder.glob("*/scores.parquet"))
+    kept = sorted(path.parent for path in folder.rglob("scores.parquet"))
+    name_of = {at: at.relative_to(folder).parts[0] for at in kept}
     read = (pd.read_parquet(at / "scores.parquet", columns=[SEED]) for at in kept)
     seeds = {int(seed) for frame in read for seed in frame[SEED].unique()}
-    names = {*(at.name for at in kept), *(name for name, _ in primary)}
+    names = {*name_of.values(), *(name for name, _ in primary)}
     catalogue = resolve_all(Config.model_construct(targets=[]), workflow, names, sorted(seeds))
-    judged, parts = {at.name: measure(catalogue, at) for at in kept}, [ABOUT]
-    found = {(name, one.claim.id): one for name in judged for one in judged[name].judgements}
+    judged, parts = {at: measure(catalogue, at, name_of[at]) for at in kept}, [ABOUT]
+    found = {(at, one.claim.id): one for at in kept for one in judged[at].judgements}
+
+    def of(name: str, claim: str) -> dict[Path, Judgement]:
+        return {at: one for (at, own), one in found.items() if (name_of[at], own) == (name, claim)}
+
     for paper in (papers := load_papers(workflow / "papers")):
         keys = [key for key, one in primary.items() if one.paper == paper]
-        there = [key for key in keys if key in found]
-        family = Family(claims=[claim for _, claim in there], primary=len(keys))
-        found |= zip(there, correct([found[key] for key in there], [family]), strict=True)
-    for name, of in judged.items():
-        if every := [found[name, one.claim.id] for one in of.judgements]:
-            write_tables(folder / name / "claims.md", claim_tables(every, of.header))
+        # What verdicts are about is one family, and what was measured elsewhere another one.
+        places: tuple[list[tuple[Path, str]], ...] = ([], [])
+        for name, claim in keys:
+            there = of(name, claim)
+            ordered = [*in_regime(there), *in_regime(there, outside=True)]
+            for at in ordered:
+                places[at is not ordered[0]].append((at, claim))
+        for family in places:
+            own = Family(claims=[claim for _, claim in family], primary=len(keys))
+            found |= zip(family, correct([found[at] for at in family], [own]), strict=True)
+    for at, (header, judgements) in judged.items():
+        if every := [found[at, one.claim.id] for one in judgements]:
+            write_tables(at / "claims.md", claim_tables(every, header))
     for paper, about in papers.items():
-        own = {key: one for key, one in primary.items() if one.paper == paper}
-        lines = [line(catalogue, one, found.get(key), folder) for key, one in own.items()]
+        stated = {key: one for key, one in primary.items() if one.paper == paper}
+        lines = [line(catalogue, one, of(*key)) for key, one in stated.items()]
         parts += [f"## {about.title}", grid_of(lines)]
         parts += [about.remark.strip()] if about.remark else []
-        files = [f"{name}/{file}" for name, _ in own for file in ("published.png", "accuracy.png")]
+        files = [
+            f"{name}/{file}" for name, _ in stated for file in ("published.png", "accuracy.png")
+        ]
         parts += [f"![Measured]({file})" for file in files if (folder / file).is_file()][:1]
-    others = [f"{n}: {links(folder / n)}" for n in judged if n not in {m for m, _ in primary}]
-    parts += ["## Also measured", "\n".join(f"- {one}" for one in others), LEGEND]
+    rest = [at for at in kept if name_of[at] not in {name for name, _ in primary}]
+    also = [f"- {name_of[at]}: {links(at, name_of[at])}" for at in rest]
+    parts += ["## Also measured", "\n".join(also), LEGEND]
     (folder / "README.md").write_text("\n\n".join(["# Results", *parts]) + "\n", "utf-8")
 
 

@@ -98,7 +98,7 @@ def test_other_scales_say_that_the_setting_is_another(published):
     assert "Orders may be compared, numbers may not." in " ".join(table.below)
 
 
-@pytest.mark.parametrize("path", sorted((WORKFLOW / "docs/results").glob("*/scores.parquet")))
+@pytest.mark.parametrize("path", sorted((WORKFLOW / "docs/results").rglob("scores.parquet")))
 def test_legends_of_all_committed_tables_are_short(path):
     tidy = read_tidy(path, sealed=False)
     if tidy.header.metric.endswith("_s"):

@@ -251,7 +251,10 @@ def test_parsing_the_workflow_imports_no_heavy_package():
     ("targets", "found"),
     [
         (["fedsdd_table?/smoke"], [f"fedsdd_table{n}/smoke" for n in (2, 4, 5, 6, 7, 8, 9)]),
-        (["fedsdd_table2/*"], [f"fedsdd_table2/{s}" for s in ("smoke", "mini", "study", "paper")]),
+        (
+            ["fedsdd_table2/*"],
+            [f"fedsdd_table2/{s}" for s in ("smoke", "mini", "study", "converged", "paper")],
+        ),
         (["fedsdd_table8/mini", "fedsdd_table8/m*"], ["fedsdd_table8/mini"]),
     ],
 )

@@ -11,12 +11,15 @@ are.
 import csv
 import json
 import logging
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -28,7 +31,8 @@ from fedstage.storage.tables import load_foreign_table
 
 _LOGGER = logging.getLogger(__name__)
 
-Files: TypeAlias = Sequence[tuple[Path, pa.Table]]
+File: TypeAlias = tuple[Path, pa.Table]
+Files: TypeAlias = Sequence[File]
 
 #: The separator of each kind of text file.
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -37,6 +41,8 @@ _OTHER_SEPARATORS = ";\t|"
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
 _LARGEST_BLOCK = 2**31 - 1
+_PADDED = "[+-]?0[0-9]"
+_NUMBERS = pa.float64()
 _END = "\x1eend of the file\x1e"
 
 
@@ -45,9 +51,12 @@ def is_text(path: Path) -> bool:
     return path.suffix.lower() in _SEPARATORS
 
 
-def row_at(path: Path, position: int) -> str:
-    """Return the file and row of the sample at a position, counted from 0, for messages."""
-    return f"{path}: row {position + 2 if is_text(path) else position}"
+def row_at(files: Files, row: int) -> str:
+    """Return the file and row of a row of all files, counted from 0, for messages."""
+    while row >= files[0][1].num_rows:
+        row, files = row - files[0][1].num_rows, files[1:]
+    path = files[0][0]
+    return f"{path}: row {row + 2 if is_text(path) else row}"
 
 
 def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
@@ -57,14 +66,16 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
     are columns that are not numbers in all of the text files.
     """
     tables = each(lambda path: read_table(path, texts=texts), paths)
-    written = [table.schema for path, table in zip(paths, tables, strict=True) if is_text(path)]
-    kinds = Counter(column.name for column in {column for schema in written for column in schema})
-    if mixed := {name for name, count in kinds.items() if count > 1}:
-        return read_files(paths, {*texts, *mixed})
-    if odd := sorted(name for name in kinds if name != name.strip() or not name):
+    files = list(zip(paths, tables, strict=True))
+    written = [column for path, table in files if is_text(path) for column in table.schema]
+    numbers, others = ({own.name for own in written if (own.type == _NUMBERS) == is_number}
+                       for is_number in (True, False))  # fmt: skip
+    if numbers & others:
+        return read_files(paths, {*texts, *others})
+    if odd := sorted(name for name in numbers | others if name != name.strip() or not name):
         told = listed([quoted(name) for name in odd])
         _LOGGER.warning("columns without a name, or with spaces around it: %s", told)
-    return list(zip(paths, tables, strict=True))
+    return files
 
 
 def read_table(
@@ -81,19 +92,18 @@ def read_table(
         If the file is damaged or has no rows, or has the name of a column, or its header, twice; in
         a text file, also if a row has another number of cells, or a quote is not closed.
     """
-    if path.suffix.lower() == ".json":
+    read: Callable[[list[str]], pa.Table]
+    if is_text(path):
+        names = _read_header(path)
+        read = partial(_read_text, path, names, texts, _BLOCK)
+    elif path.suffix.lower() == ".json":
         table = _leaf(path)
-        names = table.column_names
+        names, read = table.column_names, table.select
     else:
-        names = _read_header(path) if is_text(path) else read_schema(path).names
+        names, read = read_schema(path).names, partial(load_foreign_table, path)
     for key, name in (columns or {}).items():
         require(path, key, name, names)
-    wanted = list(dict.fromkeys((columns or {}).values())) or names
-    if is_text(path):
-        table = _converted(_read_text(path, names, wanted, _BLOCK), texts)
-        _refuse_header(path, table)
-    elif path.suffix.lower() != ".json":
-        table = load_foreign_table(path, wanted)
+    table = read(list(dict.fromkeys((columns or {}).values())) or names)
     if not table.num_rows:
         raise FedstageError(f"{path}: has no rows")
     return table
@@ -128,95 +138,121 @@ def _read_header(path: Path) -> list[str]:
             separator = _SEPARATORS[path.suffix.lower()]
             names = next(csv.reader(file, delimiter=separator, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error, StopIteration) as error:
-        _refuse_other_encodings(path)
-        detail = "a quote that is not closed" if "end of data" in str(error) else error
-        raise FedstageError(f"{path}: not a CSV file with a header ({detail or 'empty'})") from None
+        raise _no_table(path, error) from None
     _require_once(path, names)
     return names
 
 
-def _read_text(path: Path, names: Sequence[str], columns: Sequence[str], block: int) -> pa.Table:
-    """Return columns as texts.
+def _no_table(path: Path, error: Exception) -> FedstageError:
+    detail = re.sub("In CSV column #.*?: ", "", str(error).partition("\n")[0]) or "empty"
+    detail = "a quote that is not closed" if "end of data" in detail else detail
+    return FedstageError(f"{path}: not a CSV file in UTF-8 with a header ({detail})")
 
-    One row more is read, which a quote that is not closed swallows.
+
+def _read_text(
+    path: Path, names: list[str], texts: Collection[str], block: int, columns: list[str],
+    parts: int = 2,
+) -> pa.Table:  # fmt: skip
+    """Return columns, with numbers in those, not of `texts`, whose cells all are numbers.
+
+    One row more is read, which a quote that is not closed swallows. Of a file without quotes two
+    parts are read at once; for the number of an odd row, it is read as a whole.
     """
     separator = _SEPARATORS[path.suffix.lower()]
-    content = path.read_bytes() + f"\n{separator.join([_END] * len(names))}\n".encode()
-    wrong: list[Any] = []
+    end = f"\n{separator.join([_END] * len(names))}\n".encode()
+    content = bytearray(path.stat().st_size + len(end))
+    with path.open("rb") as file:
+        size = file.readinto(content)
+    content[size:] = end
+    cut = content.find(b"\n", size // 2) + 1 if parts > 1 and b'"' not in content else 0
+    wrong, ends, texts = list[Any](), list[pa.RecordBatch](), {*texts}
 
     def skip(row: Any) -> str:
         wrong.append(row)
         return "skip"
 
-    reading = pa.csv.ReadOptions(use_threads=False, block_size=block)
-    parsing = pa.csv.ParseOptions(
-        delimiter=separator, newlines_in_values=True, invalid_row_handler=skip
-    )
-    converting = pa.csv.ConvertOptions(
-        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
-        include_columns=list(columns), column_types=dict.fromkeys(names, pa.string()),
-    )  # fmt: skip
+    def read(start: int, stop: int) -> list[pa.RecordBatch]:
+        part, batches = pa.py_buffer(content).slice(start, stop - start), []
+        reading = pa.csv.ReadOptions(
+            use_threads=False, block_size=block, column_names=names if start else None
+        )
+        parsing = pa.csv.ParseOptions(
+            delimiter=separator, newlines_in_values=not cut, invalid_row_handler=skip
+        )
+        converting = pa.csv.ConvertOptions(
+            null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
+            include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
+        )  # fmt: skip
+        padded = _has_padded(part)
+        for batch in pa.csv.open_csv(pa.BufferReader(part), reading, parsing, converting):
+            last = batch.slice(max(0, len(batch) - 1))
+            if {value for row in last.to_pylist() for value in row.values()} == {_END}:
+                ends.append(last)
+                batch = batch.slice(0, len(batch) - 1)
+            own = {name: converted(name, batch[name], padded) for name in columns}
+            batches.append(pa.record_batch(own))
+        return batches
+
+    def converted(name: str, column: pa.Array, padded: bool) -> pa.Array:
+        numbers = None if name in texts else _numbers(column, padded)
+        if numbers is None:
+            texts.add(name)  # in all batches
+        return _present(column) if numbers is None else numbers
+
     try:
-        table = pa.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
-    except pa.ArrowException as error:
-        longest = min(len(content), _LARGEST_BLOCK)
-        if "block" in str(error) and block < longest:
-            return _read_text(path, names, columns, longest)
-        _refuse_other_encodings(path)
-        detail = str(error).splitlines()[0]
-        raise FedstageError(f"{path}: not a CSV file with a header ({detail})") from None
-    last = table.num_rows - 1
-    if last < 0 or {*table.slice(last).to_pylist()[0].values()} != {_END}:
-        row = next((row.number for row in wrong if _END in row.text), last + 2)
-        raise FedstageError(f"{path}: row {row}: a quote that is not closed; delete it")
+        with ThreadPoolExecutor(2) as pool:  # Arrow's own threads may be more than the job's
+            bounds = [0, cut, len(content)] if cut else [0, len(content)]
+            read_parts = pool.map(read, bounds, bounds[1:])
+            batches = [batch for part in read_parts for batch in part]
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        longer = min(len(content), _LARGEST_BLOCK) if "block" in str(error) else block
+        if cut or longer > block:
+            return _read_text(path, names, texts, longer, columns, 1)
+        raise _no_table(path, error) from None
+    if cut and wrong:
+        return _read_text(path, names, texts, block, columns, 1)
+    if not ends:
+        rows = sum(map(len, batches))
+        place = next((row.number for row in wrong if _END in row.text), rows + 1)
+        raise FedstageError(f"{path}: row {place}: a quote that is not closed; delete it")
     if wrong:
         row, more = wrong[0], f", as in {len(wrong)} rows" if len(wrong) > 1 else ""
         fault = f"has {row.actual_columns} fields, and the header has {row.expected_columns}{more}"
         shown = f"{excerpt(row.text)}{_apart(path, names)}"
         raise FedstageError(f"{path}: row {row.number}: {fault}: {shown}")
-    return table.slice(0, last)
-
-
-def _converted(table: pa.Table, texts: Collection[str]) -> pa.Table:
-    """Return a table with numbers in the columns, not of `texts`, whose cells all are numbers."""
-    for place, name in enumerate(table.column_names):
-        numbers = None if name in texts else _numbers(table[name])
-        kept = _present(table[name]) if numbers is None else numbers
-        table = table.set_column(place, name, kept)  # one after the other, to save memory
+    if len({batch.schema for batch in batches}) > 1:
+        return _read_text(path, names, texts, block, columns, parts)
+    table = pa.Table.from_batches(batches)
+    _refuse_header(path, table)
     return table
 
 
-def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return texts as numbers, None if one is none, or has zeros before it."""
+def _has_padded(part: pa.Buffer) -> bool:
+    """Whether there may be a number with zeros before it, of which a column is of texts."""
+    buffers = [None, pa.py_buffer(np.array([0, len(part)])), part]
+    text = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
+    found: bool = pc.match_substring_regex(text, f"(^|[^0-9.eE+-]){_PADDED}")[0].as_py()
+    return found
+
+
+def _numbers(column: pa.Array, padded: bool) -> pa.Array | None:
+    """Return texts as numbers, None if one is none, or may be `padded` with zeros, and is."""
     try:
-        numbers = column.cast(pa.float64())
+        numbers = column.cast(_NUMBERS)
     except pa.ArrowInvalid:
         try:
             column = _present(pc.utf8_trim_whitespace(column))
-            numbers = column.cast(pa.float64())
+            numbers = column.cast(_NUMBERS)
         except pa.ArrowInvalid:
             return None
-    for low, high in (("00", "0:"), ("-00", "-0:"), ("+00", "+0:")):  # of 0 and a digit
-        if pc.any(pc.and_(pc.greater_equal(column, low), pc.less(column, high))).as_py():
-            return None
-    return numbers
+    is_padded = padded and pc.any(pc.match_substring_regex(column, f"^{_PADDED}")).as_py()
+    return None if is_padded else numbers
 
 
-def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _present(column: pa.Array) -> pa.Array:
     """Return texts, with null for those that are empty."""
-    empty = pc.equal(pc.utf8_trim_whitespace(column), "")
-    return pc.if_else(empty, pa.scalar(None, pa.string()), column)
-
-
-def _refuse_other_encodings(path: Path) -> None:
-    """Raise FedstageError with a file's first line that is not in UTF-8, if there is one."""
-    content = path.read_bytes() if path.is_file() else b""
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
-        fault = f"not a CSV file in UTF-8 (line {line}: byte {byte:#04x}); save it as UTF-8"
-        raise FedstageError(f"{path}: {fault}") from None
+    seen = pc.binary_length(pc.utf8_trim_whitespace(column)).cast(pa.bool_())
+    return pc.if_else(seen, column, pa.nulls(1, pa.string())[0])  # pa.scalar imports pandas
 
 
 def _refuse_header(path: Path, table: pa.Table) -> None:
@@ -226,7 +262,7 @@ def _refuse_header(path: Path, table: pa.Table) -> None:
     again = reduce(pc.and_, (pc.equal(table[name], name) for name in table.column_names))
     if times := pc.sum(again).as_py():
         more = f", as in {times} of {table.num_rows} rows" if times > 1 else ""
-        where = row_at(path, pc.index(again, True).as_py())
+        where = row_at([(path, table)], pc.index(again, True).as_py())
         raise FedstageError(f"{where}: the header again{more}; delete it")
 
 

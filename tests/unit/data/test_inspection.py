@@ -158,7 +158,7 @@ BAD = {
     "no images for testing": Bad(("has no test*.parquet",), {"train.parquet": images()}),
     "an unknown setting": table("data.lable = 'x': unknown key; did you mean 'label'?", lable="x"),
     # tables as files
-    "an empty file": table("train.csv: not a CSV file with a header", train=""),
+    "an empty file": table("train.csv: not a CSV file in UTF-8 with a header (empty)", train=""),
     "a header without rows": table("train.csv: has no rows", train=csv([])),
     "a row that is too long": table(
         "row 6: has 5 fields, and the header has 4: 1,2,a,Bern,9", train=csv() + "1,2,a,Bern,9\n"
@@ -168,11 +168,11 @@ BAD = {
     ),
     "a file that is binary": table("train.csv: not a CSV file", train=b"\xff\xfe\x00\x01" * 9),
     "a header in Latin-1": table(
-        "train.csv: not a CSV file in UTF-8 (line 1: byte 0xe4); save it as UTF-8",
+        "train.csv: not a CSV file in UTF-8 with a header ('utf-8' codec can't decode byte 0xe4",
         train=csv(header="\xe4ge,dose,label,centre").encode("latin-1"),
     ),
     "a value in Latin-1, far below": table(
-        "train.csv: not a CSV file in UTF-8 (line 3002: byte 0xfc); save it as UTF-8",
+        "train.csv: not a CSV file in UTF-8 with a header (Row #3002:",
         train=csv([*ROWS * 750, ("1", "2.5", "a", "Z\xfcrich")]).encode("latin-1"),
     ),
     "semicolons": table(
@@ -201,7 +201,7 @@ BAD = {
         label="centre",
     ),
     "a quote that is not closed in the header": table(
-        "train.csv: not a CSV file with a header (a quote that is not closed)",
+        "train.csv: not a CSV file in UTF-8 with a header (a quote that is not closed)",
         train=TABLE.replace("centre", '"centre'),
     ),
     "a quote that is not closed in a large file": table(

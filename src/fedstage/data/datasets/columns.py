@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,13 +16,14 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.splits import Labelled, Named
 from fedstage.data.excerpts import alike, excerpt, have, listed, normal, quoted
 from fedstage.data.layouts import are_splits
-from fedstage.data.table_files import Files, is_text, require, row_at
+from fedstage.data.table_files import File, Files, is_text, require, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
 
 _LOGGER = logging.getLogger(__name__)
 
 NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_NUMBER = re.compile(rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?", re.IGNORECASE)
 _VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
 _WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"-?[0-9]+")
 
@@ -41,12 +41,6 @@ def kind_of(kind: pa.DataType) -> str | None:
     """Return what a column holds: integer, number, text, boolean, empty; None for anything else."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return next((name for name, is_one in _KINDS.items() if is_one(kind)), None)
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number, without leading zeros."""
-    pattern = rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?"
-    return re.fullmatch(pattern, text.strip(), re.IGNORECASE) is not None
 
 
 def coded(what: str, columns: Sequence[pa.ChunkedArray], *, numeric: bool = False) -> Named:
@@ -81,13 +75,14 @@ def named_column(key: str, name: str, files: Files) -> Named:
     """
     must = f"{key.partition('.')[2].removesuffix('_column')}s must be texts or integers"
 
-    def whole(file: tuple[Path, pa.Table]) -> bool:
+    def whole(file: File) -> bool:
         path, column = file[0], _required(key, name, file, ("integer", "text", "boolean"), must)
-        refuse_line_breaks(path, name, column)
+        _refuse_line_breaks(name, file)
         if not is_text(path):
             return kind_of(column.type) == "integer"
         texts = column.unique().to_pylist()
-        if not all(map(_DIGITS.fullmatch, texts)) and all(map(is_number, texts)):
+        decimals = [text for text in texts if not _DIGITS.fullmatch(text)]
+        if decimals and all(_NUMBER.fullmatch(text.strip()) for text in texts):
             raise FedstageError(f"{path}: {key} = {name!r}: column is double; {must}")
         return all(map(_WHOLE.fullmatch, texts))
 
@@ -108,9 +103,7 @@ def text_column(key: str, name: str, files: Files) -> list[str]:
     return [text for column in columns for text in column.cast(pa.large_string()).to_pylist()]
 
 
-def _required(
-    key: str, name: str, file: tuple[Path, pa.Table], kinds: Sequence[str], must: str
-) -> pa.ChunkedArray:
+def _required(key: str, name: str, file: File, kinds: Sequence[str], must: str) -> pa.ChunkedArray:
     """Return a column of certain kinds that has a value in each row."""
     path, table = file
     require(path, key, name, table.column_names)
@@ -122,23 +115,24 @@ def _required(
         seen = pc.match_substring_regex(column.cast(pa.large_string()), _VISIBLE)
         empty = pc.invert(pc.fill_null(seen, False))
     if times := pc.sum(empty).as_py():
-        where = row_at(path, pc.index(empty, True).as_py())
+        where = row_at([file], pc.index(empty, True).as_py())
         more = f", as in {times} of {len(column)} rows" if times > 1 else ""
         raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required")
     return column
 
 
-def refuse_line_breaks(path: Path, name: str, column: pa.ChunkedArray, else_: str = "") -> None:
+def _refuse_line_breaks(name: str, file: File, else_: str = "") -> None:
     """Refuse a text of several lines: a stray quote makes one value of all rows up to the next."""
+    column = file[1][name]
     if kind_of(column.type) != "text":
         return
     broken = pc.match_substring_regex(column.cast(pa.string()), "[\r\n]")
-    position = pc.index(broken, True).as_py()
-    if position >= 0:
-        quote = ", or the quote that begins the value" if is_text(path) else ""
+    if pc.any(broken).as_py():  # before pc.index, which imports pandas
+        position = pc.index(broken, True).as_py()
+        quote = ", or the quote that begins the value" if is_text(file[0]) else ""
         value = f"{excerpt(name)} = {quoted(column[position].as_py())}"
         fault = f"a line break in a value; delete it{quote}{else_}"
-        raise FedstageError(f"{row_at(path, position)}: {value}: {fault}")
+        raise FedstageError(f"{row_at([file], position)}: {value}: {fault}")
 
 
 def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: Files) -> Labelled:
@@ -172,7 +166,7 @@ class Column(NamedTuple):
 
     name: str
     values: Values | Named
-    places: Sequence[tuple[Path, int]]  #: each file with its number of rows
+    files: Files
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -180,13 +174,9 @@ class Column(NamedTuple):
         own = self.values
         return own.numbers < 0 if isinstance(own, Named) else np.isnan(own)
 
-    def where(self, row: int) -> str:
-        """Return the file and row of a value, for messages."""
-        for path, rows in self.places:
-            if row < rows:
-                return row_at(path, row)
-            row -= rows
-        raise AssertionError("a value stands in a row of a file")
+    def fault(self, row: int, fault: str) -> FedstageError:
+        """Return an exception that tells the fault of a row."""
+        return FedstageError(f"{row_at(self.files, row)}: {excerpt(self.name)}{fault}")
 
 
 #: What a text certainly is instead of a number, or a date.
@@ -229,22 +219,21 @@ def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[st
 
 
 def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], name: str) -> Column:
-    def kind(file: tuple[Path, pa.Table]) -> str:
-        path, column = file[0], file[1].column(name)
-        if (found := kind_of(column.type)) is None:
+    def kind(file: File) -> str:
+        path, table = file
+        if (found := kind_of(table[name].type)) is None:
             must = "must be numbers, texts or booleans; leave it out with data.drop"
-            raise FedstageError(f"{path}: column {quoted(name)} is {column.type}: {must}")
-        refuse_line_breaks(path, name, column, ", or leave it out with data.drop")
+            raise FedstageError(f"{path}: column {quoted(name)} is {table[name].type}: {must}")
+        _refuse_line_breaks(name, file, ", or leave it out with data.drop")
         return "number" if found == "integer" and name not in categorical else found
 
     kinds = dict(zip(each(kind, files), (path for path, _ in files), strict=True))
     kinds.pop("empty", None)
-    places = [(path, table.num_rows) for path, table in files]
-    columns = [table.column(name) for _, table in files]
+    columns = [table[name] for _, table in files]
     if name not in categorical and not kinds.keys() & {"text", "boolean"}:
-        return Column(name, np.concatenate([numbers_of(values) for values in columns]), places)
+        return Column(name, np.concatenate([numbers_of(values) for values in columns]), files)
     values = coded(f"column {quoted(name)}", columns)
-    column = Column(name, values, places)
+    column = Column(name, values, files)
     if name not in categorical:
         _check_strays(column, values, odd)
     if len(kinds) > 1:
@@ -264,26 +253,24 @@ def _check_strays(column: Column, values: Named, odd: dict[str, list[str]]) -> N
     counts = np.bincount(values.numbers[values.numbers >= 0], minlength=len(values.names))
     by_kind: dict[str, list[int]] = defaultdict(list)
     for level, text in enumerate(values.names):
-        by_kind[_NUMBERS if is_number(text) else _stray(text)].append(level)
+        by_kind[_kind_of_text(text)].append(level)
     times = {kind: int(counts[levels].sum()) for kind, levels in by_kind.items()}
-    numbers = times.get(_NUMBERS, 0)
-    strays, certain = counts.sum() - numbers, sum(times.get(kind, 0) for kind in _CERTAIN)
-    for kind, count in times.items():
-        row = int(np.isin(values.numbers, by_kind[kind]).argmax())
-        told = f"{excerpt(column.name)} = {quoted(values.names[values.numbers[row]])}"
-        if kind == _NUMBERS:
-            if not strays:
-                odd[kind].append(told)
-        elif numbers >= strays or (kind in _CERTAIN and numbers + 2 * certain >= strays):
-            fault = f"{told}: {kind}, or name the column in data.categorical"
-            raise FedstageError(f"{column.where(row)}: {fault}")
-        elif kind in _POSSIBLE and 2 * count >= strays:
-            odd[kind].append(told)
+    numbers = times.pop(_NUMBERS, 0)
+    strays, certain = sum(times.values()), sum(times.get(kind, 0) for kind in _CERTAIN)
+    for kind, levels in by_kind.items():
+        row = int(np.isin(values.numbers, levels).argmax())
+        value = quoted(values.names[values.numbers[row]])
+        likely = numbers + 2 * certain * (kind in _CERTAIN) >= strays
+        if likely and kind != _NUMBERS:
+            raise column.fault(row, f" = {value}: {kind}, or name the column in data.categorical")
+        if not strays or (kind in _POSSIBLE and 2 * times[kind] >= strays):
+            odd[kind].append(f"{excerpt(column.name)} = {value}")
 
 
-def _stray(text: str) -> str:
-    """Return what a text may be instead of a number."""
-    found = (told for told, form in (_CERTAIN | _POSSIBLE).items() if form.fullmatch(text.strip()))
+def _kind_of_text(text: str) -> str:
+    """Return what a text may be."""
+    kinds = {_NUMBERS: _NUMBER} | _CERTAIN | _POSSIBLE
+    found = (kind for kind, form in kinds.items() if form.fullmatch(text.strip()))
     return next(found, "a text among numbers; give a number")
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.columns import Column, feature_columns, labelled_rows
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Named, Rows
-from fedstage.data.excerpts import excerpt, listed, quoted
+from fedstage.data.excerpts import listed, quoted
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import Files, read_files, require
 from fedstage.errors import FedstageError, both, each
@@ -156,4 +156,4 @@ _LARGEST = 1e30
 
 def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
     if wrong.any():
-        raise FedstageError(f"{column.where(int(wrong.argmax()))}: {excerpt(column.name)}: {fault}")
+        raise column.fault(int(wrong.argmax()), f": {fault}")

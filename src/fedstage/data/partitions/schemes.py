@@ -99,7 +99,7 @@ def of_table(settings: PartitionTable, count: int, clients: int) -> list[Indices
     if wrong.any():
         row = int(wrong.argmax())
         fault = f"{settings.index} = {samples[row]:g}: must be a training sample, 0 to {count - 1}"
-        raise FedstageError(f"{row_at(path, row)}: {fault}")
+        raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
     if len(lacking := np.setdiff1d(np.arange(count), samples)):
         told = f"{len(lacking)} of {count} training samples have no client"
         _LOGGER.warning("%s: %s: %s", path, told, listed([*map(str, lacking)]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,15 @@ from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.storage.tables import load_table
 
+Indices: TypeAlias = npt.NDArray[np.int64]
+
 #: One row per participant of a round, with its index `participant` (from 0), `round` (from 1) and
 #: `client`, null if it is absent. It starts from the global model after `base_round`, the round
 #: before unless it is stale.
 SCHEMA = pa.schema(dict.fromkeys(["round", "participant", "client", "base_round"], pa.int32()))
 
 
-def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray[np.int64]:
+def draw(clients: int, participants: int, seed: int, round_: int) -> Indices:
     """Draw the clients of a round, [participants], uniformly and without replacement.
 
     The generator's key is (seed, round), so a round's draw does not depend on other rounds, and
@@ -35,9 +37,7 @@ def draw(clients: int, participants: int, seed: int, round_: int) -> npt.NDArray
     return numpy_generator(seed, "participation", round_).permutation(clients)[:participants]
 
 
-def draw_by_samples(
-    samples: npt.NDArray[np.int64], participants: int, seed: int, round_: int
-) -> npt.NDArray[np.int64]:
+def draw_by_samples(samples: Indices, participants: int, seed: int, round_: int) -> Indices:
     """Draw the clients of a round one after the other, in proportion to their samples.
 
     A client is drawn at most once (Fed-ET, section 3.2). If each client k has an exponentially
@@ -64,7 +64,7 @@ def draw_by_samples(
         return np.argsort(numbers / samples)[:participants]
 
 
-def in_turn(clients: int, participants: int, round_: int) -> npt.NDArray[np.int64]:
+def in_turn(clients: int, participants: int, round_: int) -> Indices:
     """Return the clients of a round, taken in the order of their numbers, cyclically.
 
     The client of participant i of round t is ((t - 1) R + i) mod `clients`.
@@ -85,23 +85,21 @@ def draw_independently(clients: int, expected: int, seed: int, round_: int) -> l
 
 
 def participants_of(
-    clients: int, participants: int, seed: int, round_: int, turns: bool = False
-) -> npt.NDArray[np.int64]:
-    """Return the client of each participant of a round, drawn uniformly or in turn."""
+    clients: int, participants: int, seed: int, round_: int, turns: bool = False,
+    samples: Indices | None = None,
+) -> Indices:  # fmt: skip
+    """Return the client of each participant of a round, drawn by samples, in turn or uniformly."""
+    if samples is not None:
+        return draw_by_samples(samples, participants, seed, round_)
     if turns:
         return in_turn(clients, participants, round_)
     return draw(clients, participants, seed, round_)
 
 
 def table(
-    clients: int,
-    participants: int,
-    seed: int,
-    first: int,
-    last: int,
-    samples: npt.NDArray[np.int64] | None = None,
-    turns: bool = False,
-) -> dict[str, npt.NDArray[np.int64]]:
+    clients: int, participants: int, seed: int, first: int, last: int,
+    samples: Indices | None = None, turns: bool = False,
+) -> dict[str, Indices]:  # fmt: skip
     """Return the client of each participant of the rounds `first` to `last`, both included.
 
     With `samples`, the number of each client's samples, clients are drawn in proportion to these;
@@ -116,12 +114,7 @@ def table(
     if last < first:
         raise FedstageError(f"last = {last}: at least first = {first}")
     rounds = np.arange(first, last + 1)
-    drawn = [
-        participants_of(clients, participants, seed, int(t), turns)
-        if samples is None
-        else draw_by_samples(samples, participants, seed, int(t))
-        for t in rounds
-    ]
+    drawn = [participants_of(clients, participants, seed, int(t), turns, samples) for t in rounds]
     return {
         "round": np.repeat(rounds, participants),
         "participant": np.tile(np.arange(participants), len(rounds)),
@@ -141,13 +134,13 @@ def client_of(path: Path, round_: int, participant: int) -> tuple[int | None, in
 # --- groups that clients draw ---------------------------------------------------------------------
 
 
-def draw_groups(clients: int, groups: int, seed: int) -> npt.NDArray[np.int64]:
+def draw_groups(clients: int, groups: int, seed: int) -> Indices:
     """Draw the group of each client, uniformly and independently (Fed-ET, section 4)."""
     return numpy_generator(seed, "client_groups").integers(groups, size=clients)
 
 
 def by_group(
-    participants: Mapping[str, npt.NDArray[np.int64]], group_of: npt.NDArray[np.int64], groups: int
+    participants: Mapping[str, Indices], group_of: Indices, groups: int
 ) -> dict[str, list[Any]]:
     """Return a table in which each group has as many participants as each round had before.
 

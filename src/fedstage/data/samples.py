@@ -6,7 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 from torch.utils.dlpack import from_dlpack
 
@@ -22,6 +21,7 @@ _LOGGER = logging.getLogger(__name__)
 #: The setting of a role's share of the samples.
 _FRACTIONS = {"validation": "validation", "aggregator": "aggregator_fraction"}
 
+Info = Mapping[str, Any]
 Version = tuple[int, int, int]
 
 
@@ -78,16 +78,12 @@ def _partition(
 
     Roles are positions in the last list, which has their names. A million samples take 24 MB.
     """
-    table = load_table(path, ["client", "sample", "role"])
-    owners, samples = _column(table["client"]), _column(table["sample"])
-    encoded = table["role"].combine_chunks().dictionary_encode()
-    return owners, samples, _column(encoded.indices), encoded.dictionary.to_pylist()
-
-
-def _column(values: pa.Array | pa.ChunkedArray) -> torch.Tensor:
-    """Return integers as int64; not with to_numpy, which imports pandas and costs a second."""
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    return from_dlpack(whole).to(torch.int64)
+    table = load_table(path, ["client", "sample", "role"]).combine_chunks()
+    role = table["role"].chunk(0).dictionary_encode()
+    columns = table["client"].chunk(0), table["sample"].chunk(0), role.indices
+    # Not with to_numpy, which imports pandas and costs a second.
+    owners, samples, roles = (from_dlpack(column).to(torch.int64) for column in columns)
+    return owners, samples, roles, role.dictionary.to_pylist()
 
 
 @lru_cache(maxsize=1)
@@ -139,7 +135,7 @@ def read_test_clients(path: Path, partition: str, clients: int) -> torch.Tensor 
     return None if owners is None else torch.where(owners < clients, owners, -1)
 
 
-def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Samples:
+def read_public(path: Path, info: Info, device: torch.device) -> Samples:
     """Return public images, which must have the shape of the clients' images in `info`.
 
     Raises
@@ -148,8 +144,7 @@ def read_public(path: Path, info: dict[str, Any], device: torch.device) -> Sampl
         If they have a different shape.
     """
     images, _ = read_images(path, None, device)
-    shape = list(images.shape[1:])
-    if shape != info["shape"]:
+    if (shape := list(images.shape[1:])) != info["shape"]:
         must = f"must be {info['shape']} as the clients' are; set public.image_size"
         raise FedstageError(f"{path}: images of shape {shape}: {must}, or take another data set")
     return images
@@ -173,10 +168,7 @@ def contents(samples: Samples) -> Iterator[bytes]:
 
 
 def read_labelled(
-    path: Path,
-    samples: torch.Tensor | None,
-    device: torch.device,
-    info: Mapping[str, Any] | None = None,
+    path: Path, samples: torch.Tensor | None, device: torch.device, info: Info | None = None
 ) -> tuple[Samples, torch.Tensor]:
     """Return images and labels, as in `read_images`.
 

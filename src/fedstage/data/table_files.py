@@ -231,8 +231,7 @@ def _has_padded(part: pa.Buffer) -> bool:
     """Whether there may be a number with zeros before it, of which a column is of texts."""
     buffers = [None, pa.py_buffer(np.array([0, len(part)])), part]
     text = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
-    found: bool = pc.match_substring_regex(text, f"(^|[^0-9.eE+-]){_PADDED}")[0].as_py()
-    return found
+    return bool(pc.match_substring_regex(text, f"(^|[^0-9.eE+-]){_PADDED}")[0].as_py())
 
 
 def _numbers(column: pa.Array, padded: bool) -> pa.Array | None:

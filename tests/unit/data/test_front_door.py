@@ -106,6 +106,24 @@ def test_numbers_with_leading_zeros_are_categories_and_said(place, caplog):
     assert "categories that are numbers with leading zeros: zip = '00501'" in said(caplog)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_integers_beyond_float64_stay_apart_as_names_and_are_said_as_numbers(place, caplog, suffix):
+    large = [2**53 + n % 2 for n in range(12)]
+    columns = {"x": large, "z": range(12), "y": large, "by": large, "to": large}
+    if suffix == "csv":
+        table(place / "all.csv", list(columns), zip(*columns.values(), strict=True))
+    else:
+        kept = {key: list(own) for key, own in columns.items()}
+        pq.write_table(pa.table(kept), place / "all.parquet")
+    data = read(place, **FIXED, client_column="by", categorical=["to"])
+    names = (str(2**53), str(2**53 + 1))
+    assert data.class_names == data.client_names == names
+    assert data.feature_names == ("z", *(f"to={name}" for name in names))
+    row = "csv: row 2" if suffix == "csv" else "parquet: row 0"
+    told = f"column 'x': numbers beyond 2**53 keep 16 digits: {2**53} in {place}/all.{row}"
+    assert [line for line in caplog.messages if "2**53 keep" in line] == [told]
+
+
 # --- empty is missing -----------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _NUMBER = re.compile(rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?", re.IGNORECASE)
 _VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
+_EXACT = 2.0**53  # from which not all integers are numbers of float64
 _WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"-?[0-9]+")
 
 #: What a column of a type holds.
@@ -174,9 +175,11 @@ class Column(NamedTuple):
         own = self.values
         return own.numbers < 0 if isinstance(own, Named) else np.isnan(own)
 
-    def fault(self, row: int, fault: str) -> FedstageError:
-        """Return an exception that tells the fault of a row."""
-        return FedstageError(f"{row_at(self.files, row)}: {excerpt(self.name)}{fault}")
+    def refuse(self, wrong: NDArray[np.bool_], fault: str) -> None:
+        """Raise FedstageError with the first row of a mask, bool [n], if there is one."""
+        if wrong.any():
+            where = row_at(self.files, int(wrong.argmax()))
+            raise FedstageError(f"{where}: {excerpt(self.name)}{fault}")
 
 
 #: What a text certainly is instead of a number, or a date.
@@ -231,7 +234,14 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
     kinds.pop("empty", None)
     columns = [table[name] for _, table in files]
     if name not in categorical and not kinds.keys() & {"text", "boolean"}:
-        return Column(name, np.concatenate([numbers_of(values) for values in columns]), files)
+        numbers = np.concatenate([numbers_of(values) for values in columns])
+        large = np.abs(numbers) >= _EXACT
+        if large.any() and any(is_text(path) or kind_of(table[name].type) == "integer"
+                               for path, table in files):  # fmt: skip
+            row = int(large.argmax())
+            _LOGGER.warning("column %s: numbers beyond 2**53 keep 16 digits: %.0f in %s",
+                            quoted(name), numbers[row], row_at(files, row))  # fmt: skip
+        return Column(name, numbers, files)
     values = coded(f"column {quoted(name)}", columns)
     column = Column(name, values, files)
     if name not in categorical:
@@ -258,11 +268,10 @@ def _check_strays(column: Column, values: Named, odd: dict[str, list[str]]) -> N
     numbers = times.pop(_NUMBERS, 0)
     strays, certain = sum(times.values()), sum(times.get(kind, 0) for kind in _CERTAIN)
     for kind, levels in by_kind.items():
-        row = int(np.isin(values.numbers, levels).argmax())
-        value = quoted(values.names[values.numbers[row]])
-        likely = numbers + 2 * certain * (kind in _CERTAIN) >= strays
-        if likely and kind != _NUMBERS:
-            raise column.fault(row, f" = {value}: {kind}, or name the column in data.categorical")
+        own = np.isin(values.numbers, levels)
+        value = quoted(values.names[values.numbers[own.argmax()]])
+        if kind != _NUMBERS and numbers + 2 * certain * (kind in _CERTAIN) >= strays:
+            column.refuse(own, f" = {value}: {kind}, or name the column in data.categorical")
         if not strays or (kind in _POSSIBLE and 2 * times[kind] >= strays):
             odd[kind].append(f"{excerpt(column.name)} = {value}")
 

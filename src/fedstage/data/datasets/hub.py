@@ -32,8 +32,8 @@ def load(settings: HubImages | HubTexts, folder: Path | None) -> Dataset:
     """
     with fault_of(f"data = {settings.name}: {settings.dataset}"):
         splits = _loaded(settings)
-        chosen = _chosen(settings, splits)
-        features = splits[chosen[0][0]].features
+        train, test = _chosen(settings, splits)
+        features = splits[train[0]].features
         if settings.label not in features:
             found = _only("label", features, "ClassLabel")
             settings = settings.model_copy(update={"label": found})
@@ -41,14 +41,11 @@ def load(settings: HubImages | HubTexts, folder: Path | None) -> Dataset:
             samples = settings.image or _only("image", features, "Image")
         else:
             samples = settings.text or _only("text", features, "Value", "string")
-    files = [
-        (Path(settings.dataset, name), _table(splits[name])) for part in chosen for name in part
-    ]
+    files = [(Path(settings.dataset, name), _table(splits[name])) for name in train + test]
     if isinstance(settings, HubImages):
         tables = dict(files)
-        return images_of(settings, len(chosen[0]), files, lambda path: tables[path].column(samples))
-    rows = labelled_rows(settings, len(chosen[0]), files)
-    rows = with_stated_names(settings, files, rows)
+        return images_of(settings, len(train), files, lambda path: tables[path].column(samples))
+    rows = with_stated_names(settings, files, labelled_rows(settings, len(train), files))
     return as_tokens(settings, default_folder(), rows, text_column("data.text", samples, files))
 
 

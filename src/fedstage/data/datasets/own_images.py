@@ -19,7 +19,7 @@ from fedstage.data.datasets.decoding import Decoder, Encoded
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Labelled, Named, Rows, rows_by_part
 from fedstage.data.layouts import IMAGE_COLUMNS, find_files
-from fedstage.data.table_files import Files, read_schema, read_table
+from fedstage.data.table_files import Files, read_schema, read_table, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import HubImages, ImageFolder, OfHub, ParquetData
 from fedstage.storage.files import read_bytes
@@ -97,28 +97,29 @@ def _encoded(path: Path, images: pa.ChunkedArray, rows: Sequence[int]) -> Encode
 
 
 def _read_images(path: Path) -> pa.ChunkedArray:
-    image = _image_column(path, read_schema(path))
+    image, _ = _image_column(path)
     return load_foreign_table(path, [image]).column(image)
 
 
 def _named_columns(settings: ParquetData, path: Path) -> pa.Table:
     """Return the columns of labels, clients and groups of a file that has images."""
-    schema = read_schema(path)
-    image = _image_column(path, schema)
-    kind = schema.field(image).type
-    if not (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0):
-        raise FedstageError(f"{path}: column {image!r} is {kind}, must be struct<bytes, path>")
-    others = {name for name in (settings.client_column, settings.group_column) if name}
-    known = {name: name for name in sorted(others & {*schema.names})}
+    _, others = _image_column(path)
+    known = {name: name for name in (settings.client_column, settings.group_column)
+             if name in others}  # fmt: skip
     return read_table(path, {"data.label": settings.label, **known})
 
 
-def _image_column(path: Path, schema: pa.Schema) -> str:
+def _image_column(path: Path) -> tuple[str, list[str]]:
+    """Return the name of the column of images in a file, and the names of all columns."""
+    schema = read_schema(path)
     image = next((name for name in IMAGE_COLUMNS if name in schema.names), None)
     if image is None:
         columns = ", ".join(schema.names)
         raise FedstageError(f"{path}: has no column 'img' or 'image'; its columns are {columns}")
-    return image
+    kind = schema.field(image).type
+    if not (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0):
+        raise FedstageError(f"{path}: column {image!r} is {kind}, must be struct<bytes, path>")
+    return image, schema.names
 
 
 # --- names of the classes -------------------------------------------------------------------------
@@ -131,20 +132,16 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
     """
     if any(kind_of(table[settings.label].type) != "integer" for _, table in files):
         return rows
-    labels = [table[settings.label].to_numpy() for _, table in files]
+    labels = np.concatenate([table[settings.label].to_numpy() for _, table in files])
     stated = [_stated_names(path, table.schema, settings.label) for path, table in files]
     for (path, _), own in zip(files, stated, strict=True):
         if own != stated[0]:
             raise FedstageError(f"{path}: class names differ from those in {files[0][0]}")
-    highest = max(int(own.max()) for own in labels)
-    names = stated[0] or tuple(map(str, range(min(highest + 1, _MOST_CLASSES))))
-    for (path, _), own in zip(files, labels, strict=True):
-        wrong = (own < 0) | (own >= len(names))
-        if wrong.any():
-            row = int(wrong.argmax())
-            must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
-            raise FedstageError(f"{path}: row {row}: {settings.label} = {own[row]}: {must}")
-    return replace(rows, labels=Named(np.concatenate(labels).astype(np.int64)[rows.order], names))
+    names = stated[0] or tuple(map(str, range(min(int(labels.max()) + 1, _MOST_CLASSES))))
+    must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
+    for row in np.flatnonzero((labels < 0) | (labels >= len(names))).tolist():
+        raise FedstageError(f"{row_at(files, row)}: {settings.label} = {labels[row]}: {must}")
+    return replace(rows, labels=Named(labels.astype(np.int64)[rows.order], names))
 
 
 def _stated_names(path: Path, schema: pa.Schema, label: str) -> tuple[str, ...] | None:

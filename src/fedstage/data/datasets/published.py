@@ -78,8 +78,7 @@ def _torchvision(settings: TorchvisionData, folder: Path) -> Dataset:
     from torchvision import datasets  # slow to import
 
     name, svhn = settings.name, settings.name == "svhn"
-    kinds = {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100, "svhn": datasets.SVHN}
-    kind: Any = kinds[name]
+    kind: Any = getattr(datasets, name.upper())
     pixels: list[Any] = []
     labels: list[Any] = []
     chosen: dict[str, Any]

@@ -14,7 +14,7 @@ testing may be drawn.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
@@ -122,21 +122,9 @@ class Named(NamedTuple):
     numbers: Rows
     names: tuple[str, ...]
 
-    def of(self, rows: Rows) -> "Named":
-        """Return the numbers of some rows, with the names that occur there."""
-        kept, numbers = np.unique(self.numbers[rows], return_inverse=True)
-        names = tuple(self.names[number] for number in kept.tolist())
-        return Named(numbers.astype(np.int64), names)
-
     def has(self, rows: Rows) -> bool:
         """Whether the names of some rows are known."""
         return bool((rows < len(self.numbers)).all())
-
-    def among(self, rows: Rows, names: Sequence[str]) -> Rows:
-        """Return the position in `names` of the name of each row; -1 if it is not there."""
-        places = {name: place for place, name in enumerate(names)}
-        found = np.array([places.get(name, -1) for name in self.names], np.int64)
-        return found[self.numbers[rows]]
 
 
 @dataclass(frozen=True)
@@ -158,17 +146,19 @@ class Labelled:
 
         Clients are numbered in the order of their names, as classes are, and have training rows.
         """
-        owners = self.clients
-        clients = None if owners is None else owners.of(split.train)
+        clients = self.clients
+        trained = np.unique(clients.numbers[split.train] if clients else split.train[:0])
         self._tell_groups(split)
 
         def part(own: Rows) -> Images:
             kept = Images(samples(own), torch.from_numpy(self.labels.numbers[own]))
-            if owners is None or clients is None or not owners.has(own):
+            if clients is None or not clients.has(own):
                 return kept
-            return replace(kept, clients=torch.from_numpy(owners.among(own, clients.names)))
+            numbers = clients.numbers[own]
+            places = np.where(np.isin(numbers, trained), np.searchsorted(trained, numbers), -1)
+            return replace(kept, clients=torch.from_numpy(places))
 
-        names = None if clients is None else clients.names
+        names = tuple(clients.names[number] for number in trained) if clients else None
         return split.dataset(part, self.labels.names, client_names=names)
 
     def _tell_groups(self, split: Split) -> None:
@@ -209,13 +199,12 @@ class Labelled:
             fault = f"none of {len(numbers)} rows is for testing"
             raise FedstageError(f"data.test_fraction = {fraction:g}: {fault}")
         order = np.concatenate([train, test])
-
-        def ordered(own: Named | None) -> Named | None:
-            return own and own._replace(numbers=own.numbers[order])
-
-        labels = self.labels._replace(numbers=numbers[order])
-        known = ordered(self.clients), ordered(self.groups)
-        return Labelled(labels, *known, len(train), self.order[order])
+        labels, clients, groups = (
+            own and own._replace(numbers=own.numbers[order])
+            for own in (self.labels, self.clients, self.groups)
+        )
+        assert labels is not None, "as before"
+        return Labelled(labels, clients, groups, len(train), self.order[order])
 
 
 def rows_for_testing(fraction: float, shuffled: Rows, labels: Rows, clients: Rows) -> np.ndarray:

@@ -98,30 +98,27 @@ def encode(
         columns are constant.
     """
     lacking = np.logical_or.reduce([column.missing for column in columns])
-    if missing == "refuse" and lacking.any():
-        first = next(column for column in columns if column.missing.any())
+    for column in columns if missing == "refuse" else ():
         count = f"{lacking.sum()} of {len(lacking)} rows lack values"
-        _check(first, first.missing, f"missing; {count}; give them, or set data.missing = mean")
-    parts, names, constant = [], [], []
-    for column in columns:
-        found = (_one_hot if isinstance(column.values, Named) else _standardised)(column, train)
-        if found is None:
-            constant.append(column.name)
-            continue
-        parts.append(found[0])
-        names += found[1]
-    if not parts:
+        column.refuse(column.missing, f": missing; {count}; give them, or set data.missing = mean")
+    found = [_coded(column, train) for column in columns]
+    constant = [column.name for column, own in zip(columns, found, strict=True) if own is None]
+    kept = [own for own in found if own is not None]
+    if not kept:
         raise FedstageError(f"{where}: all features are constant in the training rows")
-    return np.concatenate(parts, axis=1), tuple(names), tuple(constant)
+    names = [name for _, own in kept for name in own]
+    return np.concatenate([own for own, _ in kept], axis=1), tuple(names), tuple(constant)
 
 
 Coded: TypeAlias = tuple[NDArray[np.float32], list[str]] | None
 
 
-def _standardised(column: Column, train: Rows) -> Coded:
-    values, missing = np.asarray(column.values), column.missing
-    _check(column, np.isinf(values), "infinite; must be finite")
-    _check(column, np.abs(values) > _LARGEST, f"must be between {-_LARGEST:g} and {_LARGEST:g}")
+def _coded(column: Column, train: Rows) -> Coded:
+    if isinstance(column.values, Named):
+        return _one_hot(column.name, *column.values, train)
+    values, missing = column.values, column.missing
+    column.refuse(np.isinf(values), ": infinite; must be finite")
+    column.refuse(np.abs(values) > _LARGEST, f": must be between {-_LARGEST:g} and {_LARGEST:g}")
     known = values[train][~missing[train]]
     if not len(known) or known.min() == known.max():
         return None
@@ -133,27 +130,20 @@ def _standardised(column: Column, train: Rows) -> Coded:
     return scaled.astype(np.float32)[:, None], [column.name]
 
 
-def _one_hot(column: Column, train: Rows) -> Coded:
-    assert isinstance(column.values, Named), "the caller looks"
-    numbers, names = column.values
+def _one_hot(column: str, numbers: Rows, names: tuple[str, ...], train: Rows) -> Coded:
     levels = np.unique(numbers[train])
     shown = [MISSING if level < 0 else names[level] for level in levels.tolist()]
     if len(levels) > MOST_CATEGORIES:
-        hint = f"make it numbers, drop it, or use data = texts with text = {column.name!r}"
+        hint = f"make it numbers, drop it, or use data = texts with text = {column!r}"
         fault = f"{len(levels)} categories in the training rows, at most {MOST_CATEGORIES}; {hint}"
-        raise FedstageError(f"column {quoted(column.name)}: such as {quoted(shown[-1])}: {fault}")
+        raise FedstageError(f"column {quoted(column)}: such as {quoted(shown[-1])}: {fault}")
     if len(levels) == 1:
         return None
     if levels[0] < 0:  # the category of missing values is the last one
         levels, shown = np.roll(levels, -1), [*shown[1:], shown[0]]
     coded = (numbers[:, None] == levels).astype(np.float32)
-    return coded, [f"{column.name}={level}" for level in shown]
+    return coded, [f"{column}={level}" for level in shown]
 
 
 #: Beyond this, squares and standardised values overflow double and single precision.
 _LARGEST = 1e30
-
-
-def _check(column: Column, wrong: NDArray[np.bool_], fault: str) -> None:
-    if wrong.any():
-        raise column.fault(int(wrong.argmax()), f": {fault}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numpy.random import Generator
 
 from fedstage.errors import FedstageError
 from fedstage.settings.base import implementation
@@ -17,7 +18,7 @@ from fedstage.settings.partitions import Partition
 
 Indices = npt.NDArray[np.int64]
 Owners = Indices | None  #: the data set's own client of each sample, if known
-Assign = Callable[[Partition, Indices, int, np.random.Generator, Owners], list[Indices]]
+Assign = Callable[[Partition, Indices, int, Generator, Owners], list[Indices]]
 
 #: One row per training sample: its index in the training set, its client and its role.
 CLIENTS_SCHEMA = pa.schema([("client", pa.int32()), ("sample", pa.int64()), ("role", pa.string())])
@@ -29,11 +30,7 @@ HISTOGRAM_SCHEMA = pa.schema(
 
 
 def divide(
-    settings: Partition,
-    labels: Indices,
-    clients: int,
-    generator: np.random.Generator,
-    natural: Indices | None = None,
+    settings: Partition, labels: Indices, clients: int, generator: Generator, natural: Owners = None
 ) -> list[Indices]:
     """Return the sample indices of each client, by the scheme of `settings`; none is empty.
 

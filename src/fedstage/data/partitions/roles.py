@@ -1,5 +1,7 @@
 """Roles: each client's samples for training, validation and an aggregator, and their counts."""
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,21 +32,17 @@ def split_roles(
         Fraction of the remaining samples, in [0, 1): the D_i2 of FENS, Algorithm 2.
     """
     sizes = [len(samples) for samples in assigned]
-    roles = [
-        _draw_roles(
-            size, validation, aggregator, numpy_generator(seed, "partition", client, "roles")
-        )
-        for client, size in enumerate(sizes)
-    ]
+    generators = (numpy_generator(seed, "partition", n, "roles") for n in range(len(sizes)))
+    roles = map(partial(_draw_roles, validation, aggregator), generators, sizes)
     return {
         "client": np.repeat(np.arange(len(assigned), dtype=np.int32), sizes),
         "sample": np.concatenate([np.sort(samples) for samples in assigned]).astype(np.int64),
-        "role": np.concatenate(roles),
+        "role": np.concatenate([*roles]),
     }
 
 
 def _draw_roles(
-    size: int, validation: float, aggregator: float, generator: np.random.Generator
+    validation: float, aggregator: float, generator: np.random.Generator, size: int
 ) -> npt.NDArray[np.str_]:
     """Draw the roles of a client's samples: fractions are rounded, and at least one trains."""
     order = generator.permutation(size)

@@ -42,4 +42,4 @@ def main(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1]) or None)  # an empty text would be a fault, too

@@ -164,10 +164,13 @@ def test_a_plugin_s_model_that_does_not_fit_is_told_in_one_line_each_time(tried,
         assert "\n" not in str(caught.value)
 
 
-def test_a_trial_is_made_in_a_process_of_its_own(tried, monkeypatch):
-    monkeypatch.setattr(requirements, "subprocess", subprocess)
-    with pytest.raises(FedstageError, match=r"^mine/tinynet.py: tinynet: .* 9 elements"):
-        tried(model={"tinynet": {"classes": 9}})
+def test_a_trial_is_made_in_a_process_of_its_own_and_not_repeated(tried, monkeypatch):
+    with monkeypatch.context() as real:
+        real.setattr(requirements, "subprocess", subprocess)
+        with pytest.raises(FedstageError, match=r"^mine/tinynet.py: tinynet: .* 9 elements"):
+            tried(model={"tinynet": {"classes": 9}})
+        tried()
+    assert tried() == 0
 
 
 CIFAR = {"parquet": {"folder": "cifar10", "train_size": 60}}

@@ -166,7 +166,7 @@ def draw_partition(
         for axes, (name, table) in zip(grid, tables.items(), strict=True):
             sns.heatmap(
                 table, ax=axes, vmin=0, vmax=most, cmap="Blues", linewidths=0.3 * (across <= 60),
-                cbar_kws={"label": "Training samples"},
+                cbar_kws={"label": "Samples"},
             )  # fmt: skip
             axes.set(title=name, xlabel="Client", ylabel="Class")
             axes.tick_params(axis="y", labelrotation=0)

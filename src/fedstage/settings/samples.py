@@ -79,9 +79,10 @@ def check_models(data: Data, models: Iterable[Model], numerics: Numerics) -> Ite
         yield "model.trainable: all models of a run must be the same"
     for model in models:
         if data.samples not in model.samples:
+            cure = f"; its class can say `samples: ClassVar = ({data.samples!r},)`"
             yield (
                 f"model = {model.name!r}: takes {' or '.join(model.samples)}, and the samples of "
-                f"data = {data.name} are {data.samples}"
+                f"data = {data.name} are {data.samples}{cure if is_plugin(model) else ''}"
             )
         if not isinstance(model, OfTexts) or not isinstance(data, Texts):
             continue

@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -150,12 +151,16 @@ def _docstrings(settings: type[Settings]) -> dict[str, str]:
     pydantic could read these itself (`use_attribute_docstrings`), but at every import of the
     classes, which took a third of the time of an import of all settings.
     """
-    found: dict[str, str] = {}
-    for kind in (one for one in reversed(settings.__mro__) if issubclass(one, Settings)):
-        [definition] = ast.parse(dedent(inspect.getsource(kind))).body
-        assert isinstance(definition, ast.ClassDef), "of a class"
-        for field, below in pairwise(definition.body):
-            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                text = ast.literal_eval(below.value)
-                found[ast.unparse(field.target)] = inspect.cleandoc(text)
-    return found
+    kinds = (one for one in reversed(settings.__mro__) if issubclass(one, Settings))
+    return {name: text for kind in kinds for name, text in _own_docstrings(kind).items()}
+
+
+@cache
+def _own_docstrings(kind: type[Settings]) -> dict[str, str]:
+    [definition] = ast.parse(dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef), "of a class"
+    return {
+        ast.unparse(field.target): inspect.cleandoc(ast.literal_eval(below.value))
+        for field, below in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr)
+    }

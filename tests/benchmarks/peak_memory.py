@@ -1,6 +1,6 @@
 """Peak memory of training and of inference, in each way to compute.
 
-uv run python -m tests.benchmarks.peak_memory [--batch N] [--output CSV]
+uv run python -m tests.benchmarks.peak_memory [--batch N] [--only WAY ...] [--output CSV]
 
 Each figure is of a process of its own that trains a ResNet-20 for two steps, or lets it predict,
 beside that of a process that only imports the package. The memory of real stages is in their
@@ -40,11 +40,12 @@ def main(arguments: list[str]) -> None:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--batch", type=int, default=64)
+    options.add_argument("--only", nargs="*", metavar="WAY", default=available("cpu"))
     chosen = options.parse_args(arguments)
     nothing = peak("fp32", "nothing", chosen.batch)
     figures = {"imports: MB": nothing}
     for what in ("training", "inference"):
-        for way in available("cpu"):
+        for way in chosen.only:
             taken = peak(way, what, chosen.batch)
             figures[f"{what}, {way}: MB"] = taken
             figures[f"{what}, {way}: times the imports"] = taken / nothing

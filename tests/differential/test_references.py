@@ -3,7 +3,7 @@
 From the artefacts of a real run (partition, participants, initial weights) a reference must end in
 the run's weights after three rounds. There each client and each distillation takes all of its
 samples in every step, so that no order of batches has to be known, or is given the package's
-batches. From draws of its own it must be as accurate, over twelve seeds, as the package.
+batches. From draws of its own it must be as accurate, over eight seeds, as the package.
 """
 
 import ast

@@ -14,11 +14,11 @@ ONE = ["--repeats", "1"]
 SMALLEST = {
     "distillation": ["--steps=2", "--batch=4", "--public=8", "--members=1", *ONE],
     "graph": ["--jobs", "30"],
-    "peak_memory": ["--batch=2"],
+    "peak_memory": ["--batch=2", "--only=fp32"],
     "round_time": ["--participants", "4", "--rounds=1", "--methods", "fedavg"],
     "stage_overhead": ["2"],
     "starting": ["--turns=1", "--only", "plan", "short_run"],
-    "training": ["--steps=1", "--model=logistic_regression", *ONE],
+    "training": ["--steps=1", "--model=logistic_regression", "--only=fp32", *ONE],
 }
 
 

@@ -95,9 +95,15 @@ def test_updates_of_different_clients_and_rounds_differ(expected):
     assert len(set(updates)) == len(updates) == 2 * 2 * 3
 
 
-def test_the_same_bytes_however_jobs_are_divided(expected, project):
-    draw(project, granularity="segment", segment_rounds=2).make(cores=1)
-    results = project.results()
+@pytest.fixture(scope="module")
+def in_segments(new_project):
+    project = draw(new_project(), granularity="segment", segment_rounds=2)
+    project.make(cores=1)
+    return project
+
+
+def test_the_same_bytes_however_jobs_are_divided(expected, in_segments):
+    results = in_segments.results()
     assert {path: results[path] for path in expected if path in results} == {
         path: content for path, content in expected.items() if path in results
     }
@@ -105,12 +111,12 @@ def test_the_same_bytes_however_jobs_are_divided(expected, project):
     assert not [path for path in missing if "/participant_" in path or "/aggregated" in path]
 
 
-def test_a_file_that_is_restored_has_its_bytes_again(expected, project):
-    """One client's of a job of three, and the model of a round; nothing else is made again."""
-    draw(project, granularity="round").make()
+def test_a_file_that_is_restored_has_its_bytes_again(expected, in_segments):
+    """One client's of a job of all, and the model of a round; nothing else is made again."""
+    draw(in_segments)
     for name in ("participant_1", "distilled"):
-        (file,) = project.files(f"results/training/*-K2-*/round_0001/group_0/{name}.safetensors")
-        content = (project.path / file).read_bytes()
-        (project.path / file).unlink()
-        draw(project).make(str(file))
-        assert (project.path / file).read_bytes() == content == expected[str(file)]
+        path = f"results/training/*-K2-*/round_0001/group_0/{name}.safetensors"
+        (file,) = in_segments.files(path)
+        (in_segments.path / file).unlink()
+        in_segments.make(str(file))
+        assert (in_segments.path / file).read_bytes() == expected[str(file)]

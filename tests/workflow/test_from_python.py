@@ -64,7 +64,7 @@ x = torch.tensor(digits.images * 15.9375).byte().unsqueeze(1)
 y = torch.tensor(digits.target)
 study = fedstage.run(
     model=net,
-    clients=[(x[n:1200:4], y[n:1200:4]) for n in range(4)],
+    clients=[(x[n:1200:2], y[n:1200:2]) for n in range(2)],
     test=(x[1500:], y[1500:]),
     public=x[1200:1500],
     methods=["feddf", "fens"],
@@ -137,8 +137,8 @@ def test_a_study_is_what_is_written_by_hand(study, tmp_path):
     experiment = config["experiments"]["study"]
     (tmp_path / "net.py").write_text(BY_HAND)
     x, y = digits()
-    order = [sample for client in range(4) for sample in range(client, 1200, 4)]
-    owners = torch.tensor([client for client in range(4) for _ in range(300)])
+    order = [sample for client in range(2) for sample in range(client, 1200, 2)]
+    owners = torch.tensor([client for client in range(2) for _ in range(600)])
     (tmp_path / "tensors/mine").mkdir(parents=True)
     for name, tensors in {
         "train": {"x": x[order], "y": y[order], "clients": owners},

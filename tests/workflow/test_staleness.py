@@ -22,7 +22,7 @@ METHODS = {
 
 
 def run(project, **execution):
-    config = tiny_config(rounds=5, methods=list(METHODS), execution=execution)
+    config = tiny_config(rounds=3, methods=list(METHODS), execution=execution)
     config["experiments"]["tiny"]["methods"] = METHODS
     (project.path / "config.yaml").write_text(yaml.safe_dump(config))
     project.make()
@@ -36,7 +36,7 @@ def made(new_project):
 
 def results(project):
     """Results without what only segments make: students of the last round, and round states."""
-    unread = ("/state.", "round_0005/group_1/distilled")
+    unread = ("/state.", "round_0003/group_1/distilled")
     found = project.results().items()
     return {path: content for path, content in found if not any(one in path for one in unread)}
 
@@ -57,9 +57,8 @@ def test_withdrawing_trains_nothing_and_leaves_the_models_as_they_were(made):
         participants = 1 if "-K2-" in str(table) else 2
         assert load_table(table).num_rows == (0 if even else participants)
     (folder,) = (path for path in withdrawn if "-fedavg-basic-" in path.name)
-    assert [path.parts[-3] for path in sorted(folder.glob("*/group_0/distilled.*"))] == [
-        "round_0001", "round_0003", "round_0005"
-    ]  # fmt: skip
+    distilled = sorted(folder.glob("*/group_0/distilled.*"))
+    assert [path.parts[-3] for path in distilled] == ["round_0001", "round_0003"]
     before, after = (
         load_file(folder / name)
         for name in ("round_0001/group_0/distilled.safetensors",

@@ -2,6 +2,7 @@ import inspect
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -203,24 +204,24 @@ def test_startup_counts_from_when_the_command_was_given(fake):
     assert 100 <= json.loads(fake.read_text())["startup_s"] < 130
 
 
-def test_a_file_that_cannot_be_written_ends_in_one_line(here):
+def test_a_file_that_cannot_be_written_ends_in_one_line(here, capsys):
     Path(FILE).mkdir()
-    done = fedstage(*WORDS)
-    assert done.returncode == 1
-    assert done.stderr == (f"fedstage participation: {FILE}: cannot be written: Is a directory\n")
-    assert json.loads(RECORD.read_text())["error"] == done.stderr.splitlines()
+    assert main(WORDS) == 1
+    told = capsys.readouterr().err
+    assert told == f"fedstage participation: {FILE}: cannot be written: Is a directory\n"
+    assert json.loads(RECORD.read_text())["error"] == told.splitlines()
 
 
 @pytest.mark.parametrize("limit", [0, 100, 1000])
-def test_a_limit_of_file_size_ends_in_one_line_and_leaves_nothing(here, limit):
+def test_a_limit_of_file_size_ends_in_one_line_and_leaves_nothing(here, limit, capsys):
     """As a full disk does: also where the log, or the record, has no room."""
-    code = (
-        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
-        "from fedstage.execution.cli import main; raise SystemExit(main())"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *WORDS], capture_output=True, text=True)
-    assert done.returncode == 1
-    (told,) = done.stderr.splitlines()
+    _, most = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    try:
+        assert main(WORDS) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    (told,) = capsys.readouterr().err.splitlines()
     assert re.match(r"fedstage participation: \S+: cannot be written: .*File too large", told)
     assert not list(here.rglob(".*"))
 

@@ -9,6 +9,7 @@ names of the choices from which a plugin's class inherits.
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from fedstage.protocol.exchange import history, is_judged, learns_from_server, merges
@@ -194,33 +195,38 @@ CLASHES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 def clashes(recipe: object) -> Iterator[str]:
     """Yield what a setting needs and another lacks, with the keys and values of both."""
     for needed, needing, lacking in CLASHES:
-        lacks = next(filter(None, (holding(recipe, condition) for condition in lacking)), None)
-        for needs in filter(None, (holding(recipe, condition) for condition in needing)):
-            if lacks is not None:
-                yield f"{needs}: needs {needed}, not {lacks}"
+        needs = [holds for condition in needing if (holds := holding(recipe, condition))]
+        lacks = (holds for condition in lacking if needs and (holds := holding(recipe, condition)))
+        if lack := next(lacks, None):
+            yield from (f"{need}: needs {needed}, not {lack}" for need in needs)
 
 
 def holding(recipe: object, condition: str) -> str | None:
     """Return key and value of the setting for which a condition holds, None if it does not."""
-    match = _CONDITION.fullmatch(condition)
-    assert match is not None, condition
-    no, path, other, values = match.groups()
-    *above, last = path.split(".")
+    no, path, above, last, other, values = _parsed(condition)
     part: Any = recipe
     for name in above:
         part = getattr(part, name, None)
     if part is None:
         return None
     value = DERIVED[path](part) if path in DERIVED else getattr(part, last, None)
-    fields = type(part).model_fields if isinstance(part, Settings) else {}
     if no:
         holds = not value and (bool(above) or hasattr(part, last))
     elif values:
-        holds = bool(_names(value).intersection(values.split("|"))) != bool(other)
-        holds = holds and value is not None
+        holds = value is not None and bool(_names(value) & values) != other
     else:
+        fields = type(part).model_fields if isinstance(part, Settings) else {}
         holds = value != fields[last].default if last in fields else bool(value)
     return _shown(part, above, last, value) if holds else None
+
+
+@cache
+def _parsed(condition: str) -> tuple[bool, str, list[str], str, bool, set[str]]:
+    match = _CONDITION.fullmatch(condition)
+    assert match is not None, condition
+    no, path, other, values = match.groups()
+    *above, last = path.split(".")
+    return bool(no), path, above, last, bool(other), set(values.split("|")) if values else set()
 
 
 def _names(value: object) -> set[str]:

@@ -22,7 +22,8 @@ SAME_BYTES = ("stages/aggregation.py", 'int(info["classes"])', '0 + int(info["cl
 def edit(tmp_path, monkeypatch):
     """A function that edits a copy of the package, which snakemake then runs."""
     package = tmp_path / "src" / "fedstage"
-    shutil.copytree(PACKAGE, package)  # with its bytecode
+    unfinished = shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(PACKAGE, package, ignore=unfinished)  # with its bytecode
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
 
     def change(file, old, new):

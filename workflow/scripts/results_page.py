@@ -129,7 +129,7 @@ def in_regime(found: dict[Path, Judgement], outside: bool = False) -> list[Path]
 def line(catalogue: Catalogue, one: Sourced, found: dict[Path, Judgement]) -> list[str]:
     """Return a primary claim as published, and as measured if it was, by the scores' folders."""
     name, claim = one.claim.experiment, one.claim
-    table, runs = catalogue.published.get((name, PAPER)), catalogue.runs[name, PAPER]
+    table, runs = catalogue.published.get((name, PAPER)), catalogue.runs.get((name, PAPER), [])
     numbers = table.numbers if table and claim.metric is None else None
     if table and claim.metric:
         numbers = [others.get(claim.metric) for others in table.others]

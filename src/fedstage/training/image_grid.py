@@ -14,6 +14,7 @@ from fedstage.storage.files import replacing
 
 _SIDE = 96  # minimum pixels of an image, in a grid of few columns
 _FEW = 20
+_LINE = 16  # pixels of the height of features
 _GAP = 6
 _TEXT = 16  # pixels of a line
 _GREY = 225
@@ -42,9 +43,10 @@ def save_grid(
     """
     if images.dtype != torch.uint8:
         least, most = images.min(), images.max()
-        images = ((images - least) / (most - least) * 255).to(torch.uint8).flatten(1)[:, None, None]
+        lines = ((images - least) / (most - least) * 255).to(torch.uint8).flatten(1)
+        images = lines[:, None, None].expand(-1, 1, _LINE, -1)
     numbers = rows.unique().tolist()
-    scale = max(1, -(-_SIDE // images.shape[2])) if len(names) <= _FEW else 1
+    scale = max(1, -(-_SIDE // max(images.shape[2:]))) if len(names) <= _FEW else 1
     tiles = Image.fromarray(tiled(images, rows, columns, numbers, len(names), scale).numpy())
     picture = named(tiles, [f"{row} {number}" if row else "" for number in numbers], names)
     with replacing(path) as temporary, temporary.open("wb") as file:

@@ -59,3 +59,12 @@ def test_rows_are_named_by_what_they_are(tmp_path, row, wider):
     with Image.open(tmp_path / "a.png") as picture:
         assert (picture.width > 2 * (96 + 6) + 6) is wider
         assert picture.height > 2 * (96 + 6)
+
+
+@pytest.mark.parametrize(("width", "cell"), [(40, 3 * 40), (1280, 1280)])
+def test_features_are_lines_that_are_enlarged_no_more_than_images(tmp_path, width, cell):
+    labels = torch.tensor([0, 1])
+    save_grid(tmp_path / "a.png", torch.rand(2, width), labels, labels, ["cat", "dog"])
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.width == 2 * (cell + 6) + 6
+        assert picture.height < 200

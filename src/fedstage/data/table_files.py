@@ -5,7 +5,7 @@ rows of other files from 0.
 
 Arrow reads text files rather than pandas: it tells a quoted NA from a missing value and a short row
 from one with empty cells. All cells are read as texts; a column becomes numbers if all of its cells
-are.
+are. One file because the reasons for which a file is refused follow from how it is read.
 """
 
 import csv
@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -159,59 +159,23 @@ def _read_text(
     parts are read at once; for the number of an odd row, it is read as a whole.
     """
     separator = _SEPARATORS[path.suffix.lower()]
-    end = f"\n{separator.join([_END] * len(names))}\n".encode()
-    content = bytearray(path.stat().st_size + len(end))
-    with path.open("rb") as file:
-        size = file.readinto(content)
-    content[size:] = end
-    cut = content.find(b"\n", size // 2) + 1 if parts > 1 and b'"' not in content else 0
-    wrong, ends, texts = list[Any](), list[pa.RecordBatch](), {*texts}
-
-    def skip(row: Any) -> str:
-        wrong.append(row)
-        return "skip"
-
-    def read(start: int, stop: int) -> list[pa.RecordBatch]:
-        part, batches = pa.py_buffer(content).slice(start, stop - start), []
-        reading = pa.csv.ReadOptions(
-            use_threads=False, block_size=block, column_names=names if start else None
-        )
-        parsing = pa.csv.ParseOptions(
-            delimiter=separator, newlines_in_values=not cut, invalid_row_handler=skip
-        )
-        converting = pa.csv.ConvertOptions(
-            null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
-            include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
-        )  # fmt: skip
-        padded = _has_padded(part)
-        for batch in pa.csv.open_csv(pa.BufferReader(part), reading, parsing, converting):
-            last = batch.slice(max(0, len(batch) - 1))
-            if {value for row in last.to_pylist() for value in row.values()} == {_END}:
-                ends.append(last)
-                batch = batch.slice(0, len(batch) - 1)
-            own = {name: converted(name, batch[name], padded) for name in columns}
-            batches.append(pa.record_batch(own))
-        return batches
-
-    def converted(name: str, column: pa.Array, padded: bool) -> pa.Array:
-        numbers = None if name in texts else _numbers(column, padded)
-        if numbers is None:
-            texts.add(name)  # in all batches
-        return _present(column) if numbers is None else numbers
-
+    content = _with_end(path, f"\n{separator.join([_END] * len(names))}\n".encode())
+    cut = content.find(b"\n", len(content) // 2) + 1 if parts > 1 and b'"' not in content else 0
+    bounds, texts = [0, cut, len(content)] if cut else [0, len(content)], {*texts}
+    read = partial(_read_part, content, separator, names, texts, block, columns, not cut)
     try:
         with ThreadPoolExecutor(2) as pool:  # Arrow's own threads may be more than the job's
-            bounds = [0, cut, len(content)] if cut else [0, len(content)]
-            read_parts = pool.map(read, bounds, bounds[1:])
-            batches = [batch for part in read_parts for batch in part]
+            found = list(pool.map(read, bounds, bounds[1:]))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         longer = min(len(content), _LARGEST_BLOCK) if "block" in str(error) else block
         if cut or longer > block:
             return _read_text(path, names, texts, longer, columns, 1)
         raise _no_table(path, error) from None
+    batches = [batch for part in found for batch in part.batches]
+    wrong = [row for part in found for row in part.wrong]
     if cut and wrong:
         return _read_text(path, names, texts, block, columns, 1)
-    if not ends:
+    if not found[-1].ended:
         rows = sum(map(len, batches))
         place = next((row.number for row in wrong if _END in row.text), rows + 1)
         raise FedstageError(f"{path}: row {place}: a quote that is not closed; delete it")
@@ -225,6 +189,58 @@ def _read_text(
     table = pa.Table.from_batches(batches)
     _refuse_header(path, table)
     return table
+
+
+def _with_end(path: Path, end: bytes) -> bytearray:
+    """Return the bytes of a file and an end, of which there is one copy."""
+    content = bytearray(path.stat().st_size + len(end))
+    with path.open("rb") as file:
+        size = file.readinto(content)
+    content[size:] = end
+    return content
+
+
+class _Part(NamedTuple):
+    batches: list[pa.RecordBatch]
+    wrong: list[Any]  # rows with another number of cells
+    ended: bool  # by the row that was added
+
+
+def _read_part(
+    content: bytearray, separator: str, names: list[str], texts: set[str], block: int,
+    columns: list[str], quoted: bool, start: int, stop: int,
+) -> _Part:  # fmt: skip
+    """Read rows from byte `start` to `stop`, and add to `texts` the columns that are no numbers."""
+    batches, wrong, ended = list[pa.RecordBatch](), list[Any](), False
+
+    def skip(row: Any) -> str:
+        wrong.append(row)
+        return "skip"
+
+    part = pa.py_buffer(content).slice(start, stop - start)
+    reading = pa.csv.ReadOptions(
+        use_threads=False, block_size=block, column_names=names if start else None
+    )
+    parsing = pa.csv.ParseOptions(
+        delimiter=separator, newlines_in_values=quoted, invalid_row_handler=skip
+    )
+    converting = pa.csv.ConvertOptions(
+        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
+        include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
+    )  # fmt: skip
+    padded = _has_padded(part)
+    for batch in pa.csv.open_csv(pa.BufferReader(part), reading, parsing, converting):
+        last = batch.slice(max(0, len(batch) - 1))
+        if {value for row in last.to_pylist() for value in row.values()} == {_END}:
+            ended, batch = True, batch.slice(0, len(batch) - 1)
+        own = {}
+        for name in columns:
+            numbers = None if name in texts else _numbers(batch[name], padded)
+            if numbers is None:
+                texts.add(name)  # in all batches
+            own[name] = _present(batch[name]) if numbers is None else numbers
+        batches.append(pa.record_batch(own))
+    return _Part(batches, wrong, ended)
 
 
 def _has_padded(part: pa.Buffer) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from fedstage.algorithm.aggregation.averages import client_weights, relative_distances
+from fedstage.algorithm.aggregation.averages import relative_distances
 from fedstage.algorithm.aggregation.secure import MaskedRound, server_state
 from fedstage.algorithm.aggregation.server import (
     GroupRound,
@@ -111,7 +111,7 @@ def aggregation(
     mean = masked.mean(group_round) if masked else None
     weights, memory = next_model_by(group_round, mean.change) if mean else next_model(group_round)
     if merged:
-        weights = together(weights, sums, _products(group_round, architecture, info))
+        weights = together(weights, _products(group_round, architecture, info))
     if (mean or group_round.answered or group_round.private) and re_estimates(recipe):
         if read.public is None:
             raise FedstageError("public = null: aggregation.batch_norm = re_estimate needs images")
@@ -135,14 +135,11 @@ def aggregation(
 
 def _products(group: GroupRound, architecture: Any, info: dict[str, Any]) -> Tensors:
     """Return the sums of products after a round, and the matrices that the next one begins with."""
-    updates = group.answered
-    weights = client_weights(group.settings.aggregation, updates)
-    shares = [weight / sum(weights) for weight in weights]
-    models = [update.weights for update in updates]
+    models = [update.weights for update in group.answered]
     key = (group.settings.seed, "aggregation", group.round, group.number, "products")
     draws = torch_generator(*key)
     return asked(
-        architecture, info, lambda model: merge(model, group.merged, models, shares, draws)
+        architecture, info, lambda model: merge(model, group.merged, models, group.shares, draws)
     )
 
 

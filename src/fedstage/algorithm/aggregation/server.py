@@ -78,6 +78,12 @@ class GroupRound:
         """The updates of participants that did not diverge."""
         return answered(self.received)
 
+    @property
+    def shares(self) -> list[float]:
+        """The share p_n of each of these updates in an average."""
+        weights = client_weights(self.settings.aggregation, self.answered)
+        return [weight / sum(weights) for weight in weights]
+
     def sent(self, weights: Tensors) -> Tensors:
         """Return what of a model is sent."""
         return without(weights, self.kept)
@@ -128,9 +134,8 @@ def _buffers(group: GroupRound) -> list[str]:
 def _step(group: GroupRound) -> tuple[Weights, Weights]:
     """Return the average, its parameters moved by the server's step, and the step's moments."""
     settings, updates = group.settings.aggregation, group.answered
-    weights = client_weights(settings, updates)
+    weights, shares = client_weights(settings, updates), group.shares
     models = [update.weights for update in updates]
-    shares = [weight / sum(weights) for weight in weights]
     scales = group.trainer.scales([update.payload for update in updates], shares)
     discounts = discounts_of(settings, updates) if is_stale(group.settings) else None
     if settings.server_optimizer.name == "average" and scales is None and discounts is None:
@@ -175,8 +180,7 @@ def _by_rule(group: GroupRound) -> Weights:
     settings, updates = group.settings.aggregation, group.answered
     rule = settings.rule
     assert isinstance(rule, ModelRule), "averages have a path of their own"
-    weights = client_weights(settings, updates)
-    shares = [weight / sum(weights) for weight in weights]
+    shares = group.shares
     if group.trainer.scales([update.payload for update in updates], shares) is not None:
         raise FedstageError(
             f"aggregation.rule = {rule.name!r}: not with local = "

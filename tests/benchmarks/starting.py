@@ -3,9 +3,9 @@
 uv run python -m tests.benchmarks.starting [--turns N] [--only NAME ...] [--repository FOLDER]
 
 Plans (`snakemake -n`) are compared in turns with those of a Snakefile of as many jobs that do
-nothing. The short run is FedAvg on CIFAR-10 in Parquet, below FEDSTAGE_DATA: 16 trainings of
-ResNet-20 on 500 images for 2 epochs. `--repository` measures another checkout, such as that of an
-earlier commit, by its own environment.
+nothing. The short run is FedAvg on CIFAR-10 in Parquet, below FEDSTAGE_DATA: in each of 4 rounds
+(`--rounds`) 4 trainings of ResNet-20 on 500 images for 2 epochs. `--repository` measures another
+checkout, such as that of an earlier commit, by its own environment.
 """
 
 import os
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -45,8 +46,6 @@ SHORT = {
     "partition": "iid",
     "participants": 4,
     "model": "resnet20",
-    "rounds": 4,
-    "evaluate_every": 4,
     "client": {"epochs": 2, "batch_size": 64, "learning_rate": 0.1, "augmentation": "crop_flip"},
     "numerics": {"device": "cpu", "precision": PRECISION, "memory_format": "channels_last"},
 }
@@ -59,11 +58,13 @@ def main(arguments: list[str]) -> None:
     options = parser(__doc__)
     options.add_argument("--turns", type=int, default=5)
     options.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    options.add_argument("--rounds", type=int, default=4, help="of the short run")
     options.add_argument("--repository", type=Path, default=REPOSITORY)
     chosen = options.parse_args(arguments)
     figures: Figures = {}
+    parts = {**PARTS, "short_run": partial(short_run, rounds=chosen.rounds)}
     for name in chosen.only:
-        figures |= PARTS[name](chosen.repository.resolve(), chosen.turns)
+        figures |= parts[name](chosen.repository.resolve(), chosen.turns)
     report("starting", figures, vars(chosen), chosen.output)
 
 
@@ -109,17 +110,19 @@ def first_step(repository: Path, turns: int) -> Figures:
     return _run("quickstart", repository, content, turns)
 
 
-def short_run(repository: Path, turns: int) -> Figures:
+def short_run(repository: Path, turns: int, rounds: int = 4) -> Figures:
     """Make the short run."""
     experiment = {
         "title": "Benchmark",
-        "base": SHORT,
+        "base": SHORT | {"rounds": rounds, "evaluate_every": rounds},
         "grid": {"method": ["fedavg"], "seed": [0]},
         "results": ["table"],
         "scales": {"default": {}},
     }
     content = {"targets": ["measured"], "experiments": {"measured": experiment}}
-    return _run(f"16 trainings of 500 images x 2 in {PRECISION}", repository, content, turns)
+    return _run(
+        f"{4 * rounds} trainings of 500 images x 2 in {PRECISION}", repository, content, turns
+    )
 
 
 PARTS: Mapping[str, Callable[[Path, int], Figures]] = {

@@ -133,18 +133,18 @@ def configure(project, **changes):
 
 @pytest.fixture(scope="session")
 def new_quickstart(tmp_path_factory):
-    """A function that makes a folder with two of the quickstart's methods, in segments on GPUs.
+    """A function that makes a folder with one of the quickstart's methods, on GPUs.
 
-    Each of its jobs imports snakemake anew: two clients and one evaluation give the least of them.
+    Each of its jobs imports snakemake anew: two clients give the least of them.
     """
 
     def make(name):
         project = workflow.Project(tmp_path_factory.mktemp(name))
         config = yaml.safe_load((workflow.REPOSITORY / "config.yaml").read_text())
         quickstart = config["experiments"]["quickstart"]
-        quickstart["base"] |= {"clients": 2, "participants": 2, "evaluate_every": 3}
-        quickstart |= {"grid": {"method": ["fens", "feddf"], "seed": [0]}, "results": ["table"]}
-        config |= {"execution": {"granularity": "segment", "gpu": 1}}
+        quickstart["base"] |= {"clients": 2, "participants": 2}
+        quickstart |= {"grid": {"method": ["fens"], "seed": [0]}, "results": ["table"]}
+        config |= {"execution": {"gpu": 1}}
         (project.path / "config.yaml").write_text(yaml.safe_dump(config))
         return project
 

@@ -83,20 +83,19 @@ def test_a_run_goes_on_after_its_login_session_was_killed(first_round, reference
 
 @pytest.fixture(scope="module")
 def quickstart(new_quickstart):
-    """A one-shot method and one with rounds in segments, on this machine."""
+    """A one-shot method on this machine."""
     project = new_quickstart("quickstart")
     project.make()
     return project
 
 
-def test_the_quickstart_in_segments_ends_in_the_same_bytes(submitter, new_quickstart, quickstart):
+def test_the_quickstart_ends_in_the_same_bytes(submitter, new_quickstart, quickstart):
     session = submitter(new_quickstart("quickstart_on_the_cluster"))
     before = len(session.cluster.jobs())
     session.finish(session.start(*PREPARATION, *ALONE))
     jobs = session.cluster.jobs()[before:]
     assert {job.state for job in jobs} == {"COMPLETED"}
     assert [job.rule for job in jobs].count("alone_local_model") == 1  # both clients
-    assert {job.gpus for job in jobs if job.rule.startswith("segment_")} == {"gres:gpu:1"}
     assert session.project.results() == quickstart.results()
 
 

@@ -17,7 +17,7 @@ SMALLEST = {
     "peak_memory": ["--batch=2", "--only=fp32"],
     "round_time": ["--participants", "4", "--rounds=1", "--methods", "fedavg"],
     "stage_overhead": ["2"],
-    "starting": ["--turns=1", "--only", "plan", "short_run"],
+    "starting": ["--turns=1", "--rounds=1", "--only", "plan", "short_run"],
     "training": ["--steps=1", "--model=logistic_regression", "--only=fp32", *ONE],
 }
 

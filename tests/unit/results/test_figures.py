@@ -36,6 +36,16 @@ def test_a_method_that_is_evaluated_once_is_a_line_named_in_the_legend(tidy):
     assert 41.0 in levels
 
 
+def test_more_lines_than_can_be_told_apart_are_points_in_rows():
+    tidy = many(11)
+    last = tidy.frame["round"] == 4
+    for once, rows in ((8, False), (9, True)):
+        of = tidy.frame["method"].str.removeprefix("method").astype(int) < once
+        figure = draw_rounds(tidy._replace(frame=tidy.frame[last | ~of]))
+        shown = figure.axes[0].get_xlabel(), len(figure.axes[0].get_yticklabels()) == 11
+        assert shown == (("Top-1 accuracy (%)", True) if rows else ("Round", False))
+
+
 @pytest.mark.parametrize("bands", ["interval", "deviation"])
 def test_bands_are_students_interval_or_the_deviation(bands):
     values = ACCURACIES["fedavg", 0.1]

@@ -3,8 +3,8 @@
     uv run python workflow/scripts/results_page.py
 
 A folder EXPERIMENT has `scores.parquet`, a run's `results/tables/EXPERIMENT/study.scores.parquet`,
-and a folder EXPERIMENT/SCALE the scores of another scale. The first ten seeds count. Pictures are
-copied by hand from `results/figures/EXPERIMENT`.
+and a folder EXPERIMENT/SCALE the scores of another scale. The first ten seeds count. The page has a
+picture of the first experiment of each paper.
 
 To add scores of another machine, or of more seeds, join files, with one row for each key:
 
@@ -17,6 +17,7 @@ Scores of other settings than the experiment's are refused.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,12 +42,14 @@ from fedstage.results.claims import (
 )
 from fedstage.results.documents import grid, write_tables
 from fedstage.results.labels import NOTHING
+from fedstage.results.style import save_figure
 from fedstage.results.table import Table, score_table
-from fedstage.results.tidy import SEED, Header, Tidy, last_rounds, place_of, read_tidy
+from fedstage.results.tidy import SEED, Tidy, last_rounds, place_of, read_tidy
 from fedstage.results.verdicts import NOT_MEASURED, Effect, Judgement, correct, judge
 from fedstage.settings.config_file import Config
 from fedstage.settings.scores import RETAINED, Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
+from fedstage.stages.report import OF_SCORES, figures_of
 from fedstage.stages.scores import PARTICIPANTS, header_of, settings_digest
 
 WORKFLOW = Path(__file__).parents[1]
@@ -77,9 +80,9 @@ LEGEND = f"""## How to read it
 
 
 class Judged(NamedTuple):
-    """What describes an experiment, and the claims on it."""
+    """The scores of an experiment, and the claims on it."""
 
-    header: Header
+    scores: Tidy
     judgements: list[Judgement]
 
 
@@ -96,12 +99,12 @@ def measure(catalogue: Catalogue, folder: Path, name: str) -> Judged:
     if "table" in catalogue.experiments[name].results:
         write_tables(folder / "table.md", [score_table(scores)])
     if not claims_on(catalogue, name):
-        return Judged(scores.header, [])
+        return Judged(scores, [])
     known = {None, *last_rounds(scores).columns}
     known |= RETAINED if PARTICIPANTS in set(scores.frame["role"]) else set()
     claims = validate(ClaimsToJudge, claims_to_judge(catalogue, name), name)
     claims.claims[:] = [claim for claim in claims.claims if claim.metric in known]
-    return Judged(scores.header, judge_claims(claims, scores, corrected=False))
+    return Judged(scores, judge_claims(claims, scores, corrected=False))
 
 
 def check_settings(scores: Tidy, experiment: ExperimentRuns, folder: Path) -> None:
@@ -186,6 +189,13 @@ def links(folder: Path, name: str) -> str:
     return linked if folder.name == name else f"{folder.name}: {linked}"
 
 
+def picture(scores: Tidy, at: Path, folder: Path) -> str:
+    """Draw scores next to published numbers, if there are some, and return what shows it."""
+    shown = "published" if "published" in figures_of(scores) else "accuracy"
+    save_figure(OF_SCORES[shown](scores), at / f"{shown}.png")
+    return f"![Measured]({(at / shown).relative_to(folder)}.png)"
+
+
 def main(folder: Path, workflow: Path) -> None:
     """Write the page, and the texts of all folders of results."""
     claims = [one for one in load_claims([], workflow / "papers") if one.claim.primary]
@@ -214,18 +224,16 @@ def main(folder: Path, workflow: Path) -> None:
         for family in places:
             own = Family(claims=[claim for _, claim in family], primary=len(keys))
             found |= zip(family, correct([found[at] for at in family], [own]), strict=True)
-    for at, (header, judgements) in judged.items():
+    for at, (scores, judgements) in judged.items():
         if every := [found[at, one.claim.id] for one in judgements]:
-            write_tables(at / "claims.md", claim_tables(every, header))
+            write_tables(at / "claims.md", claim_tables(every, scores.header))
     for paper, about in papers.items():
         stated = {key: one for key, one in primary.items() if one.paper == paper}
         lines = [line(catalogue, one, of(*key)) for key, one in stated.items()]
         parts += [f"## {about.title}", grid_of(lines)]
         parts += [about.remark.strip()] if about.remark else []
-        files = [
-            f"{name}/{file}" for name, _ in stated for file in ("published.png", "accuracy.png")
-        ]
-        parts += [f"![Measured]({file})" for file in files if (folder / file).is_file()][:1]
+        shown = (at for name, _ in stated for at in kept if name_of[at] == name)
+        parts += [picture(judged[at].scores, at, folder) for at in islice(shown, 1)]
     rest = [at for at in kept if name_of[at] not in {name for name, _ in primary}]
     also = [f"- {name_of[at]}: {links(at, name_of[at])}" for at in rest]
     parts += ["## Also measured", "\n".join(also), LEGEND]

@@ -32,20 +32,21 @@ _FORGETTING = {
     "previous": "Previous participants (%)",
     "forget_score": "Forget score (points)",
 }
+_MOST_LEVELS = 8  # horizontal lines of a facet
 _MOST_BANDS = 6  # lines of a facet; the bands of more would hide one another
 
 
 def draw_rounds(scores: Tidy) -> Figure:
     """Draw the metric over rounds: a colour and marker a method, facets of the other axes.
 
-    Methods that are evaluated once are horizontal lines, named in the legend. If all are, their
-    last scores are points in rows.
+    Methods that are evaluated once are horizontal lines, named in the legend. If all are, or too
+    many to be told apart, the last scores are points in rows.
     """
     header, rounds = scores.header, by_round(scores)
     several = rounds.groupby(scores.run, dropna=False)["round"].transform("size") > 1
     frame = placed(rounds, header)
     curves, once = frame[several], frame[~several]
-    if curves.empty:
+    if curves.empty or once[LINE].nunique() > _MOST_LEVELS:
         return draw_last(scores)
     return _lines(curves, once, "round", header, "Round")
 

@@ -102,7 +102,7 @@ def report(
         drawn = {_CAPTIONS[name].format(**told): OF_SCORES[name](measured) for name in figures}
         return Section(title, tables, drawn)
 
-    sections = [section("tables", "Table", *_figures(measured))]
+    sections = [section("tables", "Table", *figures_of(measured))]
     for shown, title in _SECTIONS.items():
         if shown in results:
             sections.append(section(shown, title, *([shown] if shown in OF_SCORES else [])))
@@ -150,7 +150,7 @@ def _path(file: str, output: Path) -> str:
     return Path(os.path.relpath(file, output.parent)).as_posix()
 
 
-def _figures(scores: Tidy) -> Iterator[str]:
+def figures_of(scores: Tidy) -> Iterator[str]:
     """Yield the figures below the table."""
     header = scores.header
     yield "accuracy"

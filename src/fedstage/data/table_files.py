@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -95,7 +95,7 @@ def read_table(
     read: Callable[[list[str]], pa.Table]
     if is_text(path):
         names = _read_header(path)
-        read = partial(_read_text, path, names, texts)
+        read = partial(_read_text, path, names, texts, _BLOCK)
     elif path.suffix.lower() == ".json":
         table = _leaf(path)
         names, read = table.column_names, table.select
@@ -150,59 +150,45 @@ def _no_table(path: Path, error: Exception) -> FedstageError:
 
 
 def _read_text(
-    path: Path, names: list[str], texts: Collection[str], columns: list[str],
-    block: int = _BLOCK, threads: bool = True,
+    path: Path, names: list[str], texts: Collection[str], block: int, columns: list[str],
+    parts: int = 2,
 ) -> pa.Table:  # fmt: skip
     """Return columns, with numbers in those, not of `texts`, whose cells all are numbers.
 
-    One row more is read, which a quote that is not closed swallows. With threads, Arrow does not
-    tell the numbers of odd rows: files that have some are read again.
+    One row more is read, which a quote that is not closed swallows. Of a file without quotes two
+    parts are read at once; for the number of an odd row, it is read as a whole.
     """
-    separator, wrong = _SEPARATORS[path.suffix.lower()], list[Any]()
+    separator = _SEPARATORS[path.suffix.lower()]
     content = _with_end(path, f"\n{separator.join([_END] * len(names))}\n".encode())
-
-    def skip(row: Any) -> str:
-        wrong.append(row)
-        return "skip"
-
-    reading = pa.csv.ReadOptions(use_threads=threads, block_size=block)
-    parsing = pa.csv.ParseOptions(
-        delimiter=separator, newlines_in_values=b'"' in content, invalid_row_handler=skip
-    )
-    converting = pa.csv.ConvertOptions(
-        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
-        include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
-    )  # fmt: skip
+    cut = content.find(b"\n", len(content) // 2) + 1 if parts > 1 and b'"' not in content else 0
+    bounds, texts = [0, cut, len(content)] if cut else [0, len(content)], {*texts}
+    read = partial(_read_part, content, separator, names, texts, block, columns, not cut)
     try:
-        table = pa.csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
+        with ThreadPoolExecutor(2) as pool:  # Arrow's own threads may be more than the job's
+            found = list(pool.map(read, bounds, bounds[1:]))
     except (pa.ArrowException, UnicodeDecodeError) as error:
         longer = min(len(content), _LARGEST_BLOCK) if "block" in str(error) else block
-        if longer > block:
-            return _read_text(path, names, texts, columns, longer, threads)
+        if cut or longer > block:
+            return _read_text(path, names, texts, longer, columns, 1)
         raise _no_table(path, error) from None
-    rows = max(0, len(table) - 1)
-    ended = {value for row in table.slice(rows).to_pylist() for value in row.values()} == {_END}
-    if threads and (wrong or not ended):
-        return _read_text(path, names, texts, columns, block, threads=False)
-    if not ended:
-        place = next((row.number for row in wrong if _END in row.text), len(table) + 1)
+    batches = [batch for part in found for batch in part.batches]
+    wrong = [row for part in found for row in part.wrong]
+    if cut and wrong:
+        return _read_text(path, names, texts, block, columns, 1)
+    if not found[-1].ended:
+        rows = sum(map(len, batches))
+        place = next((row.number for row in wrong if _END in row.text), rows + 1)
         raise FedstageError(f"{path}: row {place}: a quote that is not closed; delete it")
     if wrong:
         row, more = wrong[0], f", as in {len(wrong)} rows" if len(wrong) > 1 else ""
         fault = f"has {row.actual_columns} fields, and the header has {row.expected_columns}{more}"
         shown = f"{excerpt(row.text)}{_apart(path, names)}"
         raise FedstageError(f"{path}: row {row.number}: {fault}: {shown}")
-    padded = _has_padded(pa.py_buffer(content))
-
-    def converted(name: str) -> pa.ChunkedArray:
-        column = table[name].slice(0, rows)
-        numbers = None if name in texts else _numbers(column, padded)
-        return _present(column) if numbers is None else numbers
-
-    with ThreadPoolExecutor(2) as pool:
-        found = pa.table(dict(zip(columns, pool.map(converted, columns), strict=True)))
-    _refuse_header(path, found)
-    return found
+    if len({batch.schema for batch in batches}) > 1:
+        return _read_text(path, names, texts, block, columns, parts)
+    table = pa.Table.from_batches(batches)
+    _refuse_header(path, table)
+    return table
 
 
 def _with_end(path: Path, end: bytes) -> bytearray:
@@ -214,6 +200,49 @@ def _with_end(path: Path, end: bytes) -> bytearray:
     return content
 
 
+class _Part(NamedTuple):
+    batches: list[pa.RecordBatch]
+    wrong: list[Any]  # rows with another number of cells
+    ended: bool  # by the row that was added
+
+
+def _read_part(
+    content: bytearray, separator: str, names: list[str], texts: set[str], block: int,
+    columns: list[str], quoted: bool, start: int, stop: int,
+) -> _Part:  # fmt: skip
+    """Read rows from byte `start` to `stop`, and add to `texts` the columns that are no numbers."""
+    batches, wrong, ended = list[pa.RecordBatch](), list[Any](), False
+
+    def skip(row: Any) -> str:
+        wrong.append(row)
+        return "skip"
+
+    part = pa.py_buffer(content).slice(start, stop - start)
+    reading = pa.csv.ReadOptions(
+        use_threads=False, block_size=block, column_names=names if start else None
+    )
+    parsing = pa.csv.ParseOptions(
+        delimiter=separator, newlines_in_values=quoted, invalid_row_handler=skip
+    )
+    converting = pa.csv.ConvertOptions(
+        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
+        include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
+    )  # fmt: skip
+    padded = _has_padded(part)
+    for batch in pa.csv.open_csv(pa.BufferReader(part), reading, parsing, converting):
+        last = batch.slice(max(0, len(batch) - 1))
+        if {value for row in last.to_pylist() for value in row.values()} == {_END}:
+            ended, batch = True, batch.slice(0, len(batch) - 1)
+        own = {}
+        for name in columns:
+            numbers = None if name in texts else _numbers(batch[name], padded)
+            if numbers is None:
+                texts.add(name)  # in all batches
+            own[name] = _present(batch[name]) if numbers is None else numbers
+        batches.append(pa.record_batch(own))
+    return _Part(batches, wrong, ended)
+
+
 def _has_padded(part: pa.Buffer) -> bool:
     """Whether there may be a number with zeros before it, of which a column is of texts."""
     buffers = [None, pa.py_buffer(np.array([0, len(part)])), part]
@@ -221,7 +250,7 @@ def _has_padded(part: pa.Buffer) -> bool:
     return bool(pc.match_substring_regex(text, f"(^|[^0-9.eE+-]){_PADDED}")[0].as_py())
 
 
-def _numbers(column: pa.ChunkedArray, padded: bool) -> pa.ChunkedArray | None:
+def _numbers(column: pa.Array, padded: bool) -> pa.Array | None:
     """Return texts as numbers, None if one is none, or may be `padded` with zeros, and is."""
     try:
         numbers = column.cast(_NUMBERS)
@@ -235,7 +264,7 @@ def _numbers(column: pa.ChunkedArray, padded: bool) -> pa.ChunkedArray | None:
     return None if is_padded else numbers
 
 
-def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _present(column: pa.Array) -> pa.Array:
     """Return texts, with null for those that are empty."""
     seen = pc.binary_length(pc.utf8_trim_whitespace(column)).cast(pa.bool_())
     return pc.if_else(seen, column, pa.nulls(1, pa.string())[0])  # pa.scalar imports pandas

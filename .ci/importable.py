@@ -1,0 +1,25 @@
+"""What is installed is all that tests need: exit status 1 if what they import at their top lacks.
+
+Modules of the package are imported, with all that these import.
+"""
+
+import ast
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+files, needed = [*Path("tests").rglob("*.py")], set()
+for file in files:
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            needed |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            needed.add(str(node.module))
+for name in sorted(needed):
+    if name.startswith("fedstage"):
+        import_module(name)
+own = {"tests", *(file.stem for file in files), *(file.parent.name for file in files)}
+others = {name.partition(".")[0] for name in needed} - own
+lacking = sorted(name for name in others if find_spec(name) is None)
+sys.exit(f"not installed: {', '.join(lacking)}" if lacking else 0)

@@ -1,6 +1,6 @@
-"""What is installed is all that tests need: exit status 1 if what they import at their top lacks.
+"""Exit status 1 if tests import something at their top that is not installed.
 
-Modules of the package are imported, with all that these import.
+Modules of the package are imported, with all that these import; others are only looked up.
 """
 
 import ast

@@ -61,7 +61,7 @@ ABOUT = """The papers' primary claims as published, and as measured by small stu
 The scales `study` and `converged` have smaller images and networks than the papers, and more seeds;
 with `converged`, clients train until they have converged, as in the papers of FedSDD and FedEED.
 `workflow/scripts/results_page.py` makes this page from the files of scores next to it, the
-[claims](../experiments.md#claims), declared beforehand, and the papers' printed numbers."""
+[claims](../publishing.md#claims), declared beforehand, and the papers' printed numbers."""
 LEGEND = f"""## How to read it
 
 - **Published**: in how many of the paper's comparisons the claim holds, and the effect in its
@@ -190,8 +190,12 @@ def links(folder: Path, name: str) -> str:
 
 
 def picture(scores: Tidy, at: Path, folder: Path) -> str:
-    """Draw scores next to published numbers, if there are some, and return what shows it."""
-    shown = "published" if "published" in figures_of(scores) else "accuracy"
+    """Draw scores, and return what shows it.
+
+    If there are any, it shows differences from a baseline, or else published numbers as well.
+    """
+    drawn = [*figures_of(scores)]
+    shown = next(one for one in ("differences", "published", "accuracy") if one in drawn)
     save_figure(OF_SCORES[shown](scores), at / f"{shown}.png")
     return f"![Measured]({(at / shown).relative_to(folder)}.png)"
 

@@ -86,6 +86,7 @@ def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
         "metric": table.metric,
         "also": table.also,
         "over": table.over,
+        "baseline": table.baseline,
         "notes": table.notes or None,
         "reach": by_value(experiment.communication.reach) or experiment.communication.reach,
         "bands": experiment.figures.bands or _bands(runs),

@@ -100,6 +100,12 @@ def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
     """
     axes = [*table.rows, *table.columns]
     _check_names(where, table, axes, {"method", *grid} - {"seed"})
+    methods = list(map(str, grid.get("method", [])))
+    if table.baseline is not None and table.baseline not in methods:
+        raise FedstageError(
+            f"{where}: table.baseline = {table.baseline!r}: use one of {', '.join(methods)}"
+            f"{suggest(table.baseline, methods)}"
+        )
     for axis, values in grid.items():
         if axis in ("method", "seed") and not isinstance(values, list):
             raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")

@@ -179,6 +179,8 @@ def _inherit_table(experiment: Experiment, parent: Table) -> Table:
     new = [axis for axis in grid if axis not in (*rows, *columns, "seed")]
     update: dict[str, Any] = {"rows": [*rows, *new] or ["method"], "columns": columns}
     update["over"] = parent.over if parent.over in grid else None
+    methods = experiment.grid.get("method", [])
+    update["baseline"] = parent.baseline if parent.baseline in methods else None
     if parent.published is not None:
         axes, match = (
             {axis: of[axis] for axis in known(of)}

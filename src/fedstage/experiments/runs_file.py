@@ -137,6 +137,7 @@ class ExperimentRuns(Settings):
     metric: Metric = "top1_accuracy"
     also: list[Also] = []
     over: str | None = None
+    baseline: str | None = None
     published: str | None = None
     measured_at: str = ""
     published_at: str = ""

@@ -170,7 +170,8 @@ def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, lis
     """Return the files of each result that an experiment may have at a scale."""
     published = catalogue.published.get((experiment, scale))
     figures = ["accuracy", "partition"] + ["published"] * bool(published and published.comparable)
-    figures += ["over"] if catalogue.experiments[experiment].table.over else []
+    table = catalogue.experiments[experiment].table
+    figures += ["over"] * bool(table.over) + ["differences"] * bool(table.baseline)
     figures += ["ensembles"] if any(map(is_ensemble, catalogue.runs[experiment, scale])) else []
 
     def made(stage: str, *shown: str) -> list[str]:

@@ -61,7 +61,7 @@ def module_of(stage: str) -> str:
 #: What a table shows, by the folder of its files; a figure; and what needs the file of costs.
 TABLES = ("tables", "claims", "communication", "costs", "round_times", "retention", "clients")
 FIGURES = (
-    "accuracy", "partition", "published", "over", "ensembles",
+    "accuracy", "partition", "published", "over", "differences", "ensembles",
     "communication", "costs", "retention",
 )  # fmt: skip
 _COSTLY = ("communication", "costs", "round_times")

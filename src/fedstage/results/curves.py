@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from fedstage.results.labels import human_bytes, metric_head
+from fedstage.errors import FedstageError
+from fedstage.results.labels import human_bytes, metric_head, place_label
 from fedstage.results.measures import PARTICIPANTS
 from fedstage.results.style import (
     FACET,
@@ -25,13 +26,14 @@ from fedstage.results.style import (
     reference,
     theme,
 )
-from fedstage.results.tidy import SEED, Header, Tidy, by_round, last_rounds
+from fedstage.results.tidy import METHOD, SEED, Header, Tidy, by_round, last_rounds
 
 _FORGETTING = {
     "current": "Current participants (%)",
     "previous": "Previous participants (%)",
     "forget_score": "Forget score (points)",
 }
+_BASE = "_base"  # a column: the baseline's score, and then the difference from it
 _MOST_LEVELS = 8  # horizontal lines of a facet
 _MOST_BANDS = 6  # lines of a facet; the bands of more would hide one another
 
@@ -49,6 +51,37 @@ def draw_rounds(scores: Tidy) -> Figure:
     if curves.empty or once[LINE].nunique() > _MOST_LEVELS:
         return draw_last(scores)
     return _lines(curves, once, "round", header, "Round")
+
+
+def draw_differences(scores: Tidy) -> Figure:
+    """Draw how far the metric of each method is from the baseline's over rounds, paired by seed.
+
+    Raises
+    ------
+    FedstageError
+        If the table has no baseline.
+    """
+    header, metric = scores.header, scores.header.metric
+    if header.baseline is None:
+        raise FedstageError(
+            f"{header.target}: baseline: missing, a method of the table is required"
+        )
+    rounds = placed(by_round(scores), header)
+    keys = [*(axis for axis in scores.run if axis != METHOD), "round"]
+    own = rounds[METHOD].astype(str) == header.baseline
+    base = rounds.loc[own, [*keys, metric]].rename(columns={metric: _BASE})
+    frame = rounds[~own].merge(base, on=keys)
+    frame[_BASE] = frame[metric] - frame[_BASE]
+    looks, facets = looks_of(header), list(frame[FACET].unique())
+    with theme():
+        grid = _relplot(frame, "round", _BASE, looks, header, -100.0, col=FACET,
+                        col_order=facets, facet_kws={"sharex": False},
+                        **facet_size(len(facets)))  # fmt: skip
+        for axes in grid.axes.flat:
+            axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+            axes.xaxis.set_major_locator(_rounds())
+        name = place_label([METHOD], {METHOD: header.baseline}, header)
+        return finish(grid, "Round", f"Points above {name}", title=_bands_text(frame, header))
 
 
 def draw_bytes(scores: Tidy, *, last: bool = False) -> Figure:
@@ -119,13 +152,19 @@ def _lines(
 
 
 def _relplot(
-    frame: pd.DataFrame, x: str, y: str, looks: Looks, header: Header, **options: Any
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    looks: Looks,
+    header: Header,
+    least: float = 0.0,
+    **options: Any,
 ) -> Any:
     names = [name for name in looks.palette if name in set(frame[LINE])]
     return sns.relplot(
         frame, x=x, y=y, hue=LINE, style=LINE, hue_order=names, style_order=names, kind="line",
         palette=looks.palette, markers=looks.markers, dashes=looks.dashes,
-        errorbar=ends_of(bands_of(frame, header, _MOST_BANDS)),
+        errorbar=ends_of(bands_of(frame, header, _MOST_BANDS), least),
         **{"err_kws": {"alpha": 0.15, "linewidth": 0}} | options,
     )  # fmt: skip
 

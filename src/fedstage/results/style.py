@@ -36,7 +36,6 @@ MARKERS: dict[Marker, str] = {
 LINE, FACET = "_line", "_facet"  # columns that `placed` adds
 WIDEST = 10  # factor between the least and the largest value of a linear scale
 FEWEST = 3  # seeds from which a band or bar is drawn
-_LEAST, _MOST = 0.0, 100.0  # of a percentage
 _METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -120,8 +119,11 @@ def placed(frame: pd.DataFrame, header: Header, but: Sequence[str] = ()) -> pd.D
     return frame.assign(**{LINE: lines, FACET: [place_label(varying, row, header) for row in rows]})
 
 
-def ends_of(bands: Bands) -> Callable[[Any], tuple[float, float]] | None:
-    """Return what gives the ends of a band or bar: of an interval (Student) or a deviation."""
+def ends_of(bands: Bands, least: float = 0.0) -> Callable[[Any], tuple[float, float]] | None:
+    """Return what gives the ends of a band or bar: of an interval (Student) or a deviation.
+
+    They are at least `least`, and at most 100, for values are percentages.
+    """
     if bands == "none":
         return None
 
@@ -133,7 +135,7 @@ def ends_of(bands: Bands) -> Callable[[Any], tuple[float, float]] | None:
         half = found.high - found.mean
         if bands == "deviation":
             half = float(pd.Series(known).std())
-        return max(_LEAST, found.mean - half), min(_MOST, found.mean + half)
+        return max(least, found.mean - half), min(100.0, found.mean + half)
 
     return ends
 

@@ -86,6 +86,7 @@ class Header(Settings):
     metric: Metric = "top1_accuracy"
     also: list[str] = []
     over: str | None = None
+    baseline: str | None = None
     notes: list[str] = []
     bands: Bands = "interval"
     labels: dict[str, str] = {}

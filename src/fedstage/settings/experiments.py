@@ -106,6 +106,8 @@ class Table(Settings):
     over: str | None = None
     """Axis over whose values a further figure shows the metric; by default there is no such figure.
     """
+    baseline: str | None = None
+    """Method from which a further figure shows differences; by default there is no such figure."""
     notes: list[str] = []
     """Further lines of the table's legend, in Markdown."""
 

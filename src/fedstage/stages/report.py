@@ -14,8 +14,8 @@ from fedstage.plan.graph import recipe_file
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import describe_sharing, main_folder
 from fedstage.protocol.digests import canonical
-from fedstage.results.curves import draw_bytes, draw_forgetting, draw_rounds
-from fedstage.results.labels import axis_label, metric_head
+from fedstage.results.curves import draw_bytes, draw_differences, draw_forgetting, draw_rounds
+from fedstage.results.labels import axis_label, metric_head, place_label
 from fedstage.results.points import (
     draw_ensembles,
     draw_partition,
@@ -26,7 +26,7 @@ from fedstage.results.points import (
 from fedstage.results.report import Section, render_report
 from fedstage.results.style import save_figure
 from fedstage.results.table import Table
-from fedstage.results.tidy import Tidy, place_of, read_tidy
+from fedstage.results.tidy import METHOD, Tidy, place_of, read_tidy
 from fedstage.settings.merging import flatten
 from fedstage.stages.collected.names import names_of, partitions_of
 from fedstage.stages.table import tables_of
@@ -38,6 +38,7 @@ OF_SCORES: dict[str, Callable[[Tidy], Figure]] = {
     "accuracy": draw_rounds,
     "published": draw_published,
     "over": draw_sweep,
+    "differences": draw_differences,
     "ensembles": draw_ensembles,
     "communication": draw_bytes,
     "costs": partial(draw_bytes, last=True),
@@ -63,6 +64,7 @@ _CAPTIONS = {
     "accuracy": "{metric} by round",
     "published": "{metric} as published and as measured",
     "over": "{metric} by {over}",
+    "differences": "{metric}: differences to {baseline}, by round",
     "ensembles": "What ensembles gain over the mean accuracy of their members",
     "communication": "{metric} by the bytes that a client has sent and received",
     "costs": "{metric} by all bytes that a client sends and receives",
@@ -95,7 +97,11 @@ def report(
     experiment, measured = read_runs_file(runs), read_tidy(scores)
     spent = read_tidy(costs) if costs else None
     results, head = load_json(wanted)["results"], measured.header
-    told = {"metric": metric_head(head.metric), "over": axis_label(head.over or "")}
+    told = {
+        "metric": metric_head(head.metric),
+        "over": axis_label(head.over or ""),
+        "baseline": place_label([METHOD], {METHOD: head.baseline}, head),
+    }
 
     def section(shown: str, title: str, *figures: str) -> Section:
         tables = tables_of(shown, measured, spent, definitions, runs)
@@ -158,6 +164,8 @@ def figures_of(scores: Tidy) -> Iterator[str]:
         yield "published"
     if header.over is not None:
         yield "over"
+    if header.baseline is not None:
+        yield "differences"
     if scores.frame["measure"].eq("disagreement").any():
         yield "ensembles"
 

@@ -252,8 +252,8 @@ def header_of(experiment: ExperimentRuns) -> Header:
     for run in experiment.runs:
         place = {axis: run.settings.get(axis) for axis in axes}
         cells.setdefault(show_point(place), _cell(run, place, experiment))
-    own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "bands",
-           "labels", "styles", "reach", "regime", "published", "notes", "measured_at",
+    own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "baseline",
+           "bands", "labels", "styles", "reach", "regime", "published", "notes", "measured_at",
            "published_at")  # fmt: skip
     return Header(
         **{name: getattr(experiment, name) for name in own},

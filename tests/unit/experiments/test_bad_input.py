@@ -223,6 +223,7 @@ EXPERIMENTS = [
     ({"grid": {**GRID, "partition.alpha": [0.1, 1.0]}}, "table: partition.alpha"),
     ({"table": {"rows": ["metod"]}}, "table: 'metod': must be one of"),
     ({"table": {"over": "rounds"}}, "table.over = 'rounds'"),
+    ({"table": {"baseline": "fedav"}}, "table.baseline = 'fedav': use one of"),
     ({"table": {"metric": "round_s"}}, "table.metric = 'round_s': needs results"),
     ({"implies": {"data": {"digits": {}}}}, "implies.data: must be an axis"),
     ({"methods": {"own": {"lokal": 1}}}, "methods.own: lokal = 1: unknown key"),

@@ -14,7 +14,7 @@ from fedstage.results.verdicts import NOT_MEASURED, judge
 
 CLAIMS = load_claims([], WORKFLOW / "papers")
 #: Folders of claims about experiments that reproduce no paper's table.
-OF_SEVERAL = ("benchmarks", "foundation")
+OF_SEVERAL = ("aggregated_ensembles", "benchmarks", "foundation")
 NAMES = sorted({one.claim.experiment for one in CLAIMS})
 
 
@@ -90,6 +90,7 @@ def test_what_the_papers_own_tests_find():
 
 #: Of each paper: how many primary claims it has, and their margins.
 PRIMARY = {
+    "aggregated_ensembles": (3, {1.0}),
     "bkd": (4, {0.5, None}),
     "fedeed": (4, {1.0}),
     "fedet": (4, {1.0, 0.5, None}),

@@ -101,15 +101,23 @@ def test_an_experiment_inherits_the_table_and_its_published_numbers(tmp_path):
 def test_a_table_with_rows_is_the_experiments_own_and_further_axes_are_rows(tmp_path):
     more = {"grid": {"partition.alpha": [0.1], "rounds": [1, 2]}}
     own = {**more, "table": {"rows": ["partition.alpha", "rounds"]}}
+    grid = {"method": ["fedprox", "fedavg"]}
     known = catalogue(
         tmp_path,
         extends={"title": "M", "like": "e", **more, "table": {"also": ["loss"]}},
         replaces={"title": "M", "like": "e", **own},
+        baseline={"title": "M", "like": "extends", "table": {"baseline": "fedavg"}, "grid": grid},
+        with_it={"title": "M", "like": "baseline", "grid": grid},
+        without={"title": "M", "like": "baseline", "grid": {"method": ["fedprox"]}},
     )
     table = known.experiments["extends"].table
     assert (table.rows, table.columns) == (["method", "rounds"], ["partition.alpha"])
     assert table.also == ["loss"]
     assert known.experiments["replaces"].table.published is None
+    assert known.experiments["with_it"].table.baseline == "fedavg"
+    assert known.experiments["without"].table.baseline is None
+    differences = "results/figures/with_it/default_differences.png"
+    assert differences in results_of(known, "with_it")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +125,7 @@ def test_a_table_with_rows_is_the_experiments_own_and_further_axes_are_rows(tmp_
     [
         (
             {"paper": "fedx"},
-            "e: table.published.paper = 'fedx': use one of bkd, fedeed, fedet, fedsdd",
+            "e: table.published.paper = 'fedx': use one of aggregated_ensembles, bkd, fedeed",
         ),
         ({"table": "t"}, "e/default: table.published.table = 't': use one of table2"),
         ({"axes": {"rounds": "rounds"}}, "e: table.published.axes: 'rounds': must be one of"),

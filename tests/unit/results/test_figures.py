@@ -4,7 +4,7 @@ import pytest
 from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.errors import FedstageError
-from fedstage.results.curves import draw_rounds
+from fedstage.results.curves import draw_differences, draw_rounds
 from fedstage.results.points import draw_ensembles, draw_published, draw_sweep
 from fedstage.results.statistics import confidence_interval
 from fedstage.results.style import ends_of, looks_of, save_figure
@@ -80,6 +80,21 @@ def test_published_numbers_have_the_printed_mean_and_deviation(tidy):
         if len(line.get_xdata()) > 1
     }
     assert {63.0, 67.0} <= ends
+
+
+def test_differences_are_paired_by_seed(tidy):
+    with pytest.raises(FedstageError, match="baseline: missing"):
+        draw_differences(tidy)
+    header = tidy.header.model_copy(update={"baseline": "fedavg"})
+    figure = draw_differences(tidy._replace(header=header))
+    for axes, alpha in zip(figure.axes, (0.1, 1.0), strict=True):
+        for place, method in enumerate(("local_only", "fedsdd")):
+            pairs = zip(ACCURACIES[method, alpha], ACCURACIES["fedavg", alpha], strict=True)
+            found = confidence_interval([own - other for own, other in pairs])
+            heights = axes.lines[place].get_ydata()
+            band = axes.collections[place].get_paths()[0].vertices[:, 1]
+            assert list(heights) == pytest.approx([found.mean] * 2)
+            assert (band.min(), band.max()) == pytest.approx((found.low, found.high))
 
 
 def test_a_wide_axis_is_logarithmic(tidy):

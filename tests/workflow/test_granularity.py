@@ -124,6 +124,17 @@ def test_only_what_some_job_reads_is_kept(expected, project):
     assert not any("segment_0001" in rule or "segment_0002" in rule for rule in plan.jobs)
 
 
+def test_a_run_goes_on_within_a_segment(expected, project):
+    """Of the files of a segment those of the first rounds are there."""
+    settings = {"methods": ["fedsdd"], "keep": "needed", "evaluate_every": 1}
+    settings["execution"] = SEGMENT | {"segment_rounds": 4}
+    for rounds in (2, 3):
+        assert project.configure(rounds=rounds, **settings).make().jobs["evaluation"] == 1
+    found = {path: content for path, content in project.results().items() if "/round_" in path}
+    assert any("/round_0003/group_1/logits" in path for path in found)
+    assert found == {path: expected[path] for path in found}
+
+
 @pytest.mark.parametrize("execution", [{}, ROUND], ids=["participant", "round"])
 def test_four_hundred_rounds_are_a_graph_like_any_other(project, execution):
     """A chain of rounds is followed by recursion, which Python ends at a depth of its own."""

@@ -1,11 +1,13 @@
 """Names and values of a user's data as they are shown in messages: in one line, not too long."""
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 _LONGEST = 50
 _SHOWN = 10  # names in a line
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]*)?")
 
 
 def shortened(text: str) -> str:
@@ -54,7 +56,7 @@ def plain(name: str) -> str:
     Letters of other alphabets are replaced by the Latin ones that they look like.
     """
     seen = (letter for letter in unicodedata.normalize("NFKC", name)
-            if unicodedata.category(letter) != "Cf")  # fmt: skip
+            if letter.isspace() or unicodedata.category(letter) not in ("Cc", "Cf"))  # fmt: skip
     return " ".join("".join(seen).split()).casefold().translate(_LOOKS)
 
 
@@ -62,9 +64,10 @@ def alike(what: str, names: Iterable[str]) -> Iterator[str]:
     """Yield a line on names that look alike."""
     by_look = defaultdict(list)
     for name in names:
-        by_look[plain(name)].append(name)
+        look = plain(name)
+        by_look[str(float(look)) if _DECIMAL.fullmatch(look) else look].append(name)
     found = [name for same in by_look.values() if len(same) > 1 for name in same]
     if found:
         told = listed([ascii(shortened(name)) for name in found])
-        differ = "differ only in case, spaces, invisible letters or alphabets"
+        differ = "differ only in case, spaces, invisible letters, alphabets or zeros"
         yield f"{what} whose names {differ}: {told}"

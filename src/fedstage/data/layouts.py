@@ -24,11 +24,15 @@ SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "tes
     ("valid", "validation", "val", "dev", "eval"), "validation"
 )
 #: A name that has one of them as a word, such as X_train.csv or Train_set.
-_WORD = re.compile(r"(?:^|[^a-z])(train|test|valid|(?:val|dev|eval)(?![a-z]))")
+_WORD = re.compile(
+    r"(?:^|[^a-z])(train|test|valid|val|dev|eval)(?:ing|ation|uation)?(?:set|data|s)?(?![a-z])"
+)
+_SHARD = re.compile(r"(.*)-[0-9]{5}(-of-[0-9]{5})\..*")
 #: Columns of Parquet files in which images are.
 IMAGE_COLUMNS = ("img", "image")
 _TESTED = 0.2  # of images without folders for training and testing
 _HEAD = 100  # bytes of a JSON file in which LEAF's first key is
+_OF_LEAF = (b'"users"', b'"num_samples"', b'"user_data"', b'"hierarchies"')
 
 
 class Found(NamedTuple):
@@ -39,8 +43,13 @@ class Found(NamedTuple):
     test_fraction: float | None
 
     def tell(self, place: Path) -> None:
-        """Say which files of a folder are not read."""
+        """Say which files of a folder are not read, and which of several are not there."""
         read = {*self.train, *self.test}
+        shards = Counter(match.expand(r"\1\2") for path in read
+                         if (match := _SHARD.fullmatch(path.name)))  # fmt: skip
+        for name, count in sorted(shards.items()):
+            if count != (stated := int(name[-5:])):
+                _LOGGER.warning("%s: %s: %d files of %d are there", place, name, count, stated)
         ignored = sorted(set(visible(place)) - read)
         counts = Counter(path.suffix or path.name for path in ignored)
         if counts:
@@ -103,15 +112,17 @@ def is_read(path: Path) -> bool:
     """Whether a file with one of the suffixes is read: other JSON than LEAF's is not."""
     if path.suffix.lower() != ".json":
         return True
-    with path.open("rb") as file:
-        return b'"users"' in file.read(_HEAD)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise FedstageError(f"{path}: {error.strerror}") from None
+    return any(key in head for key in _OF_LEAF)
 
 
 def _split_of(parts: Sequence[str]) -> str:
-    *folders, name = [part.lower() for part in parts]
-    named = [SPLITS[part] for part in folders if part in SPLITS]
-    match = _WORD.search(name)
-    return named[0] if named else SPLITS[match[1]] if match else ""
+    found = (_WORD.search(part.lower()) for part in parts)
+    return next((SPLITS[word[1]] for word in found if word), "")
 
 
 def are_splits(names: Collection[str]) -> bool:
@@ -171,10 +182,12 @@ def _names(settings: OwnSamples, key: str, paths: Sequence[Path]) -> set[str]:
 @lru_cache
 def _values(path: Path, version: int, key: str, column: str) -> frozenset[str]:
     """Return the values in a column, read once for all runs of a grid."""
-    from fedstage.data.table_files import read_table  # pyarrow, for this alone
+    from fedstage.data.kinds import name_column  # pyarrow, for this alone
+    from fedstage.data.table_files import read_table
 
     table = read_table(path, {f"data.{key}": column}, texts=[column])
-    return frozenset(normal(name) for name in table[column].unique().cast("string").to_pylist())
+    names = name_column(f"data.{key}", column, (path, table)).unique()
+    return frozenset(normal(name) for name in names.cast("string").to_pylist())
 
 
 def _owners_of_images(settings: ImageFolder, place: Path) -> set[str]:

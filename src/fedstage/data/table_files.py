@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from fedstage.data.excerpts import excerpt, listed, quoted
+from fedstage.data.excerpts import excerpt, listed, quoted, shortened
 from fedstage.errors import FedstageError, each
 from fedstage.storage.tables import load_foreign_table
 
@@ -41,6 +41,7 @@ _OTHER_SEPARATORS = ";\t|"
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
 _LARGEST_BLOCK = 2**31 - 1
+LINE_BREAK = "[\r\n]"
 _PADDED = "[+-]?0[0-9]"
 _NUMBERS = pa.float64()
 _END = "\x1eend of the file\x1e"
@@ -65,17 +66,62 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
     The columns `texts` of text files are read as texts, even where they look like numbers, and so
     are columns that are not numbers in all of the text files.
     """
-    tables = each(lambda path: read_table(path, texts=texts), paths)
+    tables = each(lambda path: _without_index(path, read_table(path, texts=texts)), paths)
     files = list(zip(paths, tables, strict=True))
     written = [column for path, table in files if is_text(path) for column in table.schema]
     numbers, others = ({own.name for own in written if (own.type == _NUMBERS) == is_number}
                        for is_number in (True, False))  # fmt: skip
     if numbers & others:
         return read_files(paths, {*texts, *others})
+    for path, table in files:
+        if is_text(path):
+            _check_line_breaks(path, table)
     if odd := sorted(name for name in numbers | others if name != name.strip() or not name):
         told = listed([quoted(name) for name in odd])
         _LOGGER.warning("columns without a name, or with spaces around it: %s", told)
     return files
+
+
+def _without_index(path: Path, table: pa.Table) -> pa.Table:
+    """Leave out the index that pandas writes into Parquet, the place of a row in another table."""
+    index = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
+    if index:
+        _LOGGER.warning("%s: the index of pandas is left out: %s", path, ", ".join(index))
+    return table.drop_columns(index)
+
+
+def _check_line_breaks(path: Path, table: pa.Table) -> None:
+    """Refuse a value with a line that looks like a row, or a quote within a quoted value.
+
+    A stray quote makes one value of all rows up to the next quote, in whatever column.
+    """
+    separator, names = _SEPARATORS[path.suffix.lower()], table.column_names
+    found = False
+    for place, name in enumerate(names):
+        if table[name].type != pa.string():
+            continue
+        broken = pc.fill_null(pc.match_substring_regex(table[name], LINE_BREAK), False)
+        if not pc.any(broken).as_py():
+            continue
+        found = True
+        # Of two columns, the other one must have the value: a text may have a separator.
+        others = set(table[names[1 - place]].unique().to_pylist()) if len(names) == 2 else None
+        for row, text in enumerate(pc.if_else(broken, table[name], "").to_pylist()):
+            lines = [line.split(separator) for line in text.splitlines()[1:]]
+            if any(len(own) == len(names) and (others is None or own[1 - place] in others)
+                   for own in lines):  # fmt: skip
+                fault = f"{excerpt(name)} = {quoted(text)}: rows in a value; delete its quotes"
+                raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
+    if found:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=separator, strict=True)
+            csv.field_size_limit(_LARGEST_BLOCK)
+            try:
+                for _ in reader:
+                    pass
+            except csv.Error:
+                fault = "a quote within a value in quotes; delete it, or write two"
+                raise FedstageError(f"{path}: line {reader.line_num}: {fault}") from None
 
 
 def read_table(
@@ -298,12 +344,29 @@ def read_schema(path: Path) -> pa.Schema:
 def _leaf(path: Path) -> pa.Table:
     """Return LEAF's samples as a table: ``user``, ``y``, and ``x``, or ``x0``, ``x1``, ..."""
     try:
-        data = json.loads(path.read_bytes())["user_data"]
+        content = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
+        data = content["user_data"]
+        stated = dict(zip(content["users"], content["num_samples"], strict=True))
+        for user in dict.fromkeys([*stated, *data]):
+            counts = [len(data.get(user, {}).get(key, [])) for key in "xy"]
+            if {*counts} != {stated.get(user)}:
+                told = f"{counts[0]} x, {counts[1]} y and num_samples = {stated.get(user)}"
+                raise FedstageError(f"{path}: user {quoted(user)}: {told}: must be the same")
         users = [user for user, own in data.items() for _ in own["y"]]
         x, y = ([value for own in data.values() for value in own[key]] for key in "xy")
         columns = {"x": x}
         if x and isinstance(x[0], list):
             columns = {f"x{n}": list(values) for n, values in enumerate(zip(*x, strict=True))}
         return pa.table({"user": users, "y": y, **columns})
-    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
+            pa.ArrowException) as error:  # fmt: skip
         raise FedstageError(f"{path}: is not JSON in the form of LEAF ({error!r})") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; ValueError if it has a key twice, of which the last would win."""
+    found = dict(pairs)
+    for name, times in Counter(key for key, _ in pairs).items():
+        if times > 1:
+            raise ValueError(f"{shortened(name)} is there {times} times")
+    return found

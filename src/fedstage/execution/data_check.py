@@ -48,7 +48,7 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     place = _place(named, config, workflow)
     if place is not None:
         chosen = _settings_of(place, _given(settings))
-        return _report(f"{place}: usable as data = {chosen.name}", chosen, place.resolve().parent)
+        return _report(f"{place}: usable as data = {chosen.name}", chosen, place.absolute().parent)
     return "\n".join(
         each(lambda one: _report(f"data = {one[0].name}: usable", *one),
              _of_experiment(named, config, workflow))
@@ -66,7 +66,7 @@ def _settings_of(place: Path, given: Mapping[str, Any]) -> Data:
     if not place.is_dir():
         raise FedstageError(f"{place}: no such folder")
     name = given.get("name") or _kind(place, given)
-    raw = {**given, "name": name, "folder": place.name}
+    raw = {**given, "name": name, "folder": place.absolute().name}
     return validate(DataOption, {"data": raw}, str(place)).data
 
 

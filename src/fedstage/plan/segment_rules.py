@@ -6,7 +6,7 @@ One rule per segment would be simpler, but Snakemake searches all rules for each
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.runs import Run
@@ -154,17 +154,28 @@ def segment_rules(
         read = files_read(runs, (others for _, others in inputs.values())) | set(files)
         kept = {part: needed(part, jobs[part], read) for part in trained}
     outputs = {part: outputs_of(own, kept.get(part)) for part, own in jobs.items()}
-    # A job that reads many files of another one names only the first of them as its input:
-    # snakemake looks up one file instead of a hundred, and searches a rule's outputs in order.
-    first: dict[str, str] = {path: paths[0] for paths in outputs.values() for path in paths}
+    maker = {path: part for part, paths in outputs.items() for path in paths}
     made = {}
     for part, paths in outputs.items():
         common, others = inputs[part]
-        waits_for = tuple(dict.fromkeys(first.get(path, path) for path in others))
+        waits_for = tuple(one_of_each(others, maker))
         if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
             stay = f" kept={','.join(kept[part])}" if part in kept else ""
             made[SegmentJob(part, tuple(common), waits_for, part.words + stay)] = paths
     return shared_rules(made)
+
+
+def one_of_each(paths: Iterable[str], maker: Mapping[str, object]) -> Iterator[str]:
+    """Yield one of the paths that have the same maker: one that is not there, or else the first.
+
+    Snakemake looks up one file instead of a hundred. If a run goes on, or more files are needed
+    than before, some files of a job that has to be repeated are there.
+    """
+    read: dict[object, list[str]] = {}
+    for path in paths:
+        read.setdefault(maker.get(path, path), []).append(path)
+    for own in read.values():
+        yield next((path for path in own if not Path(path).exists()), own[0])
 
 
 def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRule]:

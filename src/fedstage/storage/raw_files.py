@@ -198,8 +198,20 @@ def _first(settings: OfFiles, folder: Path, part: str) -> list[Path]:
 
 
 def visible(place: Path) -> Iterator[Path]:
-    """Yield the files at any depth below a folder; links are followed, hidden files left out."""
-    for top, folders, files in os.walk(place, followlinks=True):
+    """Yield the files at any depth below a folder; links are followed, hidden files left out.
+
+    Raises
+    ------
+    FedstageError
+        If a folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError):
+            return  # as data that has been put away
+        raise FedstageError(f"{error.filename}: {error.strerror}")
+
+    for top, folders, files in os.walk(place, onerror=refuse, followlinks=True):
         above = {os.path.realpath(path) for path in (Path(top), *Path(top).parents)}
         folders[:] = [
             name for name in folders

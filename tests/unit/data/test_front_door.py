@@ -303,7 +303,7 @@ def test_names_that_look_alike_are_said(place, caplog, other):
     table(place / "all.csv", ["x", "y", "by"], numbered(["Bern", other]))
     assert len(read(place, **FIXED, client_column="by").client_names) == 2
     assert (
-        "clients whose names differ only in case, spaces, invisible letters or alphabets"
+        "clients whose names differ only in case, spaces, invisible letters, alphabets or zeros"
         in said(caplog)
     )
 

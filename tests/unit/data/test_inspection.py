@@ -209,8 +209,8 @@ BAD = {
         train=changed(1, 2, '"b') + TABLE.partition("\n")[2] * 20_000,
     ),
     "a quote of a label that is closed some rows later": table(
-        "train.csv: row 2: centre = 'Bern\\n2,0.5,b,Basel\\n3,1.5,a,Bern': a line break in a "
-        "value; delete it, or the quote that begins the value",
+        "train.csv: row 2: centre = 'Bern\\n2,0.5,b,Basel\\n3,1.5,a,Bern': rows in a value; "
+        "delete its quotes",
         train=TABLE.replace("Bern", '"Bern', 1).replace("a,Bern\n4", 'a,Bern"\n4'),
         label="centre",
     ),
@@ -221,7 +221,7 @@ BAD = {
     ),
     "a category of two lines": table(
         "train.csv: row 3: centre = 'Ba\\nsel': a line break in a value; delete it, or the quote "
-        "that begins the value, or leave it out with data.drop",
+        "that begins the value",
         train=changed(1, 3, '"Ba\nsel"'),
     ),
     "a quote that is closed at the next one": table(
@@ -400,7 +400,7 @@ def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
     files = {"train.csv": csv(rows), "test.csv": csv([("1", "2", "c", "Bern")])}
     assert check(tmp_path, files, {"client_column": "centre"}) == 0
     out = capsys.readouterr().out
-    differ = "whose names differ only in case, spaces, invisible letters or alphabets"
+    differ = "whose names differ only in case, spaces, invisible letters, alphabets or zeros"
     assert "no client has samples of class 'c'" in out
     assert f"classes {differ}: 'A ', 'a'" in out
     assert f"clients {differ}: 'Bern', 'bern'" in out

@@ -14,34 +14,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fedstage.data.datasets.splits import Labelled, Named
-from fedstage.data.excerpts import alike, excerpt, have, listed, normal, quoted
+from fedstage.data.excerpts import alike, excerpt, have, listed, normal, plain, quoted
+from fedstage.data.kinds import kind_of, must_be_names, name_column, refuse_line_breaks, required
 from fedstage.data.layouts import are_splits
-from fedstage.data.table_files import File, Files, is_text, require, row_at
+from fedstage.data.table_files import File, Files, is_text, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
 
 _LOGGER = logging.getLogger(__name__)
 
-NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _NUMBER = re.compile(rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?", re.IGNORECASE)
-_VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
+_LONGEST = 100  # letters of a number, date or range
 _EXACT = 2.0**53  # from which not all integers are numbers of float64
 _WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"-?[0-9]+")
-
-#: What a column of a type holds.
-_KINDS = {
-    "integer": pa.types.is_integer,
-    "number": lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind),
-    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
-    "boolean": pa.types.is_boolean,
-    "empty": pa.types.is_null,
-}
-
-
-def kind_of(kind: pa.DataType) -> str | None:
-    """Return what a column holds: integer, number, text, boolean, empty; None for anything else."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return next((name for name, is_one in _KINDS.items() if is_one(kind)), None)
 
 
 def coded(what: str, columns: Sequence[pa.ChunkedArray], *, numeric: bool = False) -> Named:
@@ -52,7 +38,7 @@ def coded(what: str, columns: Sequence[pa.ChunkedArray], *, numeric: bool = Fals
     """
     chunks = [part for column in columns for part in column.cast(pa.large_string()).chunks]
     found = pa.chunked_array(chunks, pa.large_string()).dictionary_encode().combine_chunks()
-    written = [normal(text) if text.strip() else None for text in found.dictionary.to_pylist()]
+    written = [normal(text) if plain(text) else None for text in found.dictionary.to_pylist()]
     counts = Counter(name for name in written if name is not None)
     if several := [quoted(name) for name, forms in counts.items() if forms > 1]:
         told = listed(several)
@@ -74,22 +60,26 @@ def named_column(key: str, name: str, files: Files) -> Named:
         If a file has no such column, or one of another type, or a value is missing or has a line
         break.
     """
-    must = f"{key.partition('.')[2].removesuffix('_column')}s must be texts or integers"
+    numeric = all(each(lambda file: _is_whole(key, name, file), files))
+    return coded(f"{key} = {name!r}", [table.column(name) for _, table in files], numeric=numeric)
 
-    def whole(file: File) -> bool:
-        path, column = file[0], _required(key, name, file, ("integer", "text", "boolean"), must)
-        _refuse_line_breaks(name, file)
-        if not is_text(path):
-            return kind_of(column.type) == "integer"
-        texts = column.unique().to_pylist()
-        decimals = [text for text in texts if not _DIGITS.fullmatch(text)]
-        if decimals and all(_NUMBER.fullmatch(text.strip()) for text in texts):
-            raise FedstageError(f"{path}: {key} = {name!r}: column is double; {must}")
-        return all(map(_WHOLE.fullmatch, texts))
 
-    numeric = all(each(whole, files))
-    columns = [table.column(name) for _, table in files]
-    return coded(f"{key} = {name!r}", columns, numeric=numeric)
+def _is_whole(key: str, name: str, file: File) -> bool:
+    """Whether names are integers; FedstageError if they are other numbers, or one is missing."""
+    path, column = file[0], name_column(key, name, file)
+    refuse_line_breaks(name, file)
+    if not is_text(path):
+        return kind_of(column.type) == "integer"
+    texts = column.unique().to_pylist()
+    _refuse_decimals(f"{path}: {key} = {name!r}", texts, must_be_names(key))
+    return all(map(_WHOLE.fullmatch, texts))
+
+
+def _refuse_decimals(where: str, texts: Iterable[str], must: str) -> None:
+    """Refuse names that are numbers, not all whole: the same one could be written in two ways."""
+    known = [text.strip() for text in texts]
+    if any(not _DIGITS.fullmatch(text) for text in known) and all(map(_NUMBER.fullmatch, known)):
+        raise FedstageError(f"{where}: column is double; {must}")
 
 
 def text_column(key: str, name: str, files: Files) -> list[str]:
@@ -100,40 +90,8 @@ def text_column(key: str, name: str, files: Files) -> list[str]:
     FedstageError
         If a file has no such column, or one of another type, or a text is missing.
     """
-    columns = each(lambda file: _required(key, name, file, ("text",), "must be text"), files)
+    columns = each(lambda file: required(key, name, file, ("text",), "must be text"), files)
     return [text for column in columns for text in column.cast(pa.large_string()).to_pylist()]
-
-
-def _required(key: str, name: str, file: File, kinds: Sequence[str], must: str) -> pa.ChunkedArray:
-    """Return a column of certain kinds that has a value in each row."""
-    path, table = file
-    require(path, key, name, table.column_names)
-    column = table.column(name)
-    if (kind := kind_of(column.type)) not in kinds:
-        raise FedstageError(f"{path}: {key} = {name!r}: column is {column.type}; {must}")
-    empty = column.is_null()
-    if kind == "text":
-        seen = pc.match_substring_regex(column.cast(pa.large_string()), _VISIBLE)
-        empty = pc.invert(pc.fill_null(seen, False))
-    if times := pc.sum(empty).as_py():
-        where = row_at([file], pc.index(empty, True).as_py())
-        more = f", as in {times} of {len(column)} rows" if times > 1 else ""
-        raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required")
-    return column
-
-
-def _refuse_line_breaks(name: str, file: File, else_: str = "") -> None:
-    """Refuse a text of several lines: a stray quote makes one value of all rows up to the next."""
-    column = file[1][name]
-    if kind_of(column.type) != "text":
-        return
-    broken = pc.match_substring_regex(column.cast(pa.string()), "[\r\n]")
-    if pc.any(broken).as_py():  # before pc.index, which imports pandas
-        position = pc.index(broken, True).as_py()
-        quote = ", or the quote that begins the value" if is_text(file[0]) else ""
-        value = f"{excerpt(name)} = {quoted(column[position].as_py())}"
-        fault = f"a line break in a value; delete it{quote}{else_}"
-        raise FedstageError(f"{row_at([file], position)}: {value}: {fault}")
 
 
 def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: Files) -> Labelled:
@@ -182,6 +140,7 @@ class Column(NamedTuple):
             raise FedstageError(f"{where}: {excerpt(self.name)}{fault}")
 
 
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 #: What a text certainly is instead of a number, or a date.
 _CERTAIN = {
     "a comma in a number; write it with a decimal point only":
@@ -190,15 +149,16 @@ _CERTAIN = {
         re.compile(r"(?=.*[^\x00-\x7f])[-+\u2010-\u2015\u2212\ufe63\uff0d]?\s*\d+[.,]?\d*"),
     "spaces in a number; leave them out": re.compile(r"[-+]?\d+(\s\d{3})+([.,]\d+)?"),
     "a date; make it numbers, or leave it out with data.drop":
-        re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})([T ].*)?"),
+        re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})([T ].*)?"
+                   rf"|\d\d?\.?[- ]{_MONTH}[-, ]+\d\d(\d\d)?|{_MONTH} \d\d?,? \d{{4}}", re.I),
 }  # fmt: skip
 _NUMBERS = "numbers written as texts"
 #: What it may be, although it is a category.
 _POSSIBLE = {
     "numbers with leading zeros": re.compile(r"[-+]?0\d+(\.\d*)?"),
-    "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}"),
+    "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}(\s*[^\W\d]+)?"),
     "numbers with a unit or sign":
-        re.compile(rf"[^\w\s.-]{{0,2}}\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
+        re.compile(rf"(?:[A-Z]{{3}}|[^\w\s.-]{{0,2}})\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
 }  # fmt: skip
 
 
@@ -223,11 +183,17 @@ def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[st
 
 def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], name: str) -> Column:
     def kind(file: File) -> str:
-        path, table = file
-        if (found := kind_of(table[name].type)) is None:
-            must = "must be numbers, texts or booleans; leave it out with data.drop"
-            raise FedstageError(f"{path}: column {quoted(name)} is {table[name].type}: {must}")
-        _refuse_line_breaks(name, file, ", or leave it out with data.drop")
+        path, column = file[0], file[1][name]
+        where, found = f"{path}: column {quoted(name)}", kind_of(column.type)
+        categories = name in categorical
+        if found is None or (categories and found == "number"):
+            must = "integers, texts or booleans" if categories else "numbers, texts or booleans"
+            told = f"is {column.type}: must be {must}; leave it out with data.drop"
+            raise FedstageError(f"{where} {told}")
+        refuse_line_breaks(name, file)
+        if categories and is_text(path):
+            texts = column.drop_null().unique().to_pylist()
+            _refuse_decimals(where, texts, "categories must be texts or integers")
         return "number" if found == "integer" and name not in categorical else found
 
     kinds = dict(zip(each(kind, files), (path for path, _ in files), strict=True))
@@ -267,19 +233,23 @@ def _check_strays(column: Column, values: Named, odd: dict[str, list[str]]) -> N
     times = {kind: int(counts[levels].sum()) for kind, levels in by_kind.items()}
     numbers = times.pop(_NUMBERS, 0)
     strays, certain = sum(times.values()), sum(times.get(kind, 0) for kind in _CERTAIN)
+    # Of a number that is given for few rows, most rows may have the same mark instead.
+    several = len(by_kind[_NUMBERS]) > 1 and 2 * len(by_kind[_NUMBERS]) > len(values.names)
     for kind, levels in by_kind.items():
         own = np.isin(values.numbers, levels)
         value = quoted(values.names[values.numbers[own.argmax()]])
-        if kind != _NUMBERS and numbers + 2 * certain * (kind in _CERTAIN) >= strays:
+        likely = several or numbers + 2 * certain * (kind in _CERTAIN) >= strays
+        if kind != _NUMBERS and likely:
             column.refuse(own, f" = {value}: {kind}, or name the column in data.categorical")
         if not strays or (kind in _POSSIBLE and 2 * times[kind] >= strays):
             odd[kind].append(f"{excerpt(column.name)} = {value}")
 
 
 def _kind_of_text(text: str) -> str:
-    """Return what a text may be."""
+    """Return what a text may be; a long one is a text."""
     kinds = {_NUMBERS: _NUMBER} | _CERTAIN | _POSSIBLE
-    found = (kind for kind, form in kinds.items() if form.fullmatch(text.strip()))
+    short = text.strip() if len(text) <= _LONGEST else ""
+    found = (kind for kind, form in kinds.items() if form.fullmatch(short))
     return next(found, "a text among numbers; give a number")
 
 

@@ -38,6 +38,7 @@ _WORTH_THREADS = 100 * 100
 _MOST_PIXELS = 50_000_000
 Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of images that are refused here
 _HIGHEST = 255  # of a channel
+_BITS, _BANDS = 258, 277  # tags of TIFF
 
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 
@@ -83,6 +84,8 @@ class Decoder:
             self.left_out.setdefault("pages or frames after the first", set()).add(where)
         if opened.has_transparency_data:
             self.left_out.setdefault("transparency", set()).add(where)
+        elif _in_tiff(opened, _BANDS) > len(opened.getbands()) or opened.mode == "RGBX":
+            self.left_out.setdefault("further bands", set()).add(where)
         image = ImageOps.exif_transpose(opened).convert("RGB")
         if self.size is not None and image.size != (self.size, self.size):
             image = image.resize((self.size, self.size), _FILTERS[self.resampling])
@@ -127,7 +130,14 @@ def _is_deep(image: ImageFile.ImageFile) -> bool:
     """Whether a file has more than 8 bits a channel, which the mode does not always show."""
     # Of PPM, Pillow's decoder has the highest value as its last argument.
     highest = max(re.findall(r"'ppm'.*, (\d+)\)", str(image.tile)), default="0")
-    return image.mode[0] in "IF" or ";16" in str(image.tile) or int(highest) > _HIGHEST
+    deep = ";16" in str(image.tile) or _in_tiff(image, _BITS) > _HIGHEST.bit_length()
+    return deep or image.mode[0] in "IF" or int(highest) > _HIGHEST
+
+
+def _in_tiff(image: ImageFile.ImageFile, tag: int) -> int:
+    """Return the highest value of a tag of a TIFF file, 0 of others."""
+    value = getattr(image, "tag_v2", {}).get(tag, 0)
+    return max(value) if isinstance(value, tuple) else int(value)
 
 
 def _cores() -> int:

@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedstage.data.datasets.columns import coded, kind_of, labelled_rows
+from fedstage.data.datasets.columns import coded, labelled_rows
 from fedstage.data.datasets.decoding import Decoder, Encoded
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Labelled, Named, Rows, rows_by_part
+from fedstage.data.excerpts import excerpt, plain
+from fedstage.data.kinds import kind_of
 from fedstage.data.layouts import IMAGE_COLUMNS, find_files
 from fedstage.data.table_files import Files, read_schema, read_table, row_at
 from fedstage.errors import FedstageError, each
@@ -51,7 +53,12 @@ def load(settings: ParquetData | ImageFolder, folder: Path) -> Dataset:
         return images_of(settings, len(found.train), files, _read_images)
 
     def named(what: str, depth: int) -> Named:
-        return coded(what, [pa.chunked_array([[path.parts[-depth] for path in every]])])
+        names = [path.parts[-depth] for path in every]
+        for path, name in zip(every, names, strict=True):
+            if not plain(name) or not name.isprintable():
+                must = "the name of a folder must be readable letters, in UTF-8"
+                raise FedstageError(f"{excerpt(str(path))}: {must}")
+        return coded(what, [pa.chunked_array([names])])
 
     clients = named("clients", 3) if settings.client_folders else None
     rows = Labelled(named("classes", 2), clients, None, len(found.train), np.arange(len(every)))
@@ -117,7 +124,8 @@ def _image_column(path: Path) -> tuple[str, list[str]]:
         columns = ", ".join(schema.names)
         raise FedstageError(f"{path}: has no column 'img' or 'image'; its columns are {columns}")
     kind = schema.field(image).type
-    if not (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0):
+    own = kind.field("bytes").type if pa.types.is_struct(kind) and "bytes" in kind.names else None
+    if own not in (pa.binary(), pa.large_binary()):
         raise FedstageError(f"{path}: column {image!r} is {kind}, must be struct<bytes, path>")
     return image, schema.names
 

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedstage.data.datasets.images import Dataset, Images
-from fedstage.data.excerpts import listed, quoted
+from fedstage.data.excerpts import alike, listed, quoted
 from fedstage.data.layouts import are_splits
 from fedstage.errors import FedstageError, each
 from fedstage.randomness import numpy_generator
@@ -162,8 +162,12 @@ class Labelled:
         return split.dataset(part, self.labels.names, client_names=names)
 
     def _tell_groups(self, split: Split) -> None:
-        """Say which groups are in training and test samples."""
-        if self.groups is None or not self.groups.has(split.test):
+        """Say which groups are in training and test samples, and which have similar names."""
+        if self.groups is None:
+            return
+        for line in alike("groups", self.groups.names):
+            _LOGGER.warning("%s", line)
+        if not self.groups.has(split.test):
             return
         trained, tested = (self.groups.numbers[own] for own in (split.train, split.test))
         if len(both := np.intersect1d(trained, tested)):
@@ -174,7 +178,7 @@ class Labelled:
         """Return the rows, with a share of each client's samples of each class last, for testing.
 
         The share is `test_fraction`, or else `fraction`, if any. With groups, it is a share of the
-        groups, each by its first row.
+        groups, each by its first row; a client that would lose all rows keeps its first group.
 
         Raises
         ------
@@ -193,7 +197,10 @@ class Labelled:
         if self.groups is not None:
             _, first, group = np.unique(self.groups.numbers, return_index=True, return_inverse=True)
         shuffled = permutation(settings.split_seed, "table", len(first))
-        tested = rows_for_testing(fraction, shuffled, numbers[first], owners[first])[group]
+        drawn = rows_for_testing(fraction, shuffled, numbers[first], owners[first])
+        _, start, owner = np.unique(owners, return_index=True, return_inverse=True)
+        drawn[group[start[np.bincount(owner, ~drawn[group]) == 0]]] = False
+        tested = drawn[group]
         train, test = np.flatnonzero(~tested), np.flatnonzero(tested)
         if not len(test):
             fault = f"none of {len(numbers)} rows is for testing"

@@ -16,6 +16,9 @@ from fedstage.storage.files import read_bytes
 from fedstage.storage.raw_files import folder_of
 from fedstage.weights import Weights
 
+_MOST = 100_000  # classes, for which a model has a row each, or clients
+_MOST_BANDS = 4  # of an image whose channels are last
+
 
 def load(settings: OwnTensors, folder: Path) -> Dataset:
     """Read the tensors below the data folder; classes and clients keep their numbers.
@@ -33,9 +36,10 @@ def load(settings: OwnTensors, folder: Path) -> Dataset:
     parts = [train]
     if fraction is None and settings.division is None:
         parts.append(_read(place / "test.safetensors", train["x"]))
-    x, y = (torch.cat([part[name] for part in parts]) for name in ("x", "y"))
-    clients = _numbered(train["clients"]) if "clients" in train else None
-    rows = Labelled(_numbered(y), clients, None, len(train["y"]), np.arange(len(y)))
+    every = {name: torch.cat([part[name] for part in parts]) for name in ("x", "y")}
+    x, count = every["x"], len(every["y"])
+    clients = _numbered(place, train, "clients") if "clients" in train else None
+    rows = Labelled(_numbered(place, every, "y"), clients, None, len(train["y"]), np.arange(count))
     rows = rows.drawn(settings)
     public, path = None, place / "public.safetensors"
     if settings.held_out and path.is_file():
@@ -47,9 +51,12 @@ def load(settings: OwnTensors, folder: Path) -> Dataset:
     return dataset if public is None else replace(dataset, held_out=public)
 
 
-def _numbered(values: torch.Tensor) -> Named:
+def _numbered(where: Path, tensors: Weights, name: str) -> Named:
     """Return numbers as positions among all numbers up to the highest."""
-    return Named(values.numpy(), tuple(map(str, range(int(values.max()) + 1))))
+    highest = int(tensors[name].max())
+    if highest >= _MOST:
+        raise FedstageError(f"{where}: {name}: {highest}: must be below {_MOST:,}; count from 0")
+    return Named(tensors[name].numpy(), tuple(map(str, range(highest + 1))))
 
 
 def _read(path: Path, like: torch.Tensor | None = None) -> Weights:
@@ -74,6 +81,8 @@ def check(where: str, tensors: Weights, like: torch.Tensor | None = None) -> Non
     x = tensors["x"]
     allowed = "images, uint8 [n, C, H, W], or finite features, float32 [n, ...]"
     fits = is_image(x) or (x.dtype == torch.float32 and x.ndim > 1 and x.isfinite().all())
+    if is_image(x) and x.shape[1] > _MOST_BANDS >= x.shape[3]:
+        fits = False  # [n, H, W, C]
     if like is not None:
         allowed = f"{like.dtype} {['n', *like.shape[1:]]}, as for training"
         fits = fits and (x.dtype, x.shape[1:]) == (like.dtype, like.shape[1:])

@@ -1,5 +1,6 @@
 """Texts as tokens, the numbers of WordPieces in a vocabulary; in tables or without a header."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from tokenizers.processors import BertProcessing
 from fedstage.data.datasets.columns import labelled_rows, text_column
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Labelled, Rows
+from fedstage.data.excerpts import quoted
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import read_files
 from fedstage.errors import FedstageError, both
@@ -62,7 +64,11 @@ def as_tokens(
 
 #: The beginning of a vocabulary; [PAD] has number 0, which models mask.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_LONGEST = 1000  # letters of a word in a vocabulary of one's own: of DNA, and of Thai sentences
+_MUCH = 0.2  # of the pieces
 _PLAIN, _WORDS = BertNormalizer(lowercase=True), BertPreTokenizer()
+
+_LOGGER = logging.getLogger(__name__)
 
 Vocabulary = Mapping[str, int]
 
@@ -91,9 +97,15 @@ def _by_frequency(counts: Mapping[str, int]) -> list[str]:
     return sorted(counts, key=lambda piece: (-counts[piece], piece))
 
 
-def tokens_of(texts: Sequence[str], vocabulary: Vocabulary, length: int) -> torch.Tensor:
-    """Return texts as tokens int32 [n, length]: [CLS], pieces and [SEP], cut or padded with 0."""
-    tokenizer = Tokenizer(WordPiece(dict(vocabulary), unk_token="[UNK]"))
+def tokens_of(
+    texts: Sequence[str], vocabulary: Vocabulary, length: int, longest: int = 100
+) -> torch.Tensor:
+    """Return texts as tokens int32 [n, length]: [CLS], pieces and [SEP], cut or padded with 0.
+
+    A word of more than `longest` letters is one unknown piece; BERT's limit is 100.
+    """
+    pieces = WordPiece(dict(vocabulary), unk_token="[UNK]", max_input_chars_per_word=longest)
+    tokenizer = Tokenizer(pieces)
     tokenizer.normalizer, tokenizer.pre_tokenizer = _PLAIN, _WORDS
     sep, cls = ((mark, vocabulary[mark]) for mark in ("[SEP]", "[CLS]"))
     tokenizer.post_processor = BertProcessing(sep, cls)
@@ -111,9 +123,10 @@ def tokens_of(texts: Sequence[str], vocabulary: Vocabulary, length: int) -> torc
 def read_lines(path: Path, where: str) -> list[str]:
     """Return the lines of a UTF-8 file; raise FedstageError, beginning with `where`, on failure."""
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines cuts at U+2028, too
     except (OSError, UnicodeDecodeError) as error:
         raise FedstageError(f"{where}: {error}") from None
+    return lines if lines[-1] else lines[:-1]
 
 
 def token_reader(
@@ -125,7 +138,20 @@ def token_reader(
     """
     pieces = vocabulary_of(settings, folder, (texts[row] for row in train.tolist()))
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
-    return lambda own: tokens_of([texts[row] for row in own.tolist()], vocabulary, settings.length)
+    longest = 100 if settings.vocabulary else _LONGEST
+
+    def read(own: Rows) -> torch.Tensor:
+        chosen = [texts[row] for row in own.tolist()]
+        tokens = tokens_of(chosen, vocabulary, settings.length, longest)
+        unknown, known = map(
+            int, ((tokens == vocabulary["[UNK]"]).sum(), (tokens != 0).sum() - 2 * len(own))
+        )
+        if unknown >= _MUCH * max(1, known):
+            _LOGGER.warning("%d of the %d pieces of %d texts are unknown, [UNK]: %s",
+                            unknown, known, len(own), quoted(chosen[0]))  # fmt: skip
+        return tokens
+
+    return read
 
 
 def vocabulary_of(settings: Texts, folder: Path | None, texts: Iterable[str]) -> list[str]:

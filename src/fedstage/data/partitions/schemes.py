@@ -5,8 +5,9 @@ import logging
 import numpy as np
 from numpy.random import Generator
 
-from fedstage.data.datasets.columns import kind_of, named_column, numbers_of
-from fedstage.data.excerpts import listed
+from fedstage.data.datasets.columns import named_column, numbers_of
+from fedstage.data.excerpts import alike, listed
+from fedstage.data.kinds import kind_of
 from fedstage.data.partitions import Indices, Owners
 from fedstage.data.table_files import read_table, row_at
 from fedstage.errors import FedstageError
@@ -100,6 +101,8 @@ def of_table(settings: PartitionTable, count: int, clients: int) -> list[Indices
         row = int(wrong.argmax())
         fault = f"{settings.index} = {samples[row]:g}: must be a training sample, 0 to {count - 1}"
         raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
+    for line in alike("clients", owners.names):
+        _LOGGER.warning("%s: %s", path, line)
     if len(lacking := np.setdiff1d(np.arange(count), samples)):
         told = f"{len(lacking)} of {count} training samples have no client"
         _LOGGER.warning("%s: %s: %s", path, told, listed([*map(str, lacking)]))

@@ -1,0 +1,78 @@
+"""What a column of a table holds, and whether it has a value in each row."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedstage.data.excerpts import excerpt, quoted
+from fedstage.data.table_files import LINE_BREAK, File, is_text, require, row_at
+from fedstage.errors import FedstageError
+
+_VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
+
+#: What a column of a type holds.
+_KINDS = {
+    "integer": pa.types.is_integer,
+    "number": lambda kind: pa.types.is_floating(kind) or pa.types.is_decimal(kind),
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "boolean": pa.types.is_boolean,
+    "empty": pa.types.is_null,
+}
+#: What names of classes, clients and groups are.
+OF_NAMES = ("integer", "text", "boolean")
+
+
+def kind_of(kind: pa.DataType) -> str | None:
+    """Return what a column holds: integer, number, text, boolean, empty; None for anything else."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return next((name for name, is_one in _KINDS.items() if is_one(kind)), None)
+
+
+def required(key: str, name: str, file: File, kinds: Sequence[str], must: str) -> pa.ChunkedArray:
+    """Return the column of a setting, of certain kinds, that has a value in each row.
+
+    Raises
+    ------
+    FedstageError
+        If there is no such column, or one of another kind, which `must` be such, or without a value
+        somewhere: none, or nothing that can be seen.
+    """
+    path, table = file
+    require(path, key, name, table.column_names)
+    column = table.column(name)
+    if (kind := kind_of(column.type)) not in kinds:
+        raise FedstageError(f"{path}: {key} = {name!r}: column is {column.type}; {must}")
+    empty = column.is_null()
+    if kind == "text":
+        seen = pc.match_substring_regex(column.cast(pa.large_string()), _VISIBLE)
+        empty = pc.invert(pc.fill_null(seen, False))
+    if times := pc.sum(empty).as_py():
+        where = row_at([file], pc.index(empty, True).as_py())
+        more = f", as in {times} of {len(column)} rows" if times > 1 else ""
+        raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required")
+    return column
+
+
+def name_column(key: str, name: str, file: File) -> pa.ChunkedArray:
+    """Return the column of classes, clients or groups of a setting: integers, texts or booleans."""
+    return required(key, name, file, OF_NAMES, must_be_names(key))
+
+
+def must_be_names(key: str) -> str:
+    """Return what the values of a setting's column must be, for messages."""
+    return f"{key.partition('.')[2].removesuffix('_column')}s must be texts or integers"
+
+
+def refuse_line_breaks(name: str, file: File) -> None:
+    """Refuse a text of several lines: a stray quote makes one value of all rows up to the next."""
+    column = file[1][name]
+    if kind_of(column.type) != "text":
+        return
+    broken = pc.match_substring_regex(column.cast(pa.string()), LINE_BREAK)
+    if pc.any(broken).as_py():  # before pc.index, which imports pandas
+        position = pc.index(broken, True).as_py()
+        quote = ", or the quote that begins the value" if is_text(file[0]) else ""
+        value = f"{excerpt(name)} = {quoted(column[position].as_py())}"
+        fault = f"a line break in a value; delete it{quote}"
+        raise FedstageError(f"{row_at([file], position)}: {value}: {fault}")

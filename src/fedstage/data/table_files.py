@@ -42,6 +42,7 @@ _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
 _LARGEST_BLOCK = 2**31 - 1
 LINE_BREAK = "[\r\n]"
+_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _PADDED = "[+-]?0[0-9]"
 _NUMBERS = pa.float64()
 _END = "\x1eend of the file\x1e"
@@ -73,9 +74,6 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
                        for is_number in (True, False))  # fmt: skip
     if numbers & others:
         return read_files(paths, {*texts, *others})
-    for path, table in files:
-        if is_text(path):
-            _check_line_breaks(path, table)
     if odd := sorted(name for name in numbers | others if name != name.strip() or not name):
         told = listed([quoted(name) for name in odd])
         _LOGGER.warning("columns without a name, or with spaces around it: %s", told)
@@ -88,40 +86,6 @@ def _without_index(path: Path, table: pa.Table) -> pa.Table:
     if index:
         _LOGGER.warning("%s: the index of pandas is left out: %s", path, ", ".join(index))
     return table.drop_columns(index)
-
-
-def _check_line_breaks(path: Path, table: pa.Table) -> None:
-    """Refuse a value with a line that looks like a row, or a quote within a quoted value.
-
-    A stray quote makes one value of all rows up to the next quote, in whatever column.
-    """
-    separator, names = _SEPARATORS[path.suffix.lower()], table.column_names
-    found = False
-    for place, name in enumerate(names):
-        if table[name].type != pa.string():
-            continue
-        broken = pc.fill_null(pc.match_substring_regex(table[name], LINE_BREAK), False)
-        if not pc.any(broken).as_py():
-            continue
-        found = True
-        # Of two columns, the other one must have the value: a text may have a separator.
-        others = set(table[names[1 - place]].unique().to_pylist()) if len(names) == 2 else None
-        for row, text in enumerate(pc.if_else(broken, table[name], "").to_pylist()):
-            lines = [line.split(separator) for line in text.splitlines()[1:]]
-            if any(len(own) == len(names) and (others is None or own[1 - place] in others)
-                   for own in lines):  # fmt: skip
-                fault = f"{excerpt(name)} = {quoted(text)}: rows in a value; delete its quotes"
-                raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
-    if found:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=separator, strict=True)
-            csv.field_size_limit(_LARGEST_BLOCK)
-            try:
-                for _ in reader:
-                    pass
-            except csv.Error:
-                fault = "a quote within a value in quotes; delete it, or write two"
-                raise FedstageError(f"{path}: line {reader.line_num}: {fault}") from None
 
 
 def read_table(
@@ -234,6 +198,8 @@ def _read_text(
         return _read_text(path, names, texts, block, columns, parts)
     table = pa.Table.from_batches(batches)
     _refuse_header(path, table)
+    if b'"' in content:
+        _refuse_rows_in_values(path, names, table)
     return table
 
 
@@ -325,6 +291,51 @@ def _refuse_header(path: Path, table: pa.Table) -> None:
         more = f", as in {times} of {table.num_rows} rows" if times > 1 else ""
         where = row_at([(path, table)], pc.index(again, True).as_py())
         raise FedstageError(f"{where}: the header again{more}; delete it")
+
+
+def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table) -> None:
+    """Refuse a value with a line that looks like a row, or a quote within a quoted value.
+
+    A stray quote makes one value of all rows up to the next quote, in whatever column.
+    """
+    separator = _SEPARATORS[path.suffix.lower()]
+    broken = {
+        name: rows
+        for name in (field.name for field in table.schema if field.type == pa.string())
+        for rows in [pc.fill_null(pc.match_substring_regex(table[name], LINE_BREAK), False)]
+        if pc.any(rows).as_py()
+    }
+    tests = {name: _test_of(table[name]) for name in table.column_names} if broken else {}
+    for name, rows in broken.items():
+        others = [(names.index(one), fits) for one, fits in tests.items() if fits and one != name]
+        for row, text in enumerate(pc.if_else(rows, table[name], "").to_pylist()):
+            lines = (line.split(separator) for line in text.splitlines()[1:])
+            like = (own for own in lines if len(own) == len(names) and others)
+            if any(all(fits(own[place]) for place, fits in others) for own in like):
+                fault = f"{excerpt(name)} = {quoted(text)}: rows in a value; delete its quotes"
+                raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
+    if broken:
+        _refuse_quotes_in_quotes(path, separator)
+
+
+def _test_of(column: pa.ChunkedArray) -> Callable[[str], bool] | None:
+    """Return whether a text may be a value of a column; None if any may."""
+    if column.type != pa.string():
+        return lambda text: text in _MISSING or _NUMBER.fullmatch(text.strip()) is not None
+    known = {*column.unique().to_pylist()}
+    return known.__contains__ if 2 * len(known) <= len(column) else None
+
+
+def _refuse_quotes_in_quotes(path: Path, separator: str) -> None:
+    csv.field_size_limit(_LARGEST_BLOCK)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        try:
+            for _ in reader:
+                pass
+        except csv.Error:
+            fault = "a quote within a value in quotes; delete it, or write two"
+            raise FedstageError(f"{path}: line {reader.line_num}: {fault}") from None
 
 
 # --- other files ----------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def segment_rules(
         read = files_read(runs, (others for _, others in inputs.values())) | set(files)
         kept = {part: needed(part, jobs[part], read) for part in trained}
     outputs = {part: outputs_of(own, kept.get(part)) for part, own in jobs.items()}
-    maker = {path: part for part, paths in outputs.items() for path in paths}
+    maker: dict[str, object] = {p: part for part, paths in outputs.items() for p in paths}
     made = {}
     for part, paths in outputs.items():
         common, others = inputs[part]

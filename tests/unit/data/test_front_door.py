@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import shutil
+import struct
 import unicodedata
 
 import numpy as np
@@ -530,3 +532,246 @@ def test_deep_images_are_refused(place, depth):
         (place / "cat/0.ppm").write_bytes(b"P6 8 8 4095\n" + bytes(8 * 8 * 6))
     with pytest.raises(FedstageError, match="must have 8 bits a channel"):
         read(place, "image_folder")
+
+
+def tiff(planes, bits=8, planar=1, samples=3):
+    """Return an uncompressed TIFF of 8 x 8 pixels, which Pillow cannot write in all these forms."""
+    tags = {256: [8], 257: [8], 258: [bits] * samples, 259: [1], 262: [2], 277: [samples],
+            278: [8], 284: [planar]}  # fmt: skip
+    tags |= {338: [0] * (samples - 3)} if samples > 3 else {}
+    tags |= {273: [0] * len(planes), 279: [len(plane) for plane in planes]}
+    long = (273, 279)
+    end = 8 + 2 + 12 * len(tags) + 4
+    place = end + sum(len(v) * (4 if tag in long else 2) for tag, v in tags.items()
+                      if len(v) * (4 if tag in long else 2) > 4)  # fmt: skip
+    tags[273] = [place + sum(map(len, planes[:n])) for n in range(len(planes))]
+    head, more = struct.pack("<H", len(tags)), b""
+    for tag, values in sorted(tags.items()):
+        kind, letter = (4, "I") if tag in long else (3, "H")
+        raw = struct.pack(f"<{len(values)}{letter}", *values)
+        head += struct.pack("<HHI", tag, kind, len(values))
+        if len(raw) > 4:
+            head += struct.pack("<I", end + len(more))
+            more += raw
+        else:
+            head += raw.ljust(4, b"\0")
+    return b"II*\0" + struct.pack("<I", 8) + head + bytes(4) + more + b"".join(planes)
+
+
+def test_tiffs_of_deep_planes_are_refused_and_further_bands_said(place, caplog):
+    for kind in ("cat", "dog"):
+        for n in range(5):
+            picture(place / f"{kind}/{n}.png", n)
+    own = place / "cat/9.tif"
+    own.write_bytes(tiff([bytes(8 * 8 * 2)] * 3, bits=16, planar=2))
+    with pytest.raises(FedstageError, match="must have 8 bits a channel"):
+        read(place, "image_folder")
+    own.write_bytes(tiff([bytes([1, 2, 3, 4, 5]) * 64], samples=5))
+    read(place, "image_folder")
+    assert "1 image: further bands left out" in said(caplog)
+
+
+# --- stray quotes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [{"drop": ["note"]}, {"features": ["x"]}, {"name": "texts"}])
+@pytest.mark.parametrize("note", ['"He said', '"'])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_rows_behind_a_stray_quote_are_not_lost(place, keys, note, suffix):
+    separator = {"csv": ",", "tsv": "\t"}[suffix]
+    rows = [[str(n), "fine", "ab"[n % 2]] for n in range(20)]
+    rows[2][1], rows[9][1] = note, 'of 5" length'
+    lines = [separator.join(row) for row in [["x", "note", "y"], *rows]]
+    (place / f"all.{suffix}").write_text("\n".join(lines))
+    keys = {"text": "note"} | keys if "name" in keys else keys
+    with pytest.raises(FedstageError, match=r"rows in a value|a quote within a value in quotes"):
+        read(place, **FIXED | keys)
+
+
+def test_a_quote_that_ends_within_the_next_row_is_found(place):
+    rows = "".join(f"{n} good,a\n{n} bad,b\n" for n in range(8))
+    (place / "all.csv").write_text(f't,y\n{rows}"two,b\nthree "or so",a\n{rows}')
+    with pytest.raises(FedstageError, match="a quote within a value in quotes"):
+        read(place, "texts", **FIXED, text="t")
+
+
+def test_texts_of_several_lines_are_texts(place):
+    rows = [[f'Dear {n},\nall is well\n, and 5" long', "ab"[n % 2]] for n in range(20)]
+    table(place / "all.csv", ["t", "y"], rows)
+    data = read(place, "texts", **FIXED, text="t")
+    assert len(data.train.labels) + len(data.test.labels) == 20
+
+
+# --- words and vocabularies -----------------------------------------------------------------------
+
+
+def test_long_words_have_pieces_and_unknown_pieces_are_said(place, caplog):
+    letters = np.random.default_rng(0).choice(list("ACGT"), (20, 150))
+    table(place / "all.csv", ["t", "y"], [["".join(r), "ab"[n % 2]] for n, r in enumerate(letters)])
+    data = read(place, "texts", **FIXED, text="t", length=200)
+    assert (data.test.images != 0).sum(1).tolist() == [152] * 2
+    assert not said(caplog)
+    (place.parent / "v.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "acgt"]))
+    read(place, "texts", **FIXED, text="t", vocabulary="v.txt")
+    assert "pieces of 18 texts are unknown, [UNK]" in said(caplog)
+
+
+def test_a_line_of_a_vocabulary_is_a_piece(place):
+    """Also a line separator, as in BERT's Chinese vocabulary."""
+    (place.parent / "v.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "\u2028", "good", "bad"]), "utf-8"
+    )
+    table(place / "all.csv", ["t", "y"], [["good", "a"], ["bad", "b"]] * 5)
+    data = read(place, "texts", **FIXED, text="t", vocabulary="v.txt", length=4)
+    assert set(data.train.images[:, 1].tolist()) == {5, 6}
+
+
+# --- columns that look like others ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [".", "-", "n/a", "not done", "#DIV/0!"])
+def test_a_mark_in_most_rows_of_numbers_is_refused(place, mark):
+    rows = [[f"{n}.5" if n % 4 == 0 else mark, "ab"[n % 2]] for n in range(40)]
+    table(place / "all.csv", ["lab", "y"], rows)
+    with pytest.raises(FedstageError, match=r"lab = .*: a text among numbers"):
+        read(place, **FIXED)
+
+
+@pytest.mark.parametrize("values", [["1.0", "2.0"], [1.5, 2.0], [1.0, None]])
+def test_categories_are_no_fractions(place, values):
+    rows = numbered(values)
+    if isinstance(values[0], str):
+        table(place / "all.csv", ["x", "y", "stage"], rows)
+    else:
+        columns = dict(zip(["x", "y", "stage"], map(list, zip(*rows, strict=True)), strict=True))
+        pq.write_table(pa.table(columns), place / "all.parquet")
+    with pytest.raises(FedstageError, match=r"'stage'.* double"):
+        read(place, **FIXED, categorical=["stage"])
+
+
+def test_the_index_of_pandas_is_no_feature(place, caplog):
+    frame = {"x": [*range(20)], "y": ["a", "b"] * 10, "__index_level_0__": [*range(20)]}
+    pq.write_table(pa.table(frame), place / "all.parquet")
+    assert read(place, **FIXED).feature_names == ("x",)
+    assert "the index of pandas is left out: __index_level_0__" in said(caplog)
+
+
+def test_groups_that_look_alike_are_said(place, caplog):
+    rows = [[n, "ab"[n % 2], "pP"[n % 2] + str(n // 4)] for n in range(40)]
+    table(place / "all.csv", ["x", "y", "patient"], rows)
+    read(place, **FIXED, group_column="patient", features=["x"])
+    assert "groups whose names differ only in case" in said(caplog)
+
+
+def test_a_client_of_one_group_stays(place):
+    """Although the group, which another client's row begins, is drawn for testing."""
+    for lone in range(10):
+        rows = [[n, "ab"[n // 4 % 2], n // 4, "B" if n == 4 * lone + 1 else "A"] for n in range(40)]
+        table(place / "all.csv", ["x", "y", "patient", "by"], rows)
+        keys = {"group_column": "patient", "client_column": "by", "features": ["x"]}
+        data = read(place, label="y", test_fraction=0.25, **keys)
+        assert data.client_names == ("A", "B")
+
+
+# --- files that are not read, or not as they say --------------------------------------------------
+
+
+@pytest.mark.parametrize("folders", [("train_set", "test_set"), ("Training data", "X_Test")])
+def test_a_word_of_a_folder_is_a_split(place, folders):
+    for folder, count in zip(folders, (8, 4), strict=True):
+        table(place / folder / "a.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(count)])
+    data = read(place, label="y")
+    assert (len(data.train.labels), len(data.test.labels)) == (8, 4)
+
+
+@pytest.mark.parametrize("name", ["testosterone.csv", "trainees.csv", "evaluator.csv"])
+def test_another_word_is_no_split(place, name):
+    table(place / name, ["x", "y"], [[n, "ab"[n % 2]] for n in range(20)])
+    assert len(read(place, **FIXED).test.labels) == 2
+
+
+def test_shards_that_are_not_there_are_said(place, caplog):
+    for n in (0, 2):
+        table(place / f"train-0000{n}-of-00003.csv", ["x", "y", "z"], numbered("ab"))
+    table(place / "test.csv", ["x", "y", "z"], numbered("ab"))
+    read(place, label="y")
+    assert "train-of-00003: 2 files of 3 are there" in said(caplog)
+
+
+def leaf(place, users=("a", "b"), stated=4, more=""):
+    x = [[n] for n in range(4)]
+    data = ", ".join(f'"{user}": {{"x": {x}, "y": [0, 1, 0, 1{more}]}}' for user in users)
+    counts = f'"num_samples": {[stated] * 2}, "user_data": {{{data}}}'
+    (place / "train.json").write_text(f'{{{counts}, "users": ["a", "b"]}}')
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"stated": 3}, "user 'a': 4 x, 4 y and num_samples = 3"),
+        ({"more": ", 1"}, "user 'a': 4 x, 5 y and num_samples = 4"),
+        ({"users": ("a",)}, "user 'b': 0 x, 0 y and num_samples = 4"),
+        ({"users": ("a", "b", "a")}, "a is there 2 times"),
+        ({"more": ", 1" + "0" * 30}, "."),
+    ],
+)
+def test_leaf_has_the_samples_that_it_states(place, changes, fault):
+    leaf(place, **changes)
+    with pytest.raises(FedstageError, match=fault):
+        read(place, label="y", client_column="user", test_fraction=0.5)
+    leaf(place)
+    assert len(read(place, label="y", client_column="user", test_fraction=0.5).train.labels) == 4
+
+
+def test_a_folder_that_cannot_be_read_is_refused(place, monkeypatch):
+    for kind in ("cat", "dog", "owl"):
+        for n in range(3):
+            picture(place / f"{kind}/{n}.png")
+    scandir = os.scandir
+
+    def denied(path):
+        if str(path).endswith("dog"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(FedstageError, match="dog: Permission denied"):
+        read(place, "image_folder")
+
+
+@pytest.mark.parametrize("name", [" ", "\u00a0", b"Z\xfcrich".decode("utf-8", "surrogateescape")])
+def test_folders_have_names(place, name):
+    for kind in ("cat", name):
+        for n in range(3):
+            picture(place / f"{kind}/{n}.png")
+    with pytest.raises(FedstageError, match="the name of a folder must be"):
+        read(place, "image_folder")
+
+
+def test_a_missing_client_is_known_before(place):
+    rows = [[n, "ab"[n % 2], "AB"[n % 2] if n else ""] for n in range(20)]
+    table(place / "all.csv", ["x", "y", "by"], rows)
+    given = {"folder": "mine", **FIXED, "client_column": "by"}
+    data = validate(DataOption, {"data": {"table": given}}, "").data
+    with pytest.raises(FedstageError, match="row 2: by: missing"):
+        count_clients(data, place.parent)
+
+
+def test_check_data_is_of_the_folder_that_is_named(place, monkeypatch, capsys):
+    for folder, count in ((place, 10), (place.parent / "elsewhere/v2", 20)):
+        table(folder / "all.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(count)])
+    (place.parent / "sub").mkdir()
+    (place.parent / "sub/mine").symlink_to(place.parent / "elsewhere/v2")
+    settings = ["--settings", "{label: y, test_fraction: 0.5}"]
+    main(["check-data", str(place.parent / "sub/mine"), *settings])
+    assert "10 for training, 10 for testing" in capsys.readouterr().out
+    monkeypatch.chdir(place)
+    main(["check-data", ".", *settings])
+    assert "5 for training, 5 for testing" in capsys.readouterr().out
+
+
+def test_a_long_text_is_no_number(place):
+    """Nor does it take time to see that."""
+    rows = [["1" * 30_000 + "N" if n else "x", "ab"[n % 2]] for n in range(20)]
+    table(place / "all.csv", ["g", "y"], rows)
+    assert len(read(place, **FIXED).feature_names) == 2

@@ -78,7 +78,7 @@ def draw_differences(scores: Tidy) -> Figure:
                         col_order=facets, facet_kws={"sharex": False},
                         **facet_size(len(facets)))  # fmt: skip
         for axes in grid.axes.flat:
-            axes.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+            axes.axhline(0, color="0.3", linewidth=0.9, zorder=1)
             axes.xaxis.set_major_locator(_rounds())
         name = place_label([METHOD], {METHOD: header.baseline}, header)
         return finish(grid, "Round", f"Points above {name}", title=_bands_text(frame, header))

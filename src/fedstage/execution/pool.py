@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from threading import Condition
 
 from fedstage.errors import FedstageError
@@ -51,8 +51,8 @@ class ForkServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
-        return self._process.poll() is None
+        """Whether it still runs and listens: it closes its socket a moment before it has ended."""
+        return self._process.poll() is None and not wait([self._requests], 0)
 
     def fork(self, visible: str | None) -> Connection:
         """Return the connection to a new worker with this CUDA_VISIBLE_DEVICES."""

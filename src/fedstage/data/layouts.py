@@ -121,8 +121,10 @@ def is_read(path: Path) -> bool:
 
 
 def _split_of(parts: Sequence[str]) -> str:
-    found = (_WORD.search(part.lower()) for part in parts)
-    return next((SPLITS[word[1]] for word in found if word), "")
+    lower = [part.lower() for part in parts]
+    named = [SPLITS[part] for part in lower[:-1] if part in SPLITS]
+    words = [SPLITS[word[1]] for part in lower if (word := _WORD.search(part))]
+    return next(iter((*named, *words)), "")
 
 
 def are_splits(names: Collection[str]) -> bool:

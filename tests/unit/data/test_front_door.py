@@ -676,7 +676,14 @@ def test_a_client_of_one_group_stays(place):
 # --- files that are not read, or not as they say --------------------------------------------------
 
 
-@pytest.mark.parametrize("folders", [("train_set", "test_set"), ("Training data", "X_Test")])
+@pytest.mark.parametrize(
+    "folders",
+    [
+        ("train_set", "test_set"),
+        ("Training data", "X_Test"),
+        ("test-retest/train", "test-retest/test"),
+    ],
+)
 def test_a_word_of_a_folder_is_a_split(place, folders):
     for folder, count in zip(folders, (8, 4), strict=True):
         table(place / folder / "a.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(count)])

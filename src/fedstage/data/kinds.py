@@ -20,7 +20,7 @@ _KINDS = {
     "empty": pa.types.is_null,
 }
 #: What names of classes, clients and groups are.
-OF_NAMES = ("integer", "text", "boolean")
+_OF_NAMES = ("integer", "text", "boolean")
 
 
 def kind_of(kind: pa.DataType) -> str | None:
@@ -56,7 +56,7 @@ def required(key: str, name: str, file: File, kinds: Sequence[str], must: str) -
 
 def name_column(key: str, name: str, file: File) -> pa.ChunkedArray:
     """Return the column of classes, clients or groups of a setting: integers, texts or booleans."""
-    return required(key, name, file, OF_NAMES, must_be_names(key))
+    return required(key, name, file, _OF_NAMES, must_be_names(key))
 
 
 def must_be_names(key: str) -> str:

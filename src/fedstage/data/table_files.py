@@ -42,7 +42,7 @@ _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
 _LARGEST_BLOCK = 2**31 - 1
 LINE_BREAK = "[\r\n]"
-_NUMBER = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
+NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _PADDED = "[+-]?0[0-9]"
 _NUMBERS = pa.float64()
 _END = "\x1eend of the file\x1e"
@@ -321,7 +321,7 @@ def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table) -> Non
 def _test_of(column: pa.ChunkedArray) -> Callable[[str], bool] | None:
     """Return whether a text may be a value of a column; None if any may."""
     if column.type != pa.string():
-        return lambda text: text in _MISSING or _NUMBER.fullmatch(text.strip()) is not None
+        return lambda text: text in _MISSING or re.fullmatch(NUMBER, text.strip()) is not None
     known = {*column.unique().to_pylist()}
     return known.__contains__ if 2 * len(known) <= len(column) else None
 

@@ -17,13 +17,12 @@ from fedstage.data.datasets.splits import Labelled, Named
 from fedstage.data.excerpts import alike, excerpt, have, listed, normal, plain, quoted
 from fedstage.data.kinds import kind_of, must_be_names, name_column, refuse_line_breaks, required
 from fedstage.data.layouts import are_splits
-from fedstage.data.table_files import File, Files, is_text, row_at
+from fedstage.data.table_files import NUMBER, File, Files, is_text, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
 
 _LOGGER = logging.getLogger(__name__)
 
-NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _NUMBER = re.compile(rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?", re.IGNORECASE)
 _LONGEST = 100  # letters of a number, date or range
 _EXACT = 2.0**53  # from which not all integers are numbers of float64

@@ -14,10 +14,10 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -160,32 +160,46 @@ def _no_table(path: Path, error: Exception) -> FedstageError:
 
 
 def _read_text(
-    path: Path, names: list[str], texts: Collection[str], block: int, columns: list[str],
-    parts: int = 2,
-) -> pa.Table:  # fmt: skip
+    path: Path, names: list[str], texts: Collection[str], block: int, columns: list[str]
+) -> pa.Table:
     """Return columns, with numbers in those, not of `texts`, whose cells all are numbers.
 
-    One row more is read, which a quote that is not closed swallows. Of a file without quotes two
-    parts are read at once; for the number of an odd row, it is read as a whole.
+    One row more is read, which a quote that is not closed swallows. Numbers are converted while the
+    next rows are read.
     """
     separator = _SEPARATORS[path.suffix.lower()]
     content = _with_end(path, f"\n{separator.join([_END] * len(names))}\n".encode())
-    cut = content.find(b"\n", len(content) // 2) + 1 if parts > 1 and b'"' not in content else 0
-    bounds, texts = [0, cut, len(content)] if cut else [0, len(content)], {*texts}
-    read = partial(_read_part, content, separator, names, texts, block, columns, not cut)
+    texts, wrong, ended = {*texts}, list[Any](), False
+
+    def skip(row: Any) -> str:
+        wrong.append(row)
+        return "skip"
+
+    has_quotes = b'"' in content
+    reading = pa.csv.ReadOptions(use_threads=False, block_size=block)  # Arrow would take all cores
+    parsing = pa.csv.ParseOptions(
+        delimiter=separator, newlines_in_values=has_quotes, invalid_row_handler=skip
+    )
+    converting = pa.csv.ConvertOptions(
+        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
+        include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
+    )  # fmt: skip
+    converted = list[Future[pa.RecordBatch]]()
     try:
-        with ThreadPoolExecutor(2) as pool:  # Arrow's own threads may be more than the job's
-            found = list(pool.map(read, bounds, bounds[1:]))
+        with ThreadPoolExecutor(1) as pool:
+            padded = pool.submit(_has_padded, content)
+            for batch in pa.csv.open_csv(pa.BufferReader(content), reading, parsing, converting):
+                last = batch.slice(max(0, len(batch) - 1)).to_pylist()
+                ended = {value for row in last for value in row.values()} == {_END}
+                rows = batch.slice(0, len(batch) - ended)
+                converted.append(pool.submit(_with_numbers, rows, texts, padded))
+        batches = [batch.result() for batch in converted]
     except (pa.ArrowException, UnicodeDecodeError) as error:
         longer = min(len(content), _LARGEST_BLOCK) if "block" in str(error) else block
-        if cut or longer > block:
-            return _read_text(path, names, texts, longer, columns, 1)
+        if longer > block:
+            return _read_text(path, names, texts, longer, columns)
         raise _no_table(path, error) from None
-    batches = [batch for part in found for batch in part.batches]
-    wrong = [row for part in found for row in part.wrong]
-    if cut and wrong:
-        return _read_text(path, names, texts, block, columns, 1)
-    if not found[-1].ended:
+    if not ended:
         rows = sum(map(len, batches))
         place = next((row.number for row in wrong if _END in row.text), rows + 1)
         raise FedstageError(f"{path}: row {place}: a quote that is not closed; delete it")
@@ -195,10 +209,10 @@ def _read_text(
         shown = f"{excerpt(row.text)}{_apart(path, names)}"
         raise FedstageError(f"{path}: row {row.number}: {fault}: {shown}")
     if len({batch.schema for batch in batches}) > 1:
-        return _read_text(path, names, texts, block, columns, parts)
+        return _read_text(path, names, texts, block, columns)
     table = pa.Table.from_batches(batches)
     _refuse_header(path, table)
-    if b'"' in content:
+    if has_quotes:
         _refuse_rows_in_values(path, names, table)
     return table
 
@@ -212,52 +226,20 @@ def _with_end(path: Path, end: bytes) -> bytearray:
     return content
 
 
-class _Part(NamedTuple):
-    batches: list[pa.RecordBatch]
-    wrong: list[Any]  # rows with another number of cells
-    ended: bool  # by the row that was added
+def _with_numbers(batch: pa.RecordBatch, texts: set[str], padded: Future[bool]) -> pa.RecordBatch:
+    """Return rows with numbers, and add to `texts` the columns that are none, in all batches."""
+    own = {}
+    for name in batch.schema.names:
+        numbers = None if name in texts else _numbers(batch[name], padded.result())
+        if numbers is None:
+            texts.add(name)
+        own[name] = _present(batch[name]) if numbers is None else numbers
+    return pa.record_batch(own)
 
 
-def _read_part(
-    content: bytearray, separator: str, names: list[str], texts: set[str], block: int,
-    columns: list[str], quoted: bool, start: int, stop: int,
-) -> _Part:  # fmt: skip
-    """Read rows from byte `start` to `stop`, and add to `texts` the columns that are no numbers."""
-    batches, wrong, ended = list[pa.RecordBatch](), list[Any](), False
-
-    def skip(row: Any) -> str:
-        wrong.append(row)
-        return "skip"
-
-    part = pa.py_buffer(content).slice(start, stop - start)
-    reading = pa.csv.ReadOptions(
-        use_threads=False, block_size=block, column_names=names if start else None
-    )
-    parsing = pa.csv.ParseOptions(
-        delimiter=separator, newlines_in_values=quoted, invalid_row_handler=skip
-    )
-    converting = pa.csv.ConvertOptions(
-        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
-        include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
-    )  # fmt: skip
-    padded = _has_padded(part)
-    for batch in pa.csv.open_csv(pa.BufferReader(part), reading, parsing, converting):
-        last = batch.slice(max(0, len(batch) - 1))
-        if {value for row in last.to_pylist() for value in row.values()} == {_END}:
-            ended, batch = True, batch.slice(0, len(batch) - 1)
-        own = {}
-        for name in columns:
-            numbers = None if name in texts else _numbers(batch[name], padded)
-            if numbers is None:
-                texts.add(name)  # in all batches
-            own[name] = _present(batch[name]) if numbers is None else numbers
-        batches.append(pa.record_batch(own))
-    return _Part(batches, wrong, ended)
-
-
-def _has_padded(part: pa.Buffer) -> bool:
+def _has_padded(content: bytearray) -> bool:
     """Whether there may be a number with zeros before it, of which a column is of texts."""
-    buffers = [None, pa.py_buffer(np.array([0, len(part)])), part]
+    buffers = [None, pa.py_buffer(np.array([0, len(content)])), pa.py_buffer(content)]
     text = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
     return bool(pc.match_substring_regex(text, f"(^|[^0-9.eE+-]){_PADDED}")[0].as_py())
 
@@ -302,14 +284,14 @@ def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table) -> Non
     broken = {
         name: rows
         for name in (field.name for field in table.schema if field.type == pa.string())
-        for rows in [pc.fill_null(pc.match_substring_regex(table[name], LINE_BREAK), False)]
+        for rows in [pc.match_substring_regex(table[name], LINE_BREAK)]
         if pc.any(rows).as_py()
     }
     tests = {name: _test_of(table[name]) for name in table.column_names} if broken else {}
     for name, rows in broken.items():
         others = [(names.index(one), fits) for one, fits in tests.items() if fits and one != name]
         for row, text in enumerate(pc.if_else(rows, table[name], "").to_pylist()):
-            lines = (line.split(separator) for line in text.splitlines()[1:])
+            lines = (line.split(separator) for line in (text or "").splitlines()[1:])
             like = (own for own in lines if len(own) == len(names) and others)
             if any(all(fits(own[place]) for place, fits in others) for own in like):
                 fault = f"{excerpt(name)} = {quoted(text)}: rows in a value; delete its quotes"

@@ -223,7 +223,7 @@ class Job:
         files = {name: files or [] for name, files in vars(self.read).items()}
         return {"recipe": recipe_file(self.folder)} | files
 
-    @property
+    @cached_property
     def read(self) -> Inputs[str]:
         """The files that the stage's function takes."""
         return self.stage.inputs(self.config, *self.place)

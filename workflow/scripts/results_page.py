@@ -4,7 +4,7 @@
 
 A folder EXPERIMENT has `scores.parquet`, a run's `results/tables/EXPERIMENT/study.scores.parquet`,
 and a folder EXPERIMENT/SCALE the scores of another scale. The first ten seeds count. The page has a
-picture of the first experiment of each paper.
+picture of the first experiment of each paper, if there is any in the regime of the paper.
 
 To add scores of another machine, or of more seeds, join files, with one row for each key:
 
@@ -17,7 +17,7 @@ Scores of other settings than the experiment's are refused.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -236,8 +236,9 @@ def main(folder: Path, workflow: Path) -> None:
         lines = [line(catalogue, one, of(*key)) for key, one in stated.items()]
         parts += [f"## {about.title}", grid_of(lines)]
         parts += [about.remark.strip()] if about.remark else []
-        shown = (at for name, _ in stated for at in kept if name_of[at] == name)
-        parts += [picture(judged[at].scores, at, folder) for at in islice(shown, 1)]
+        shown = [at for name, _ in stated for at in kept if name_of[at] == name]
+        inside = (at for key in stated for at in in_regime(of(*key)))
+        parts += [picture(judged[at].scores, at, folder) for at in islice(chain(inside, shown), 1)]
     rest = [at for at in kept if name_of[at] not in {name for name, _ in primary}]
     also = [f"- {name_of[at]}: {links(at, name_of[at])}" for at in rest]
     parts += ["## Also measured", "\n".join(also), LEGEND]

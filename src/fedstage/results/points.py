@@ -63,7 +63,8 @@ def draw_published(scores: Tidy) -> Figure:
             sharex=header.scale == PAPER, height=height, aspect=3.0 / height, markersize=5,
             err_kws={"linewidth": 1.1},
         )  # fmt: skip
-        titles = {key: ": ".join(filter(None, key)) for key in grid.axes_dict}
+        apart = ":\n" if max(map(len, map("".join, grid.axes_dict))) > _WORDS else ": "
+        titles = {key: apart.join(filter(None, key)) for key in grid.axes_dict}
         title = "mean and standard deviation over seeds"
         figure = finish(grid, metric_head(header.metric), "", title=title)
         for key, axes in grid.axes_dict.items():

@@ -1,8 +1,9 @@
 """Common parts of figures: theme, a look for each method, facets, and reproducible files."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import cycle
+from itertools import cycle, islice
 from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -82,31 +83,30 @@ def looks_of(header: Header, but: Sequence[str] = ()) -> Looks:
     """Return a look for each line of an experiment, the same in all its figures.
 
     `methods.yaml` gives a method's colour and marker, or it gets the next that none has. Lines
-    of the same colour have different dashes.
+    of the same colour have different markers and dashes.
     """
     axis = line_axis(header, but)
     values = list(dict.fromkeys(str(cell.axes[axis]) for cell in header.cells))
     styles = [header.styles.get(value, Style()) if axis == METHOD else Style() for value in values]
     free: Iterator[Colour] = _unused(tuple(PALETTE)[:-1], {style.colour for style in styles})
     marks: Iterator[Marker] = _unused(tuple(MARKERS), {style.marker for style in styles})
-    looks, seen = Looks({}, {}, {}), dict[str, int]()
+    looks, seen = Looks({}, {}, {}), defaultdict[str, list[Marker]](list)
     shown = {str(cell.axes[axis]): cell.axes[axis] for cell in header.cells}
     for value, style in zip(values, styles, strict=True):
         name = place_label([axis], {axis: shown[value]}, header)
         named = next(free) if style.colour is None else style.colour
-        mark = next(marks) if style.marker is None else style.marker
-        looks.palette[name] = colour = PALETTE[named]
-        looks.markers[name] = MARKERS[mark]
-        number = seen[colour] = seen.get(colour, -1) + 1
-        looks.dashes[name] = ("", (4, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2))[number % 4]
+        others = (one for one in islice(marks, len(MARKERS)) if one not in seen[named])
+        mark = next(others, "circle") if style.marker is None else style.marker
+        looks.palette[name], looks.markers[name] = PALETTE[named], MARKERS[mark]
+        looks.dashes[name] = ("", (4, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2))[len(seen[named]) % 4]
+        seen[named].append(mark)
     return looks
 
 
 def _unused(every: Sequence[_T], taken: Collection[object]) -> Iterator[_T]:
-    """Yield what is not taken, and then all in turn, from another place for colours and markers."""
+    """Yield what is not taken, and then all in turn."""
     yield from (one for one in every if one not in taken)
-    start = 3 if every[0] in PALETTE else 0
-    yield from cycle((*every[start:], *every[:start]))
+    yield from cycle(every)
 
 
 def placed(frame: pd.DataFrame, header: Header, but: Sequence[str] = ()) -> pd.DataFrame:

@@ -9,15 +9,16 @@ from fedstage.results.points import draw_ensembles, draw_published, draw_sweep
 from fedstage.results.statistics import confidence_interval
 from fedstage.results.style import ends_of, looks_of, save_figure
 from fedstage.results.tidy import Number
+from fedstage.settings.experiments import Style
 
 
 def many(number):
-    return tidy_of(
-        {(f"method{i}", 0.1): [50.0 + i, 52.0 + i, 51.5 + i] for i in range(number)}, rounds=4
-    )
+    styles = {"method1": Style(colour="vermilion", marker="plus"), "method2": Style(colour="grey")}
+    values = {(f"method{i}", 0.1): [50.0 + i, 52.0 + i, 51.5 + i] for i in range(number)}
+    return tidy_of(values, rounds=4, styles=styles)
 
 
-@pytest.mark.parametrize("number", [1, 5, 11])
+@pytest.mark.parametrize("number", [1, 5, 11, 23, 85])
 def test_every_method_has_a_look_of_its_own_and_an_entry_in_the_legend(number):
     tidy = many(number)
     looks = looks_of(tidy.header)

@@ -3,10 +3,11 @@
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 _LONGEST = 50
 _SHOWN = 10  # names in a line
+_ERROR = re.compile(r"#[A-Z/0]+[!?]?")  # of a spreadsheet, such as #REF! and #N/A
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]*)?")
 
 
@@ -60,9 +61,18 @@ def plain(name: str) -> str:
     return " ".join("".join(seen).split()).casefold().translate(_LOOKS)
 
 
-def alike(what: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield a line on names that look alike."""
+#: What programs write for a missing value; a name that is meant so is rare.
+_MARKS = {"nan", "none", "null", "na", "n/a", "<na>", "nat", "\\n", "#n/a n/a", "?", ".", "-", "--"}
+
+
+def alike(what: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield a line on names that look alike, that may be missing values, or that lack letters."""
     by_look = defaultdict(list)
+    marks = [name for name in names if name.casefold() in _MARKS or _ERROR.fullmatch(name)]
+    if marks:
+        yield f"{what} that may be missing values: {listed([*map(quoted, marks)])}"
+    if lost := [quoted(name) for name in names if "\N{REPLACEMENT CHARACTER}" in name]:
+        yield f"{what} with letters that were lost before, when a file was written: {listed(lost)}"
     for name in names:
         look = plain(name)
         by_look[str(float(look)) if _DECIMAL.fullmatch(look) else look].append(name)

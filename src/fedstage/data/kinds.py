@@ -1,6 +1,8 @@
 """What a column of a table holds, and whether it has a value in each row."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,13 +52,43 @@ def required(key: str, name: str, file: File, kinds: Sequence[str], must: str) -
     if times := pc.sum(empty).as_py():
         where = row_at([file], pc.index(empty, True).as_py())
         more = f", as in {times} of {len(column)} rows" if times > 1 else ""
-        raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required")
+        quotes = "; in quotes, a mark such as NA is one" if is_text(path) else ""
+        raise FedstageError(f"{where}: {excerpt(name)}: missing{more}; a value is required{quotes}")
     return column
 
 
 def name_column(key: str, name: str, file: File) -> pa.ChunkedArray:
-    """Return the column of classes, clients or groups of a setting: integers, texts or booleans."""
-    return required(key, name, file, _OF_NAMES, must_be_names(key))
+    """Return the column of classes, clients or groups of a setting: integers, texts or booleans.
+
+    Integers that have names in the file's metadata are given by these.
+    """
+    column = required(key, name, file, _OF_NAMES, must_be_names(key))
+    names = stated_names(file[0], file[1].schema, name)
+    if names is None or kind_of(column.type) != "integer":
+        return column
+    for row, number in enumerate(column.to_pylist()):
+        if not 0 <= number < len(names):
+            must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
+            raise FedstageError(f"{row_at([file], row)}: {excerpt(name)} = {number}: {must}")
+    return pa.chunked_array([pa.array(names, pa.string()).take(column.combine_chunks())])
+
+
+def stated_names(path: Path, schema: pa.Schema, column: str) -> tuple[str, ...] | None:
+    """Return the names of integers in a file's metadata, None where a column has none."""
+    metadata = schema.metadata or {}
+    try:
+        own = json.loads(metadata.get(f"{column}_names".encode(), b"null"))
+        names = json.loads(metadata.get(b"huggingface", b"null"))
+    except ValueError as error:
+        raise FedstageError(f"{path}: metadata: is not JSON ({error})") from None
+    for part in ("info", "features", column, "names"):
+        names = names.get(part) if isinstance(names, dict) else None
+    names = names if own is None else own
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FedstageError(f"{path}: metadata of {column!r}: must list the names as strings")
+    return tuple(names)
 
 
 def must_be_names(key: str) -> str:

@@ -25,8 +25,9 @@ SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "tes
 )
 #: A name that has one of them as a word, such as X_train.csv or Train_set.
 _WORD = re.compile(
-    r"(?:^|[^a-z])(train|test|valid|val|dev|eval)(?:ing|ation|uation)?(?:set|data|s)?(?![a-z])"
+    r"(?:^|(?<=[^a-z]))(train|test|valid|val|dev|eval)(?:ing|u?ate|u?ation)?(?:set|data|s)?(?![a-z])"
 )
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # KDDTrain, TestImages
 _SHARD = re.compile(r"(.*)-[0-9]{5}(-of-[0-9]{5})\..*")
 #: Columns of Parquet files in which images are.
 IMAGE_COLUMNS = ("img", "image")
@@ -45,6 +46,15 @@ class Found(NamedTuple):
     def tell(self, place: Path) -> None:
         """Say which files of a folder are not read, and which of several are not there."""
         read = {*self.train, *self.test}
+        away = sorted(place.rglob(".*.icloud"))
+        if away:
+            _LOGGER.warning("%s: %d files are in iCloud only, such as %s",
+                            place, len(away), away[0].name)  # fmt: skip
+        columns = {part for path in read for part in path.relative_to(place).parts[:-1]
+                   if "=" in part}  # fmt: skip
+        if columns:
+            _LOGGER.warning("%s: folders name columns that are not read: %s",
+                            place, listed(sorted(columns)))  # fmt: skip
         shards = Counter(match.expand(r"\1\2") for path in read
                          if (match := _SHARD.fullmatch(path.name)))  # fmt: skip
         for name, count in sorted(shards.items()):
@@ -83,6 +93,9 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
     pattern = "images in {}" if images else " or ".join(f"{{0}}*{end}" for end in settings.suffixes)
     if not files:
         raise FedstageError(f"{place}: has no {', no '.join(settings.suffixes)}")
+    if (place / "_delta_log").exists():
+        fault = "a Delta table, with files that do not count any more; write it out as Parquet"
+        raise FedstageError(f"{place}: {fault}")
     by_split: dict[str, list[Path]] = defaultdict(list)
     parts = [path.relative_to(place).parts for path in files]
     divided = images and are_splits({own[0] for own in parts})
@@ -93,7 +106,7 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
         _check_depths(settings, place, files, divided)
     test = by_split["test"]
     if drawn is not None and test:
-        hint = "leave out the fraction, or take the file away"
+        hint = "leave out the fraction, or take the file away, or rename it if it is for training"
         raise FedstageError(f"data.test_fraction = {drawn:g}: {test[0]} is there; {hint}")
     if images and not divided and not settings.division:
         drawn = drawn or _TESTED
@@ -104,6 +117,8 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
     for split, paths in (("train", by_split["train"]), ("test", test)):
         if not paths and (split == "train" or not (settings.division or drawn)):
             hint = "put one there, or set data.test_fraction"
+            if by_split["test"]:
+                hint = f"put one there, or rename {by_split['test'][0].name} if it is for training"
             raise FedstageError(f"{place}: has no {pattern.format(split)}; {hint}")
     return Found(by_split["train"], test, drawn)
 
@@ -123,8 +138,14 @@ def is_read(path: Path) -> bool:
 def _split_of(parts: Sequence[str]) -> str:
     lower = [part.lower() for part in parts]
     named = [SPLITS[part] for part in lower[:-1] if part in SPLITS]
-    words = [SPLITS[word[1]] for part in lower if (word := _WORD.search(part))]
+    words = [word for part in reversed(parts) if (word := split_word(part))]
     return next(iter((*named, *words)), "")
+
+
+def split_word(name: str) -> str | None:
+    """Return the split that a name has as a word, None if there is none, or several."""
+    words = {SPLITS[word] for word in _WORD.findall(_HUMP.sub("_", name).lower())}
+    return words.pop() if len(words) == 1 else None
 
 
 def are_splits(names: Collection[str]) -> bool:
@@ -137,7 +158,7 @@ def _check_depths(settings: ImageFolder, place: Path, paths: Sequence[Path], div
     forms, depth = {2: "CLASS/FILE", 3: "CLIENT/CLASS/FILE"}, 3 if settings.client_folders else 2
     below = {path: path.relative_to(place).parts[divided:] for path in paths}
     splits = {path: next((one for one in parts[:-1] if one.lower() in SPLITS), None)
-              or next((one for one in parts[:-2] if _WORD.search(one.lower())), None)
+              or next((one for one in parts[:-2] if split_word(one)), None)
               for path, parts in below.items()}  # fmt: skip
     wrong = [path for path, parts in below.items() if len(parts) != depth]
     if wrong:

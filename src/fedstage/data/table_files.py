@@ -26,6 +26,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from fedstage.data.excerpts import excerpt, listed, quoted, shortened
+from fedstage.data.layouts import split_word
 from fedstage.errors import FedstageError, each
 from fedstage.storage.tables import load_foreign_table
 
@@ -40,6 +41,7 @@ _OTHER_SEPARATORS = ";\t|"
 #: Marks of a missing value in a text file, unless quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
+_MOST_SPLITS = 10  # values of a column
 _LARGEST_BLOCK = 2**31 - 1
 LINE_BREAK = "[\r\n]"
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -77,7 +79,20 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
     if odd := sorted(name for name in numbers | others if name != name.strip() or not name):
         told = listed([quoted(name) for name in odd])
         _LOGGER.warning("columns without a name, or with spaces around it: %s", told)
+    for name in files[0][1].column_names:
+        _tell_splits(name, [table[name] for _, table in files if name in table.column_names])
     return files
+
+
+def _tell_splits(name: str, columns: Sequence[pa.ChunkedArray]) -> None:
+    """Say that a column has names of splits: its rows might be for testing."""
+    found = [column.unique() for column in columns if column.type == pa.string()]
+    values = [str(value) for own in found if len(own) <= _MOST_SPLITS for value in own.to_pylist()]
+    splits = {split_word(value) for value in values}
+    if "train" in splits and len(splits - {None}) > 1:
+        told = listed(list(map(quoted, dict.fromkeys(values))))
+        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
+                        "and leave it out", quoted(name), told)  # fmt: skip
 
 
 def _without_index(path: Path, table: pa.Table) -> pa.Table:
@@ -146,7 +161,8 @@ def _read_header(path: Path) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             separator = _SEPARATORS[path.suffix.lower()]
-            names = next(csv.reader(file, delimiter=separator, strict=True))
+            lines = csv.reader(file, delimiter=separator, strict=True)
+            names = next(line for line in lines if line)  # Arrow leaves out empty lines, too
     except (OSError, UnicodeDecodeError, csv.Error, StopIteration) as error:
         raise _no_table(path, error) from None
     _require_once(path, names)
@@ -213,7 +229,7 @@ def _read_text(
     table = pa.Table.from_batches(batches)
     _refuse_header(path, table)
     if has_quotes:
-        _refuse_rows_in_values(path, names, table)
+        _refuse_rows_in_values(path, names, table, b'\\"' in content)
     return table
 
 
@@ -275,7 +291,7 @@ def _refuse_header(path: Path, table: pa.Table) -> None:
         raise FedstageError(f"{where}: the header again{more}; delete it")
 
 
-def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table) -> None:
+def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table, escaped: bool) -> None:
     """Refuse a value with a line that looks like a row, or a quote within a quoted value.
 
     A stray quote makes one value of all rows up to the next quote, in whatever column.
@@ -291,13 +307,33 @@ def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table) -> Non
     for name, rows in broken.items():
         others = [(names.index(one), fits) for one, fits in tests.items() if fits and one != name]
         for row, text in enumerate(pc.if_else(rows, table[name], "").to_pylist()):
-            lines = (line.split(separator) for line in (text or "").splitlines()[1:])
-            like = (own for own in lines if len(own) == len(names) and others)
-            if any(all(fits(own[place]) for place, fits in others) for own in like):
+            lines = [line.split(separator) for line in (text or "").splitlines()]
+            if _has_rows(lines, names.index(name), len(names), others):
                 fault = f"{excerpt(name)} = {quoted(text)}: rows in a value; delete its quotes"
                 raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
-    if broken:
+    if broken or escaped:
         _refuse_quotes_in_quotes(path, separator)
+
+
+def _has_rows(
+    lines: list[list[str]],
+    place: int,
+    width: int,
+    tests: Iterable[tuple[int, Callable[[str], bool]]],
+) -> bool:
+    """Whether lines of a value, as cells, are rows, or the end of one and the start of the next.
+
+    The value is in the column `place` of `width`; `tests` are of other columns.
+    """
+
+    def tested(cells: list[str], start: int) -> list[bool]:
+        return [fits(cells[at - start]) for at, fits in tests if start <= at < start + len(cells)]
+
+    whole = (tested(cells, 0) for cells in lines[1:] if len(cells) == width)
+    parts = list[bool]()
+    if len(lines) > 1 and (len(lines[0]), len(lines[-1])) == (width - place, place + 1):
+        parts = tested(lines[0], place) + tested(lines[-1], 0)
+    return any(own and all(own) for own in (*whole, parts))
 
 
 def _test_of(column: pa.ChunkedArray) -> Callable[[str], bool] | None:
@@ -316,7 +352,7 @@ def _refuse_quotes_in_quotes(path: Path, separator: str) -> None:
             for _ in reader:
                 pass
         except csv.Error:
-            fault = "a quote within a value in quotes; delete it, or write two"
+            fault = "a quote within a value in quotes; delete it, or write two in place of it"
             raise FedstageError(f"{path}: line {reader.line_num}: {fault}") from None
 
 

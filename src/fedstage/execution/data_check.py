@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pyarrow.types import is_struct
 
 from fedstage.data.datasets import check_classes, load
 from fedstage.data.datasets.inspection import described
@@ -77,7 +78,8 @@ def _kind(place: Path, given: Mapping[str, Any]) -> str:
     images = any(path.suffix.lower() in ImageFolder.suffixes for path in files)
     with suppress(FedstageError):  # a damaged file is left to the loader
         for path in tables:
-            if path.suffix.lower() == ".parquet" and {*IMAGE_COLUMNS} & {*read_schema(path).names}:
+            fields = read_schema(path) if path.suffix.lower() == ".parquet" else ()
+            if any(one.name in IMAGE_COLUMNS and is_struct(one.type) for one in fields):
                 return "parquet"
     if tables and not (images and all(path.parent != place for path in tables)):
         return "texts" if "text" in given else "table"
@@ -108,19 +110,21 @@ def _report(head: str, chosen: Data, folder: Path | None) -> str:
                     break
                 chosen = chosen.model_copy(update={"test_fraction": _TESTED})
     lines = [line.partition("warning: ")[2] for line in notices.getvalue().splitlines()]
-    told = [*(f"notice: {line}" for line in dict.fromkeys(lines)), f"settings: {_pasted(chosen)}"]
+    told = [f"notice: {line}" for line in dict.fromkeys(lines)]
     if faults:
+        told.append(f"settings: {_pasted(chosen, chosen.has_clients)}")
         raise FedstageError("\n".join([*faults, *told]))
+    told.append(f"settings: {_pasted(chosen, data.train.clients is not None)}")
     return "\n".join([head, *(f"  {line}" for line in (*described(data), *told))])
 
 
-def _pasted(chosen: Data) -> str:
+def _pasted(chosen: Data, has_clients: bool) -> str:
     """Return settings of data, and of the partition that they suit, as one line of YAML."""
     keys = [key for key in ("folder", "label") if hasattr(chosen, key)]
     given = {key: getattr(chosen, key) for key in keys} | canonical(chosen)
     del given["name"]
     pasted = {"data": {chosen.name: given} if given else chosen.name}
-    natural = {"partition": "natural"} if chosen.has_clients else {}
+    natural = {"partition": "natural"} if has_clients else {}
     return yaml.safe_dump(pasted | natural, default_flow_style=True, sort_keys=False,
                           allow_unicode=True, width=10**6).strip()[1:-1]  # fmt: skip
 

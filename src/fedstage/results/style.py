@@ -96,7 +96,7 @@ def looks_of(header: Header, but: Sequence[str] = ()) -> Looks:
         name = place_label([axis], {axis: shown[value]}, header)
         named = next(free) if style.colour is None else style.colour
         others = (one for one in islice(marks, len(MARKERS)) if one not in seen[named])
-        mark = next(others, "circle") if style.marker is None else style.marker
+        mark: Marker = next(others, "circle") if style.marker is None else style.marker
         looks.palette[name], looks.markers[name] = PALETTE[named], MARKERS[mark]
         looks.dashes[name] = ("", (4, 1.5), (1.2, 1.2), (5, 1.2, 1.2, 1.2))[len(seen[named]) % 4]
         seen[named].append(mark)

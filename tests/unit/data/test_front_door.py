@@ -591,7 +591,7 @@ def test_rows_behind_a_stray_quote_are_not_lost(place, keys, note, suffix):
 def test_a_quote_that_ends_within_the_next_row_is_found(place):
     rows = "".join(f"{n} good,a\n{n} bad,b\n" for n in range(8))
     (place / "all.csv").write_text(f't,y\n{rows}"two,b\nthree "or so",a\n{rows}')
-    with pytest.raises(FedstageError, match="a quote within a value in quotes"):
+    with pytest.raises(FedstageError, match="rows in a value; delete its quotes"):
         read(place, "texts", **FIXED, text="t")
 
 
@@ -613,7 +613,9 @@ def test_long_words_have_pieces_and_unknown_pieces_are_said(place, caplog):
     assert not said(caplog)
     (place.parent / "v.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "acgt"]))
     read(place, "texts", **FIXED, text="t", vocabulary="v.txt")
-    assert "pieces of 18 texts are unknown, [UNK]" in said(caplog)
+    assert "100.0 % of the pieces of 18 texts are unknown, [UNK], and half of 18 texts" in said(
+        caplog
+    )
 
 
 def test_a_line_of_a_vocabulary_is_a_piece(place):
@@ -782,3 +784,210 @@ def test_a_long_text_is_no_number(place):
     rows = [["1" * 30_000 + "N" if n else "x", "ab"[n % 2]] for n in range(20)]
     table(place / "all.csv", ["g", "y"], rows)
     assert len(read(place, **FIXED).feature_names) == 2
+
+
+# --- what is lost between files, parts and rows ---------------------------------------------------
+
+
+def named_integers(path, numbers, names, column="by"):
+    metadata = {"huggingface": json.dumps({"info": {"features": {column: {"names": names}}}})}
+    rows = {"x": list(range(len(numbers))), "y": ["a", "b"] * (len(numbers) // 2), "by": numbers}
+    pq.write_table(pa.table(rows).replace_schema_metadata(metadata), path)
+
+
+def test_integers_have_the_names_of_their_own_file(place):
+    named_integers(place / "train-a.parquet", [0, 1] * 6, ["Bern", "Chur"])
+    named_integers(place / "train-b.parquet", [0, 1] * 6, ["Geneva", "Bern"])
+    data = read(place, test_fraction=0.2, label="y", client_column="by")
+    assert data.client_names == ("Bern", "Chur", "Geneva")
+    given = {"data": {"table": {"folder": "mine", "client_column": "by", **FIXED}}}
+    assert count_clients(validate(DataOption, given, "").data, place.parent) == 3
+    named_integers(place / "train-b.parquet", [0, 2] * 6, ["Geneva", "Bern"])
+    with pytest.raises(FedstageError, match=r"row 1: by = 2: must be 0\.\.1"):
+        read(place, test_fraction=0.2, label="y", client_column="by")
+
+
+@pytest.mark.parametrize(
+    ("header", "two", "suffix"),
+    [
+        ("t\ty", '"I do not know,\ta\nhe said, but wait."\tb', "tsv"),
+        ("id,t,y", '9,"I do not know,a\n10,he said wait.",b', "csv"),
+        ("x,t,y", '9,"fine,a\n10,good",b', "csv"),
+    ],
+)
+def test_two_rows_that_become_one_are_found(place, header, two, suffix):
+    separator = "\t" if suffix == "tsv" else ","
+    fields = {"t": "plain {}", "y": "{ab}", "id": "{}", "x": "{}"}
+    form = separator.join(fields[name] for name in header.split(separator))
+    rows = [form.format(*[n] * 2, ab="ab"[n % 2]) for n in range(20)]
+    (place / f"all.{suffix}").write_text("\n".join([header, *rows[:9], two, *rows[9:]]))
+    with pytest.raises(FedstageError, match="rows in a value; delete its quotes"):
+        read(place, "texts", **FIXED, text="t")
+
+
+def test_escaped_quotes_are_refused(place):
+    rows = "".join(f'"He said \\"no\\" {n}",{"ab"[n % 2]}\n' for n in range(12))
+    (place / "all.csv").write_text("t,y\n" + rows)
+    with pytest.raises(FedstageError, match="line 2: a quote within a value in quotes"):
+        read(place, "texts", **FIXED, text="t")
+
+
+def test_an_empty_line_before_the_header_is_left_out(place):
+    table(place / "all.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(12)])
+    (place / "all.csv").write_text("\n\n" + (place / "all.csv").read_text())
+    assert read(place, **FIXED).feature_names == ("x",)
+
+
+def test_values_that_no_training_row_has_and_filled_ones_are_said(place, caplog):
+    table(place / "train.csv", ["x", "sex", "y"], [[n, "MF"[n % 2], "ab"[n % 2]] for n in range(8)])
+    rows = [["", ["male", "female"][n % 2], "ab"[n % 2]] for n in range(4)]
+    table(place / "test.csv", ["x", "sex", "y"], rows)
+    read(place, label="y", missing="mean")
+    told = "column 'sex': 4 rows have no category, as no training row has: 'female', 'male'"
+    assert told in said(caplog)
+    assert "missing values that are filled: x (4 rows)" in said(caplog)
+
+
+def test_test_samples_of_other_clients_are_said(place, caplog):
+    for name, owners in (("train", ["Bern", "Chur"]), ("test", ["bern", "Bern"])):
+        rows = [[n, "ab"[n // 2 % 2], owners[n % 2]] for n in range(12)]
+        table(place / f"{name}.csv", ["x", "y", "by"], rows)
+    read(place, label="y", client_column="by")
+    assert "6 test samples are of clients without training samples: 'bern'" in said(caplog)
+    assert "alphabets or zeros: 'Bern', 'bern'" in said(caplog)
+
+
+def test_copies_and_samples_with_several_labels_are_said(place, caplog):
+    rows = [[n, "ab"[n % 2]] for n in range(12)]
+    for name in ("train.csv", "train (1).csv"):
+        table(place / name, ["x", "y"], rows)
+    table(place / "test.csv", ["x", "y"], [[n + 0.5, "ab"[n % 2]] for n in range(4)])
+    read(place, label="y")
+    assert "12 of 24 training samples are copies of others" in caplog.messages
+    table(place / "train (1).csv", ["x", "y"], [[n, "ab"[n % 3 % 2]] for n in range(12)])
+    read(place, label="y")
+    told = "12 of 24 training samples are copies of others; samples with several labels: 6"
+    assert told in caplog.messages
+
+
+@pytest.mark.parametrize("name", ["train_test_split", "training data"])
+def test_a_files_own_name_counts_more_than_its_folders(place, name):
+    for split, count in (("train", 8), ("test", 4)):
+        rows = [[n, "ab"[n % 2]] for n in range(count)]
+        table(place / name / f"{split}.csv", ["x", "y"], rows)
+    data = read(place, label="y")
+    assert (len(data.train.labels), len(data.test.labels)) == (8, 4)
+
+
+def test_splits_are_words_of_names_in_camel_case(place):
+    for split, count in (("KDDTrain+", 8), ("KDDTest+", 4)):
+        table(place / f"{split}.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(count)])
+    assert len(read(place, label="y").train.labels) == 8
+    shutil.rmtree(place)
+    for folder in ("TrainImages", "TestImages"):
+        for label in ("cat", "dog"):
+            picture(place / folder / label / "1.png")
+    with pytest.raises(FedstageError) as error:
+        read(place, "image_folder")
+    assert "client_folders" not in str(error.value)
+
+
+def test_a_file_with_a_word_by_chance_has_a_way_out(place):
+    table(place / "blood_test.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(12)])
+    with pytest.raises(FedstageError, match=r"rename blood_test\.csv if it is for training"):
+        read(place, label="y")
+
+
+def test_folders_with_values_and_delta_tables_are_not_read_as_they_are(place, caplog):
+    for sex in "mf":
+        table(place / f"sex={sex}" / "a.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(8)])
+    read(place, **FIXED)
+    assert "folders name columns that are not read: sex=f, sex=m" in said(caplog)
+    (place / "_delta_log").mkdir()
+    with pytest.raises(FedstageError, match="a Delta table"):
+        read(place, **FIXED)
+
+
+def test_files_in_icloud_are_counted(place, caplog):
+    table(place / "a.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(12)])
+    (place / ".b.csv.icloud").write_bytes(b"bplist00")
+    read(place, **FIXED)
+    assert "1 files are in iCloud only, such as .b.csv.icloud" in said(caplog)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("train", "test"),
+        ("TRAIN", "VALIDATE", "UNASSIGNED"),
+        ("Training Set", "Test Set"),
+        ("train_data", "test_data"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["texts", "features", "table"])
+def test_a_column_of_splits_is_said_whatever_is_read(place, caplog, values, kind):
+    rows = [[f"{n}", "ab"[n % 2], values[n % len(values)]] for n in range(30)]
+    rows = [[f"word {row[0]}" if kind == "texts" else row[0], *row[1:]] for row in rows]
+    table(place / "all.csv", ["x", "y", "split"], rows)
+    keys = {"texts": {"name": "texts", "text": "x"}, "features": {"features": ["x"]}, "table": {}}
+    read(place, **FIXED | keys[kind])
+    assert "if these are splits, put the rows into a file for each" in said(caplog)
+
+
+def test_texts_that_are_cut_or_have_no_pieces_are_said(place, caplog):
+    rows = [["word " * 200 + str(n % 3), "ab"[n % 2]] for n in range(18)]
+    table(place / "all.csv", ["t", "y"], [*rows, ["\u0301", "a"], ["\ufffd", "b"]])
+    read(place, "texts", **FIXED, text="t")
+    assert "texts have more than data.length = 128 pieces, and are cut" in said(caplog)
+    assert "0.0 % of the pieces of 18 texts are unknown, [UNK], and half of" in said(caplog)
+
+
+@pytest.mark.parametrize("mark", ["nan", "None", "<NA>", "n/a", "\\N", "#REF!", "#N/A N/A", "-"])
+def test_names_that_may_be_missing_values_are_said(place, caplog, mark):
+    rows = [[n, "ab"[n % 2], mark if n % 5 == 0 else f"c{n % 3}"] for n in range(30)]
+    x, y, by = (list(values) for values in zip(*rows, strict=True))
+    pq.write_table(pa.table({"x": x, "y": y, "by": by, "to": by}), place / "all.parquet")
+    read(place, **FIXED, client_column="by", missing="mean")
+    assert f"clients that may be missing values: {mark!r}" in said(caplog)
+    assert f"categories of 'to' that may be missing values: {mark!r}" in said(caplog)
+
+
+def test_names_with_lost_letters_are_said(place, caplog):
+    rows = [[n, "ab"[n % 2], ["Chur", "M\ufffdller"][n // 2 % 2]] for n in range(24)]
+    table(place / "all.csv", ["x", "y", "by"], rows)
+    read(place, **FIXED, client_column="by")
+    assert "clients with letters that were lost before" in said(caplog)
+
+
+def test_groups_in_training_and_the_servers_samples_are_said(place, caplog):
+    rows = [[n, "ab"[n // 4 % 2], f"p{n // 4}"] for n in range(80)]
+    table(place / "all.csv", ["x", "y", "who"], rows)
+    read(place, test_fraction=0.2, label="y", group_column="who", server_validation=20)
+    assert "groups have training and server samples" in said(caplog)
+    assert "groups have training and test samples" not in said(caplog)
+
+
+def test_tensors_that_are_not_read_are_said_and_test_samples_not_lost(place, caplog):
+    from safetensors.torch import save_file
+
+    def save(name, count, **more):
+        x, y = torch.arange(count * 2.0).reshape(count, 2), torch.arange(count) % 2
+        save_file({"x": x + len(name), "y": y, **more}, place / f"{name}.safetensors")
+
+    save("train", 12, hospital=torch.arange(12) % 3)
+    save("test", 8)
+    save("train_2", 4)
+    with pytest.raises(FedstageError, match=r"test\.safetensors is there"):
+        read(place, "feature_tensors", test_fraction=0.2)
+    data = read(place, "feature_tensors", division=[2, 1, 1])
+    assert (len(data.train.labels), len(data.test.labels), len(data.held_out)) == (10, 5, 5)
+    assert "files that are not read: train_2.safetensors" in said(caplog)
+    assert "tensors that are not read: hospital" in said(caplog)
+
+
+def test_a_file_with_two_columns_of_images_is_refused(place):
+    images = [{"bytes": b"x", "path": "a"}] * 4
+    columns = {"img": images, "image": images, "label": [0, 1, 0, 1]}
+    pq.write_table(pa.table(columns), place / "all.parquet")
+    with pytest.raises(FedstageError, match="must have one column 'img' or 'image'"):
+        read(place, "parquet", test_fraction=0.5)

@@ -418,6 +418,7 @@ def test_what_is_in_folders_of_images(tmp_path, capsys):
         "  classes: 2: cats (7), dogs (4)",
         "  clients: 2: Basel (3), Bern (8)",
         "  notice: 2 clients have fewer than 10 samples: Basel, Bern",
+        "  notice: 10 of 11 training samples are copies of others; samples with several labels: 1",
         "  notice: 2 of 2 test samples are also training samples",
         "  settings: data: {image_folder: {folder: mine, image_size: 16, client_folders: true}}, "
         "partition: natural",

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.splits import Labelled, Named
 from fedstage.data.excerpts import alike, excerpt, have, listed, normal, plain, quoted
 from fedstage.data.kinds import kind_of, must_be_names, name_column, refuse_line_breaks, required
-from fedstage.data.layouts import are_splits
 from fedstage.data.table_files import NUMBER, File, Files, is_text, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
@@ -59,13 +58,14 @@ def named_column(key: str, name: str, files: Files) -> Named:
         If a file has no such column, or one of another type, or a value is missing or has a line
         break.
     """
-    numeric = all(each(lambda file: _is_whole(key, name, file), files))
-    return coded(f"{key} = {name!r}", [table.column(name) for _, table in files], numeric=numeric)
+    columns = each(lambda file: name_column(key, name, file), files)
+    numeric = all(each(lambda file: _is_whole(key, name, *file), zip(files, columns, strict=True)))
+    return coded(f"{key} = {name!r}", columns, numeric=numeric)
 
 
-def _is_whole(key: str, name: str, file: File) -> bool:
-    """Whether names are integers; FedstageError if they are other numbers, or one is missing."""
-    path, column = file[0], name_column(key, name, file)
+def _is_whole(key: str, name: str, file: File, column: pa.ChunkedArray) -> bool:
+    """Whether names are integers; FedstageError if they are other numbers."""
+    path = file[0]
     refuse_line_breaks(name, file)
     if not is_text(path):
         return kind_of(column.type) == "integer"
@@ -214,10 +214,6 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
     if len(kinds) > 1:
         told = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
         raise FedstageError(f"column {quoted(name)}: {told}; must be of one type")
-    if are_splits(values.names):
-        told = listed([*values.names])
-        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
-                        "or leave it out with data.drop", quoted(name), told)  # fmt: skip
     for line in alike(f"categories of {quoted(name)}", values.names):
         _LOGGER.warning("%s", line)
     return column

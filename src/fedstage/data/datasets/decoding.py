@@ -130,7 +130,10 @@ def _is_deep(image: ImageFile.ImageFile) -> bool:
     """Whether a file has more than 8 bits a channel, which the mode does not always show."""
     # Of PPM, Pillow's decoder has the highest value as its last argument.
     highest = max(re.findall(r"'ppm'.*, (\d+)\)", str(image.tile)), default="0")
-    deep = ";16" in str(image.tile) or _in_tiff(image, _BITS) > _HIGHEST.bit_length()
+    deep = (
+        re.search("(?<!BGR);16", str(image.tile)) is not None
+        or _in_tiff(image, _BITS) > _HIGHEST.bit_length()
+    )
     return deep or image.mode[0] in "IF" or int(highest) > _HIGHEST
 
 

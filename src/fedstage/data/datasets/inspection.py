@@ -1,5 +1,6 @@
 """What a data set has, and what of it may be unintended."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -25,7 +26,7 @@ def client_names(data: Dataset) -> Sequence[str]:
 
 def odd(data: Dataset) -> Iterator[str]:
     """Yield what a run accepts, but may be unintended."""
-    names = data.class_names
+    names, train_labels = data.class_names, data.train.labels.tolist()
     parts = (data.train, data.test, data.server_validation)
     counted = [torch.bincount(part.labels, minlength=len(names)) for part in parts]
     untested = [name for name, count in zip(names, counted[1].tolist(), strict=True) if not count]
@@ -45,7 +46,14 @@ def odd(data: Dataset) -> Iterator[str]:
     if data.constant:
         yield f"left out, as they are constant in the training rows: {named(data.constant)}"
     if data.train.starts is None:
-        trained = {hash(content) for content in contents(data.train.images)}
+        labels = defaultdict[int, set[int]](set)
+        for content, label in zip(contents(data.train.images), train_labels, strict=True):
+            labels[hash(content)].add(label)
+        trained = labels.keys()
+        if copies := len(train_labels) - len(trained):
+            differ = sum(len(own) > 1 for own in labels.values())
+            other = f"; samples with several labels: {differ}" if differ else ""
+            yield f"{copies} of {len(train_labels)} training samples are copies of others{other}"
         again = sum(hash(content) in trained for content in contents(data.test.images))
         if again:
             yield f"{again} of {len(data.test.labels)} test samples are also training samples"

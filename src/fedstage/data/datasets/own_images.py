@@ -4,7 +4,6 @@ Parquet is in the layout of the Hugging Face hub. Rows are counted from 0 within
 too.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,8 @@ from fedstage.data.datasets.columns import coded, labelled_rows
 from fedstage.data.datasets.decoding import Decoder, Encoded
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Labelled, Named, Rows, rows_by_part
-from fedstage.data.excerpts import excerpt, plain
-from fedstage.data.kinds import kind_of
+from fedstage.data.excerpts import excerpt, listed, plain
+from fedstage.data.kinds import kind_of, stated_names
 from fedstage.data.layouts import IMAGE_COLUMNS, find_files
 from fedstage.data.table_files import Files, read_schema, read_table, row_at
 from fedstage.errors import FedstageError, each
@@ -119,10 +118,11 @@ def _named_columns(settings: ParquetData, path: Path) -> pa.Table:
 def _image_column(path: Path) -> tuple[str, list[str]]:
     """Return the name of the column of images in a file, and the names of all columns."""
     schema = read_schema(path)
-    image = next((name for name in IMAGE_COLUMNS if name in schema.names), None)
-    if image is None:
-        columns = ", ".join(schema.names)
-        raise FedstageError(f"{path}: has no column 'img' or 'image'; its columns are {columns}")
+    images = [name for name in IMAGE_COLUMNS if name in schema.names]
+    if len(images) != 1:
+        columns = f"must have one column 'img' or 'image'; its columns are {listed(schema.names)}"
+        raise FedstageError(f"{path}: {columns}")
+    (image,) = images
     kind = schema.field(image).type
     own = kind.field("bytes").type if pa.types.is_struct(kind) and "bytes" in kind.names else None
     if own not in (pa.binary(), pa.large_binary()):
@@ -141,7 +141,7 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
     if any(kind_of(table[settings.label].type) != "integer" for _, table in files):
         return rows
     labels = np.concatenate([table[settings.label].to_numpy() for _, table in files])
-    stated = [_stated_names(path, table.schema, settings.label) for path, table in files]
+    stated = [stated_names(path, table.schema, settings.label) for path, table in files]
     for (path, _), own in zip(files, stated, strict=True):
         if own != stated[0]:
             raise FedstageError(f"{path}: class names differ from those in {files[0][0]}")
@@ -150,21 +150,3 @@ def with_stated_names(settings: ParquetData | OfHub, files: Files, rows: Labelle
     for row in np.flatnonzero((labels < 0) | (labels >= len(names))).tolist():
         raise FedstageError(f"{row_at(files, row)}: {settings.label} = {labels[row]}: {must}")
     return replace(rows, labels=Named(labels.astype(np.int64)[rows.order], names))
-
-
-def _stated_names(path: Path, schema: pa.Schema, label: str) -> tuple[str, ...] | None:
-    """Return the class names in a file's metadata, None where the label has none."""
-    metadata = schema.metadata or {}
-    try:
-        own = json.loads(metadata.get(f"{label}_names".encode(), b"null"))
-        names = json.loads(metadata.get(b"huggingface", b"null"))
-    except ValueError as error:
-        raise FedstageError(f"{path}: metadata: is not JSON ({error})") from None
-    for part in ("info", "features", label, "names"):
-        names = names.get(part) if isinstance(names, dict) else None
-    names = names if own is None else own
-    if names is None:
-        return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FedstageError(f"{path}: metadata of {label!r}: must list the class names as strings")
-    return tuple(names)

@@ -55,6 +55,8 @@ def _ag_news(settings: AgNews, folder: Path) -> Dataset:
     path, named = place_of(settings, folder, "classes"), None
     if path.is_file():
         named = "\n".join(read_lines(path, str(path))).rstrip().split("\n")
+        if not all(map(str.strip, named)) or len({*named}) < len(named):
+            raise FedstageError(f"{path}: must have another name in each line")
     known = range(_MOST_CLASSES) if named is None else range(1, len(named) + 1)
     allowed = {"class": [*map(str, known)], "title": (), "description": ()}
     train, test = (

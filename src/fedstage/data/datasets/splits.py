@@ -149,6 +149,14 @@ class Labelled:
         clients = self.clients
         trained = np.unique(clients.numbers[split.train] if clients else split.train[:0])
         self._tell_groups(split)
+        if clients and clients.has(split.test):
+            unknown = np.setdiff1d(clients.numbers[split.test], trained)
+            if told := listed([quoted(clients.names[number]) for number in unknown]):
+                count = int(np.isin(clients.numbers[split.test], unknown).sum())
+                _LOGGER.warning("%d test samples are of clients without training samples: %s",
+                                count, told)  # fmt: skip
+                for line in alike("clients, of test samples, too,", clients.names):
+                    _LOGGER.warning("%s", line)
 
         def part(own: Rows) -> Images:
             kept = Images(samples(own), torch.from_numpy(self.labels.numbers[own]))
@@ -167,12 +175,14 @@ class Labelled:
             return
         for line in alike("groups", self.groups.names):
             _LOGGER.warning("%s", line)
-        if not self.groups.has(split.test):
-            return
-        trained, tested = (self.groups.numbers[own] for own in (split.train, split.test))
-        if len(both := np.intersect1d(trained, tested)):
-            told = listed([quoted(self.groups.names[number]) for number in both])
-            _LOGGER.warning("%d groups have training and test samples: %s", len(both), told)
+        trained = self.groups.numbers[split.train]
+        others = {"test": split.test, "public": split.held_out, "server": split.server_validation}
+        for part, own in others.items():
+            if not self.groups.has(own):
+                _LOGGER.warning("groups of %s samples are not known: no such column", part)
+            elif len(both := np.intersect1d(trained, self.groups.numbers[own])):
+                told = listed([quoted(self.groups.names[number]) for number in both])
+                _LOGGER.warning("%d groups have training and %s samples: %s", len(both), part, told)
 
     def drawn(self, settings: Drawn, fraction: float | None = None) -> "Labelled":
         """Return the rows, with a share of each client's samples of each class last, for testing.

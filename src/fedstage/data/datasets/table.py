@@ -1,5 +1,6 @@
 """Tables of features, CSV or Parquet: one row per sample, with a label and, if known, a client."""
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.columns import Column, feature_columns, labelled_rows
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Named, Rows
-from fedstage.data.excerpts import listed, quoted
+from fedstage.data.excerpts import excerpt, listed, quoted
 from fedstage.data.layouts import find_files
 from fedstage.data.table_files import Files, read_files, require
 from fedstage.errors import FedstageError, both, each
 from fedstage.settings.data import TableData
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def load(settings: TableData, folder: Path) -> Dataset:
@@ -101,6 +104,9 @@ def encode(
     for column in columns if missing == "refuse" else ():
         count = f"{lacking.sum()} of {len(lacking)} rows lack values"
         column.refuse(column.missing, f": missing; {count}; give them, or set data.missing = mean")
+    filled = [(column.name, int(column.missing.sum())) for column in columns]
+    if told := [f"{excerpt(name)} ({count} rows)" for name, count in filled if count]:
+        _LOGGER.warning("missing values that are filled: %s", listed(told))
     found = [_coded(column, train) for column in columns]
     constant = [column.name for column, own in zip(columns, found, strict=True) if own is None]
     kept = [own for own in found if own is not None]
@@ -139,6 +145,12 @@ def _one_hot(column: str, numbers: Rows, names: tuple[str, ...], train: Rows) ->
         raise FedstageError(f"column {quoted(column)}: such as {quoted(shown[-1])}: {fault}")
     if len(levels) == 1:
         return None
+    unseen = np.unique(numbers[~np.isin(numbers, levels)])
+    if len(unseen):
+        told = listed([quoted(names[level]) if level >= 0 else MISSING for level in unseen])
+        count = int(np.isin(numbers, unseen).sum())
+        _LOGGER.warning("column %s: %d rows have no category, as no training row has: %s",
+                        quoted(column), count, told)  # fmt: skip
     if levels[0] < 0:  # the category of missing values is the last one
         levels, shown = np.roll(levels, -1), [*shown[1:], shown[0]]
     coded = (numbers[:, None] == levels).astype(np.float32)

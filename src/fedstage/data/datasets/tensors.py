@@ -1,5 +1,6 @@
 """A user's own samples as tensors in safetensors files."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from safetensors.torch import load as parsed
 
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Labelled, Named
+from fedstage.data.excerpts import listed
 from fedstage.errors import FedstageError
 from fedstage.settings.data import OwnTensors
 from fedstage.storage.files import read_bytes
 from fedstage.storage.raw_files import folder_of
 from fedstage.weights import Weights
+
+_LOGGER = logging.getLogger(__name__)
 
 _MOST = 100_000  # classes, for which a model has a row each, or clients
 _MOST_BANDS = 4  # of an image whose channels are last
@@ -33,9 +37,15 @@ def load(settings: OwnTensors, folder: Path) -> Dataset:
     train = _read(place / "train.safetensors")
     if settings.are_images != is_image(train["x"]):
         raise FedstageError(f"data = {settings.name}: {place} has no {settings.samples}")
-    parts = [train]
-    if fraction is None and settings.division is None:
-        parts.append(_read(place / "test.safetensors", train["x"]))
+    parts, test = [train], place / "test.safetensors"
+    if fraction is not None and test.is_file():
+        hint = "leave out the fraction, or take the file away"
+        raise FedstageError(f"data.test_fraction = {fraction:g}: {test} is there; {hint}")
+    if test.is_file() or (fraction is None and settings.division is None):
+        parts.append(_read(test, train["x"]))
+    used = {"train", "test", *(["public"] * bool(settings.held_out))}
+    if others := sorted(path.name for path in place.glob("*.safetensors") if path.stem not in used):
+        _LOGGER.warning("%s: files that are not read: %s", place, listed(others))
     every = {name: torch.cat([part[name] for part in parts]) for name in ("x", "y")}
     x, count = every["x"], len(every["y"])
     clients = _numbered(place, train, "clients") if "clients" in train else None
@@ -67,6 +77,8 @@ def _read(path: Path, like: torch.Tensor | None = None) -> Weights:
     needed = ["x"] if path.stem == "public" else ["x", "y"]
     if not {*needed} <= tensors.keys():
         raise FedstageError(f"{path}: needs tensors {' and '.join(needed)}, has {sorted(tensors)}")
+    if others := sorted(tensors.keys() - {"x", "y", "clients"}):
+        _LOGGER.warning("%s: tensors that are not read: %s", path, listed(others))
     check(str(path), tensors, like)
     return tensors
 

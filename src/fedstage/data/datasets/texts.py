@@ -113,9 +113,13 @@ def tokens_of(
     tokenizer.post_processor = BertProcessing(sep, cls)
     tokenizer.enable_truncation(length)
     tokenizer.enable_padding(length=length, pad_id=vocabulary["[PAD]"])
-    tokens = np.zeros((len(texts), length), np.int32)
+    tokens, longer = np.zeros((len(texts), length), np.int32), 0
     for place, text in zip(tokens, texts, strict=True):
-        place[:] = tokenizer.encode(text).ids  # encode_batch would use all cores
+        encoded = tokenizer.encode(text)  # encode_batch would use all cores
+        place[:], longer = encoded.ids, longer + bool(encoded.overflowing)
+    if longer:
+        _LOGGER.warning("%d of %d texts have more than data.length = %d pieces, and are cut",
+                        longer, len(texts), length)  # fmt: skip
     return torch.from_numpy(tokens)
 
 
@@ -125,7 +129,7 @@ def tokens_of(
 def read_lines(path: Path, where: str) -> list[str]:
     """Return the lines of a UTF-8 file; raise FedstageError, beginning with `where`, on failure."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines cuts at U+2028, too
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # splitlines cuts at U+2028, too
     except (OSError, UnicodeDecodeError) as error:
         raise FedstageError(f"{where}: {error}") from None
     return lines if lines[-1] else lines[:-1]
@@ -145,12 +149,13 @@ def token_reader(
     def read(own: Rows) -> torch.Tensor:
         chosen = [texts[row] for row in own.tolist()]
         tokens = tokens_of(chosen, vocabulary, settings.length, longest)
-        unknown, known = map(
-            int, ((tokens == vocabulary["[UNK]"]).sum(), (tokens != 0).sum() - 2 * len(own))
-        )
-        if unknown >= _MUCH * max(1, known):
-            _LOGGER.warning("%d of the %d pieces of %d texts are unknown, [UNK]: %s",
-                            unknown, known, len(own), quoted(chosen[0]))  # fmt: skip
+        unknown, known = (tokens == vocabulary["[UNK]"]).sum(1), (tokens != 0).sum(1) - 2
+        share = int(unknown.sum()) / max(1, int(known.sum()))
+        unread = [chosen[row] for row in (2 * unknown >= known).nonzero().flatten().tolist()]
+        if share >= _MUCH or unread:
+            _LOGGER.warning("%.1f %% of the pieces of %d texts are unknown, [UNK], and half of %d "
+                            "texts: %s", 100 * share, len(own), len(unread),
+                            quoted([*unread, *chosen][0]))  # fmt: skip
         return tokens
 
     return read

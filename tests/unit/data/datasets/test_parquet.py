@@ -338,8 +338,8 @@ def test_invalid_labels_are_refused_by_file_and_row(refused):
 def test_wrong_names_of_classes_are_refused(refused):
     for text, message in [
         ("[", "is not JSON"),
-        ('{"0": "ant"}', "must list the class names"),
-        ("[1, 2, 3]", "must list the class names"),
+        ('{"0": "ant"}', "must list the names"),
+        ("[1, 2, 3]", "must list the names"),
     ]:
         change = has(pixels(1, 2), [0, 1], metadata={"label_names": text})
         refused(rf"train\.parquet: metadata.*: {message}", change)
@@ -357,7 +357,7 @@ def test_wrong_names_of_classes_are_refused(refused):
 
 def test_images_of_another_form_are_refused(refused):
     change = has(pixels(1, 2), [0, 1], "test", column="picture")
-    refused(r"test\.parquet: has no column 'img' or 'image'", change)
+    refused(r"test\.parquet: must have one column 'img' or 'image'", change)
     damaged = [*pixels(1, 2), b"no image"]
     change = shards((pixels(1, 3), [0, 1, 2], [0] * 3), (damaged, [0, 1, 2], [0] * 3))
     message = r"train-1\.parquet: row 2: cannot decode the image \(cannot identify image file\)$"

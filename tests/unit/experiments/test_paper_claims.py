@@ -14,7 +14,7 @@ from fedstage.results.verdicts import NOT_MEASURED, judge
 
 CLAIMS = load_claims([], WORKFLOW / "papers")
 #: Folders of claims about experiments that reproduce no paper's table.
-OF_SEVERAL = ("aggregated_ensembles", "benchmarks", "foundation")
+OF_SEVERAL = ("aggregated_ensembles", "benchmarks", "foundation", "one_shot")
 NAMES = sorted({one.claim.experiment for one in CLAIMS})
 
 
@@ -97,6 +97,7 @@ PRIMARY = {
     "fedsdd": (5, {1.0, None}),
     "fens": (3, {1.0, None}),
     "foundation": (5, {0.5, None}),
+    "one_shot": (5, {1.0}),
 }
 
 

@@ -17,7 +17,7 @@ def make_segment_rule(segment):
         input:
             lambda w: job(w).reads,
             recipe=local("results/training/{recipe}/recipe.yaml"),
-            source=lambda w: [local(one.file) for one in job(w).part.sources()],
+            source=lambda w: [local(path) for path in job(w).sources],
             # Of each segment that makes some of the files the first output, to wait for. Made round
             # by round they may be younger than this segment's first rounds. Their bytes follow from
             # settings and source, which are inputs, too.

@@ -26,7 +26,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from fedstage.data.excerpts import excerpt, listed, quoted, shortened
-from fedstage.data.layouts import split_word
 from fedstage.errors import FedstageError, each
 from fedstage.storage.tables import load_foreign_table
 
@@ -41,7 +40,6 @@ _OTHER_SEPARATORS = ";\t|"
 #: Marks of a missing value in a text file, unless quoted.
 _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
-_MOST_SPLITS = 10  # values of a column
 _LARGEST_BLOCK = 2**31 - 1
 LINE_BREAK = "[\r\n]"
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -79,20 +77,7 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
     if odd := sorted(name for name in numbers | others if name != name.strip() or not name):
         told = listed([quoted(name) for name in odd])
         _LOGGER.warning("columns without a name, or with spaces around it: %s", told)
-    for name in files[0][1].column_names:
-        _tell_splits(name, [table[name] for _, table in files if name in table.column_names])
     return files
-
-
-def _tell_splits(name: str, columns: Sequence[pa.ChunkedArray]) -> None:
-    """Say that a column has names of splits: its rows might be for testing."""
-    found = [column.unique() for column in columns if column.type == pa.string()]
-    values = [str(value) for own in found if len(own) <= _MOST_SPLITS for value in own.to_pylist()]
-    splits = {split_word(value) for value in values}
-    if "train" in splits and len(splits - {None}) > 1:
-        told = listed(list(map(quoted, dict.fromkeys(values))))
-        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
-                        "and leave it out", quoted(name), told)  # fmt: skip
 
 
 def _without_index(path: Path, table: pa.Table) -> pa.Table:

@@ -3,17 +3,22 @@
 One rule per segment would be simpler, but Snakemake searches all rules for each file it plans.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
-from fedstage.plan.runs import Run
+from fedstage.plan.runs import Run, settings_of_folders
 from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment, plan
 from fedstage.plan.training import cached_labels, logits, selected_labels
 from fedstage.plan.training_folder import FOLDER
+from fedstage.protocol.exchange import is_stale
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 
@@ -100,12 +105,27 @@ Part = Segment | LogitsSegment
 
 @dataclass(frozen=True)
 class SegmentJob:
-    """The job of a segment: settings and data, what it waits for, and its words."""
+    """The job of a segment: settings, data and source, its words, and the files of other jobs."""
 
     part: Part
     reads: tuple[str, ...]
-    waits_for: tuple[str, ...]
+    sources: tuple[str, ...]
     words: str
+    others: tuple[tuple[str, ...], ...]  # a tuple for each job that makes some
+
+    @property
+    def waits_for(self) -> list[str]:
+        """One file of each other job: one that is not there, or else the first.
+
+        Snakemake looks up one file instead of a hundred. If a run goes on, or more files are needed
+        than before, some files of a job that has to be repeated are there.
+        """
+        return [next((one for one in own if not Path(one).exists()), own[0]) for own in self.others]
+
+    def renamed(self, part: Part, name: Callable[[str], str]) -> "SegmentJob":
+        """Return the job of another part, whose files have other names."""
+        others = tuple(tuple(map(name, own)) for own in self.others)
+        return replace(self, part=part, reads=tuple(map(name, self.reads)), others=others)
 
 
 @dataclass
@@ -138,6 +158,9 @@ def segment_rules(
 ) -> list[SegmentRule]:
     """Return the rules of the segments, of at most `length` rounds, that runs need.
 
+    Runs that differ in their seed alone have the same segments, in other folders: the graph is
+    searched for one seed.
+
     Parameters
     ----------
     keep : str
@@ -145,6 +168,61 @@ def segment_rules(
     files : iterable of str
         Files of rounds that results read in addition to metrics.
     """
+    by_seed: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_seed[run.recipe.seed].append(run)
+    alike: dict[object, list[list[Run]]] = defaultdict(list)
+    for own in by_seed.values():
+        alike[_but_seed(own)].append(own)
+    made: dict[SegmentJob, list[str]] = {}
+    for first, *others in alike.values():
+        folders = [settings_of_folders(run.recipe for run in own) for own in (first, *others)]
+        names = [dict(zip(own, folders[0], strict=True)) for own in folders]
+        read = (_renamed(path, name) for name in names for path in files)
+        jobs = _segment_jobs(first, length, keep, read)
+        made |= jobs
+        for configs, name in zip(folders[1:], names[1:], strict=True):
+            made |= _in_folders(jobs, configs, {there: here for here, there in name.items()})
+    return shared_rules(made)
+
+
+def _but_seed(runs: Iterable[Run]) -> object:
+    """Return what determines the segments of runs of a seed, but for the names of folders."""
+    return tuple(
+        (run.recipe if _depends_on_seed(run.recipe) else run.recipe.model_copy(update={"seed": 0}),
+         run.length)
+        for run in runs
+    )  # fmt: skip
+
+
+def _depends_on_seed(recipe: AnyRecipe) -> bool:
+    """Whether the seed determines which files are read: the round that a stale client is of."""
+    return isinstance(recipe, Recipe) and is_stale(recipe)
+
+
+def _renamed(path: str, folders: Mapping[str, str]) -> str:
+    """Return the path of a file with another folder, ``results/NAME/CONFIGURATION``."""
+    *folder, rest = path.split("/", 3)
+    name = "/".join(folder)
+    return f"{folders.get(name, name)}/{rest}"
+
+
+def _in_folders(
+    jobs: Mapping[SegmentJob, list[str]], configs: Mapping[str, Any], folders: Mapping[str, str]
+) -> dict[SegmentJob, list[str]]:
+    """Return jobs and their outputs in other `folders`, by theirs, with the settings of these."""
+    name = partial(_renamed, folders=folders)
+    return {
+        job.renamed(replace(job.part, recipe=configs[own]), name): list(map(name, paths))
+        for job, paths in jobs.items()
+        for own in [folders[folder_of(FOLDER, job.part.recipe)]]
+    }
+
+
+def _segment_jobs(
+    runs: Collection[Run], length: int, keep: str, files: Iterable[str]
+) -> dict[SegmentJob, list[str]]:
+    """Return the jobs of the segments that runs need, and their outputs."""
     trained, logits = plan(runs, length)
     parts: list[Part] = [*trained, *logits]
     jobs = {part: part.jobs() for part in parts}
@@ -158,24 +236,15 @@ def segment_rules(
     made = {}
     for part, paths in outputs.items():
         common, others = inputs[part]
-        waits_for = tuple(one_of_each(others, maker))
+        by_maker: dict[object, list[str]] = defaultdict(list)
+        for path in others:
+            by_maker[maker.get(path, path)].append(path)
         if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
-            stay = f" kept={','.join(kept[part])}" if part in kept else ""
-            made[SegmentJob(part, tuple(common), waits_for, part.words + stay)] = paths
-    return shared_rules(made)
-
-
-def one_of_each(paths: Iterable[str], maker: Mapping[str, object]) -> Iterator[str]:
-    """Yield one of the paths that have the same maker: one that is not there, or else the first.
-
-    Snakemake looks up one file instead of a hundred. If a run goes on, or more files are needed
-    than before, some files of a job that has to be repeated are there.
-    """
-    read: dict[object, list[str]] = {}
-    for path in paths:
-        read.setdefault(maker.get(path, path), []).append(path)
-    for own in read.values():
-        yield next((path for path in own if not Path(path).exists()), own[0])
+            words = part.words + (f" kept={','.join(kept[part])}" if part in kept else "")
+            sources = tuple(source.file for source in part.sources())
+            read_of = tuple(map(tuple, by_maker.values()))
+            made[SegmentJob(part, tuple(common), sources, words, read_of)] = [*map(str, paths)]
+    return made
 
 
 def shared_rules(outputs: Mapping[SegmentJob, Sequence[str]]) -> list[SegmentRule]:

@@ -2,7 +2,8 @@
 
 import re
 
-from tests.shared.recipes import recipe
+import pytest
+from tests.shared.recipes import METHODS, RANDOM, recipe
 
 from fedstage.plan import segment_rules as of_rules
 from fedstage.plan.runs import Run
@@ -39,3 +40,21 @@ def test_a_segment_waits_for_the_first_output_of_the_one_before_it():
     assert [path.format(recipe=name) for path in first.outputs] == [model]
     assert model in after.waits_for
     assert model not in before.waits_for
+
+
+@pytest.mark.parametrize("keep", ["needed", "all"])
+def test_segments_of_several_seeds_are_those_of_each_seed_alone(keep):
+    length = RunLength(rounds=8, evaluate_every=4)
+    methods = {**METHODS, "random delays": RANDOM}.values()
+    runs = [Run({}, recipe(**m, seed=seed), length) for m in methods for seed in (0, 3, 7)]
+
+    def jobs_of(some):
+        return {
+            (name, *(path.format(recipe=name) for path in rule.outputs)): job
+            for rule in segment_rules(some, 3, keep, ())
+            for name, job in rule.jobs.items()
+        }
+
+    apart = [jobs_of([run for run in runs if run.recipe.seed == seed]) for seed in (0, 3, 7)]
+    assert jobs_of(runs) == apart[0] | apart[1] | apart[2]
+    assert len({len(jobs) for jobs in apart}) == 1

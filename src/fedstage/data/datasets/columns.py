@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fedstage.data.datasets.splits import Labelled, Named
 from fedstage.data.excerpts import alike, excerpt, have, listed, normal, plain, quoted
 from fedstage.data.kinds import kind_of, must_be_names, name_column, refuse_line_breaks, required
+from fedstage.data.layouts import split_word
 from fedstage.data.table_files import NUMBER, File, Files, is_text, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
@@ -24,6 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _NUMBER = re.compile(rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?", re.IGNORECASE)
 _LONGEST = 100  # letters of a number, date or range
+_MOST_SPLITS = 10  # values of a column
 _EXACT = 2.0**53  # from which not all integers are numbers of float64
 _WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"-?[0-9]+")
 
@@ -109,9 +111,25 @@ def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: 
 
     labels, clients, groups = each(of, ["label", "client_column", "group_column"])
     assert labels is not None, "there is a column of labels"
+    known = (settings.label, settings.client_column, settings.group_column)
+    others = dict.fromkeys(name for _, table in files for name in table.column_names)
+    left_out = {*known, *getattr(settings, "drop", ())}
+    for name in (one for one in others if one not in left_out):
+        _tell_splits(name, [table[name] for _, table in files if name in table.column_names])
     trained = sum(table.num_rows for _, table in files[:train])
     order = np.arange(len(labels.numbers))
     return Labelled(labels, clients, groups, trained, order).drawn(settings)
+
+
+def _tell_splits(name: str, columns: Sequence[pa.ChunkedArray]) -> None:
+    """Say that a column has names of splits: its rows might be for testing."""
+    found = [column.unique() for column in columns if column.type == pa.string()]
+    values = [str(value) for own in found if len(own) <= _MOST_SPLITS for value in own.to_pylist()]
+    splits = {split_word(value) for value in values}
+    if "train" in splits and len(splits - {None}) > 1:
+        told = listed(list(map(quoted, dict.fromkeys(values))))
+        _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
+                        "and leave it out", quoted(name), told)  # fmt: skip
 
 
 # --- features -------------------------------------------------------------------------------------

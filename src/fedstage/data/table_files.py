@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,7 +59,15 @@ def row_at(files: Files, row: int) -> str:
     while row >= files[0][1].num_rows:
         row, files = row - files[0][1].num_rows, files[1:]
     path = files[0][0]
-    return f"{path}: row {row + 2 if is_text(path) else row}"
+    return f"{path}: row {_in_text(path, row + 2) if is_text(path) else row}"
+
+
+def _in_text(path: Path, number: int) -> int:
+    """Return which row of a text file is the one of this number, if empty rows do not count."""
+    csv.field_size_limit(_LARGEST_BLOCK)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = enumerate(csv.reader(file, delimiter=_SEPARATORS[path.suffix.lower()]), 1)
+        return next(islice((place for place, cells in rows if cells), number - 1, None), number)
 
 
 def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
@@ -208,7 +217,7 @@ def _read_text(
         row, more = wrong[0], f", as in {len(wrong)} rows" if len(wrong) > 1 else ""
         fault = f"has {row.actual_columns} fields, and the header has {row.expected_columns}{more}"
         shown = f"{excerpt(row.text)}{_apart(path, names)}"
-        raise FedstageError(f"{path}: row {row.number}: {fault}: {shown}")
+        raise FedstageError(f"{path}: row {_in_text(path, row.number)}: {fault}: {shown}")
     if len({batch.schema for batch in batches}) > 1:
         return _read_text(path, names, texts, block, columns)
     table = pa.Table.from_batches(batches)

@@ -838,6 +838,14 @@ def test_an_empty_line_before_the_header_is_left_out(place):
     assert read(place, **FIXED).feature_names == ("x",)
 
 
+@pytest.mark.parametrize(("cell", "fault"), [("z", "row 14"), ("1,2", "row 14: has 3 fields")])
+def test_rows_are_counted_with_empty_ones(place, cell, fault):
+    rows = "".join(f"{n},{'ab'[n % 2]}\n\n" for n in range(6))
+    (place / "all.csv").write_text(f"x,y\n{rows}{cell},a\n{rows}")
+    with pytest.raises(FedstageError, match=fault):
+        read(place, **FIXED)
+
+
 def test_values_that_no_training_row_has_and_filled_ones_are_said(place, caplog):
     table(place / "train.csv", ["x", "sex", "y"], [[n, "MF"[n % 2], "ab"[n % 2]] for n in range(8)])
     rows = [["", ["male", "female"][n % 2], "ab"[n % 2]] for n in range(4)]

@@ -66,10 +66,11 @@ def name_column(key: str, name: str, file: File) -> pa.ChunkedArray:
     names = stated_names(file[0], file[1].schema, name)
     if names is None or kind_of(column.type) != "integer":
         return column
-    for row, number in enumerate(column.to_pylist()):
-        if not 0 <= number < len(names):
-            must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
-            raise FedstageError(f"{row_at([file], row)}: {excerpt(name)} = {number}: {must}")
+    wrong = (number for number in column.unique().to_pylist() if not 0 <= number < len(names))
+    for number in wrong:
+        where = row_at([file], column.to_pylist().index(number))
+        must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
+        raise FedstageError(f"{where}: {excerpt(name)} = {number}: {must}")
     return pa.chunked_array([pa.array(names, pa.string()).take(column.combine_chunks())])
 
 

@@ -168,6 +168,7 @@ def segment_rules(
     files : iterable of str
         Files of rounds that results read in addition to metrics.
     """
+    wanted = set(files)  # which may come only once, and are looked through for each seed
     by_seed: dict[int, list[Run]] = defaultdict(list)
     for run in runs:
         by_seed[run.recipe.seed].append(run)
@@ -178,7 +179,7 @@ def segment_rules(
     for first, *others in alike.values():
         folders = [settings_of_folders(run.recipe for run in own) for own in (first, *others)]
         names = [dict(zip(own, folders[0], strict=True)) for own in folders]
-        read = (_renamed(path, name) for name in names for path in files)
+        read = (_renamed(path, name) for name in names for path in wanted)
         jobs = _segment_jobs(first, length, keep, read)
         made |= jobs
         for configs, name in zip(folders[1:], names[1:], strict=True):

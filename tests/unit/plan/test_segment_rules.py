@@ -8,6 +8,7 @@ from tests.shared.recipes import METHODS, RANDOM, recipe
 from fedstage.plan import segment_rules as of_rules
 from fedstage.plan.runs import Run
 from fedstage.plan.segment_rules import segment_rules
+from fedstage.plan.training import participants_table
 from fedstage.plan.training_folder import training_id
 from fedstage.settings.runs import RunLength
 
@@ -47,11 +48,12 @@ def test_segments_of_several_seeds_are_those_of_each_seed_alone(keep):
     length = RunLength(rounds=8, evaluate_every=4)
     methods = {**METHODS, "random delays": RANDOM}.values()
     runs = [Run({}, recipe(**m, seed=seed), length) for m in methods for seed in (0, 3, 7)]
+    tables = [participants_table(run.recipe, 2, 0) for run in runs]
 
     def jobs_of(some):
         return {
             (name, *(path.format(recipe=name) for path in rule.outputs)): job
-            for rule in segment_rules(some, 3, keep, ())
+            for rule in segment_rules(some, 3, keep, iter(tables))
             for name, job in rule.jobs.items()
         }
 

@@ -14,7 +14,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from fedstage.data.excerpts import excerpt, listed, quoted, shortened
 from fedstage.errors import FedstageError, each
@@ -45,8 +46,11 @@ _LARGEST_BLOCK = 2**31 - 1
 LINE_BREAK = "[\r\n]"
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _PADDED = "[+-]?0[0-9]"
-_NUMBERS = pa.float64()
-_END = "\x1eend of the file\x1e"
+_WITHIN_NUMBERS = np.isin(np.arange(256), [*b"0123456789.eE+-"])
+_CACHED = 2**16  # bytes
+_BEGIN = 1000  # rows
+_NUMBERS = (pa.int64(), pa.float64())  # types of columns that Arrow takes for numbers
+_END = "1.7976931348623157e+308"  # in all cells of a row: the largest number, and as Python has it
 
 
 def is_text(path: Path) -> bool:
@@ -79,7 +83,7 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
     tables = each(lambda path: _without_index(path, read_table(path, texts=texts)), paths)
     files = list(zip(paths, tables, strict=True))
     written = [column for path, table in files if is_text(path) for column in table.schema]
-    numbers, others = ({own.name for own in written if (own.type == _NUMBERS) == is_number}
+    numbers, others = ({own.name for own in written if (own.type == pa.float64()) == is_number}
                        for is_number in (True, False))  # fmt: skip
     if numbers & others:
         return read_files(paths, {*texts, *others})
@@ -114,7 +118,7 @@ def read_table(
     read: Callable[[list[str]], pa.Table]
     if is_text(path):
         names = _read_header(path)
-        read = partial(_read_text, path, names, texts, _BLOCK)
+        read = partial(_read_text, path, names, texts)
     elif path.suffix.lower() == ".json":
         table = _leaf(path)
         names, read = table.column_names, table.select
@@ -170,61 +174,93 @@ def _no_table(path: Path, error: Exception) -> FedstageError:
 
 
 def _read_text(
-    path: Path, names: list[str], texts: Collection[str], block: int, columns: list[str]
+    path: Path, names: list[str], texts: Collection[str], columns: list[str]
 ) -> pa.Table:
     """Return columns, with numbers in those, not of `texts`, whose cells all are numbers.
 
-    One row more is read, which a quote that is not closed swallows. Numbers are converted while the
-    next rows are read.
+    A column that begins with numbers is read as numbers. Where that fails it is read as texts,
+    which then are tested. One row more is read, which a quote that is not closed swallows.
     """
     separator = _SEPARATORS[path.suffix.lower()]
     content = _with_end(path, f"\n{separator.join([_END] * len(names))}\n".encode())
-    texts, wrong, ended = {*texts}, list[Any](), False
-
-    def skip(row: Any) -> str:
-        wrong.append(row)
-        return "skip"
-
-    has_quotes = b'"' in content
-    reading = pa.csv.ReadOptions(use_threads=False, block_size=block)  # Arrow would take all cores
-    parsing = pa.csv.ParseOptions(
-        delimiter=separator, newlines_in_values=has_quotes, invalid_row_handler=skip
-    )
-    converting = pa.csv.ConvertOptions(
-        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
-        include_columns=columns, column_types=dict.fromkeys(names, pa.string()),
-    )  # fmt: skip
-    converted = list[Future[pa.RecordBatch]]()
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            padded = pool.submit(_has_padded, content)
-            for batch in pa.csv.open_csv(pa.BufferReader(content), reading, parsing, converting):
-                last = batch.slice(max(0, len(batch) - 1)).to_pylist()
-                ended = {value for row in last for value in row.values()} == {_END}
-                rows = batch.slice(0, len(batch) - ended)
-                converted.append(pool.submit(_with_numbers, rows, texts, padded))
-        batches = [batch.result() for batch in converted]
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        longer = min(len(content), _LARGEST_BLOCK) if "block" in str(error) else block
-        if longer > block:
-            return _read_text(path, names, texts, longer, columns)
-        raise _no_table(path, error) from None
+    with ThreadPoolExecutor(2) as pool:
+        padded = any(pool.map(partial(_has_padded, np.frombuffer(content, np.uint8)), range(2)))
+    as_texts, block, parallel = {*columns} if padded else {*texts}, _BLOCK, True
+    while True:
+        wrong = list[Any]()
+        try:
+            table = _parsed(content, separator, columns, as_texts, block, parallel, wrong)
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            largest = min(len(content), _LARGEST_BLOCK)
+            if no_number := re.match(
+                r"In CSV column #(\d+): CSV conversion error to d", str(error)
+            ):
+                as_texts.add(names[int(no_number[1])])
+            elif "block" in str(error) and block < largest:
+                block = largest
+            elif parallel:
+                parallel = False
+            else:
+                raise _no_table(path, error) from None
+            continue
+        last = table.slice(max(0, len(table) - 1)).to_pylist()
+        ended = {str(value) for row in last for value in row.values()} == {_END}
+        if (ended and not wrong) or not parallel:
+            break
+        parallel = False  # in messages, rows then have numbers
+    table = table.slice(0, len(table) - ended)
     if not ended:
-        rows = sum(map(len, batches))
-        place = next((row.number for row in wrong if _END in row.text), rows + 1)
+        place = next((row.number for row in wrong if _END in row.text), len(table) + 1)
         raise FedstageError(f"{path}: row {place}: a quote that is not closed; delete it")
     if wrong:
         row, more = wrong[0], f", as in {len(wrong)} rows" if len(wrong) > 1 else ""
         fault = f"has {row.actual_columns} fields, and the header has {row.expected_columns}{more}"
         shown = f"{excerpt(row.text)}{_apart(path, names)}"
         raise FedstageError(f"{path}: row {_in_text(path, row.number)}: {fault}: {shown}")
-    if len({batch.schema for batch in batches}) > 1:
-        return _read_text(path, names, texts, block, columns)
-    table = pa.Table.from_batches(batches)
+    with ThreadPoolExecutor(2) as pool:
+        tested = pool.map(partial(_tested, {*texts}, padded), columns, table.columns)
+        table = pa.table(dict(zip(columns, tested, strict=True)))
     _refuse_header(path, table)
-    if has_quotes:
-        _refuse_rows_in_values(path, names, table, b'\\"' in content)
+    if b'"' in content:
+        escaped = b"\\" in content and b'\\"' in content  # the latter alone is slower
+        _refuse_rows_in_values(path, names, table, escaped)
     return table
+
+
+def _parsed(
+    content: bytearray,
+    separator: str,
+    columns: list[str],
+    texts: Collection[str],
+    block: int,
+    parallel: bool,
+    wrong: list[Any],
+) -> pa.Table:
+    """Return numbers for columns, not of `texts`, that begin with numbers, and texts for others.
+
+    Rows with another number of cells are added to `wrong`.
+    """
+
+    def skip(row: Any) -> str:
+        wrong.append(row)
+        return "skip"
+
+    reading = pa.csv.ReadOptions(use_threads=parallel, block_size=block)
+    parsing = pa.csv.ParseOptions(
+        delimiter=separator, newlines_in_values=b'"' in content, invalid_row_handler=skip
+    )
+    converting = pa.csv.ConvertOptions(
+        null_values=list(_MISSING), strings_can_be_null=True, quoted_strings_can_be_null=False,
+        include_columns=columns,
+    )  # fmt: skip
+    begin = pa.csv.open_csv(pa.BufferReader(content), reading, parsing, converting).schema
+    wrong.clear()
+    numbers = {column.name for column in begin if column.type in _NUMBERS} - {*texts}
+    converting.column_types = {
+        name: pa.float64() if name in numbers else pa.string() for name in columns
+    }
+    pool = pa.system_memory_pool()  # the fastest one for new memory
+    return pa.csv.read_csv(pa.BufferReader(content), reading, parsing, converting, pool)
 
 
 def _with_end(path: Path, end: bytes) -> bytearray:
@@ -236,42 +272,45 @@ def _with_end(path: Path, end: bytes) -> bytearray:
     return content
 
 
-def _with_numbers(batch: pa.RecordBatch, texts: set[str], padded: Future[bool]) -> pa.RecordBatch:
-    """Return rows with numbers, and add to `texts` the columns that are none, in all batches."""
-    own = {}
-    for name in batch.schema.names:
-        numbers = None if name in texts else _numbers(batch[name], padded.result())
-        if numbers is None:
-            texts.add(name)
-        own[name] = _present(batch[name]) if numbers is None else numbers
-    return pa.record_batch(own)
+def _tested(texts: set[str], padded: bool, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as numbers if all cells are, and it is none of `texts`."""
+    if column.type != pa.string():
+        return column
+    may_be = name not in texts and _numbers(column[:_BEGIN], padded) is not None
+    numbers = _numbers(column, padded) if may_be else None
+    return _present(column) if numbers is None else numbers
 
 
-def _has_padded(content: bytearray) -> bool:
+def _has_padded(letters: NDArray[np.uint8], half: int) -> bool:
     """Whether there may be a number with zeros before it, of which a column is of texts."""
-    buffers = [None, pa.py_buffer(np.array([0, len(content)])), pa.py_buffer(content)]
-    text = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
-    return bool(pc.match_substring_regex(text, f"(^|[^0-9.eE+-]){_PADDED}")[0].as_py())
+    for start in range(half * _CACHED, len(letters), 2 * _CACHED):
+        part = letters[start : start + _CACHED + 2]
+        before = part[np.flatnonzero((part[1:-1] == ord("0")) & (part[2:] - ord("0") < 10))]
+        if not _WITHIN_NUMBERS[before].all():
+            return True
+    return False
 
 
-def _numbers(column: pa.Array, padded: bool) -> pa.Array | None:
+def _numbers(column: pa.ChunkedArray, padded: bool) -> pa.ChunkedArray | None:
     """Return texts as numbers, None if one is none, or may be `padded` with zeros, and is."""
     try:
-        numbers = column.cast(_NUMBERS)
+        numbers = column.cast(pa.float64())
     except pa.ArrowInvalid:
         try:
             column = _present(pc.utf8_trim_whitespace(column))
-            numbers = column.cast(_NUMBERS)
+            numbers = column.cast(pa.float64())
         except pa.ArrowInvalid:
             return None
     is_padded = padded and pc.any(pc.match_substring_regex(column, f"^{_PADDED}")).as_py()
     return None if is_padded else numbers
 
 
-def _present(column: pa.Array) -> pa.Array:
+def _present(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return texts, with null for those that are empty."""
-    seen = pc.binary_length(pc.utf8_trim_whitespace(column)).cast(pa.bool_())
-    return pc.if_else(seen, column, pa.nulls(1, pa.string())[0])  # pa.scalar imports pandas
+    empty = pc.or_(pc.utf8_is_space(column), pc.equal(pc.binary_length(column), 0))
+    if not pc.any(empty).as_py():
+        return column
+    return pc.if_else(empty, pa.nulls(1, pa.string())[0], column)  # pa.scalar imports pandas
 
 
 def _refuse_header(path: Path, table: pa.Table) -> None:
@@ -294,6 +333,7 @@ def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table, escape
     broken = {
         name: rows
         for name in (field.name for field in table.schema if field.type == pa.string())
+        if any(_has_break(chunk) for chunk in table[name].chunks)
         for rows in [pc.match_substring_regex(table[name], LINE_BREAK)]
         if pc.any(rows).as_py()
     }
@@ -307,6 +347,12 @@ def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table, escape
                 raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
     if broken or escaped:
         _refuse_quotes_in_quotes(path, separator)
+
+
+def _has_break(texts: pa.StringArray) -> bool:
+    """Whether there may be a line break: much faster than looking at each text."""
+    letters = texts.buffers()[2].to_pybytes() if len(texts) else b""
+    return b"\n" in letters or b"\r" in letters
 
 
 def _has_rows(

@@ -158,8 +158,8 @@ def segment_rules(
 ) -> list[SegmentRule]:
     """Return the rules of the segments, of at most `length` rounds, that runs need.
 
-    Runs that differ in their seed alone have the same segments, in other folders: the graph is
-    searched for one seed.
+    Runs that differ in their seed, or the alpha of their partition, alone have the same segments in
+    other folders: the graph is searched once.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ def segment_rules(
     files : iterable of str
         Files of rounds that results read in addition to metrics.
     """
-    wanted = set(files)  # which may come only once, and are looked through for each seed
-    by_seed: dict[int, list[Run]] = defaultdict(list)
+    wanted = set(files)  # which may come only once, and are looked through several times
+    by_draw: dict[object, list[Run]] = defaultdict(list)
     for run in runs:
-        by_seed[run.recipe.seed].append(run)
+        by_draw[run.recipe.seed, _alpha(run.recipe)].append(run)
     alike: dict[object, list[list[Run]]] = defaultdict(list)
-    for own in by_seed.values():
-        alike[_but_seed(own)].append(own)
+    for own in by_draw.values():
+        alike[tuple((_but_draws(run.recipe), run.length) for run in own)].append(own)
     made: dict[SegmentJob, list[str]] = {}
     for first, *others in alike.values():
         folders = [settings_of_folders(run.recipe for run in own) for own in (first, *others)]
@@ -187,18 +187,18 @@ def segment_rules(
     return shared_rules(made)
 
 
-def _but_seed(runs: Iterable[Run]) -> object:
-    """Return what determines the segments of runs of a seed, but for the names of folders."""
-    return tuple(
-        (run.recipe if _depends_on_seed(run.recipe) else run.recipe.model_copy(update={"seed": 0}),
-         run.length)
-        for run in runs
-    )  # fmt: skip
+def _alpha(recipe: AnyRecipe) -> float | None:
+    return getattr(recipe.partition, "alpha", None)
 
 
-def _depends_on_seed(recipe: AnyRecipe) -> bool:
-    """Whether the seed determines which files are read: the round that a stale client is of."""
-    return isinstance(recipe, Recipe) and is_stale(recipe)
+def _but_draws(recipe: AnyRecipe) -> AnyRecipe:
+    """Return what determines a run's segments, but for the names of folders."""
+    changes: dict[str, Any] = {}
+    if not (isinstance(recipe, Recipe) and is_stale(recipe)):  # else it draws a client's round
+        changes["seed"] = 0
+    if _alpha(recipe) is not None:
+        changes["partition"] = recipe.partition.model_copy(update={"alpha": 1.0})
+    return recipe.model_copy(update=changes)
 
 
 def _renamed(path: str, folders: Mapping[str, str]) -> str:

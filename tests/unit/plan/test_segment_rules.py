@@ -44,10 +44,12 @@ def test_a_segment_waits_for_the_first_output_of_the_one_before_it():
 
 
 @pytest.mark.parametrize("keep", ["needed", "all"])
-def test_segments_of_several_seeds_are_those_of_each_seed_alone(keep):
+def test_segments_of_several_seeds_and_alphas_are_those_of_each_alone(keep):
     length = RunLength(rounds=8, evaluate_every=4)
     methods = {**METHODS, "random delays": RANDOM}.values()
-    runs = [Run({}, recipe(**m, seed=seed), length) for m in methods for seed in (0, 3, 7)]
+    draws = [{"seed": seed, "partition": {"dirichlet": {"alpha": alpha}}}
+             for seed, alpha in ((0, 0.1), (3, 0.1), (3, 1.0))]  # fmt: skip
+    runs = [Run({}, recipe(**method | draw), length) for method in methods for draw in draws]
     tables = [participants_table(run.recipe, 2, 0) for run in runs]
 
     def jobs_of(some):
@@ -57,6 +59,6 @@ def test_segments_of_several_seeds_are_those_of_each_seed_alone(keep):
             for name, job in rule.jobs.items()
         }
 
-    apart = [jobs_of([run for run in runs if run.recipe.seed == seed]) for seed in (0, 3, 7)]
+    apart = [jobs_of(runs[start :: len(draws)]) for start in range(len(draws))]
     assert jobs_of(runs) == apart[0] | apart[1] | apart[2]
     assert len({len(jobs) for jobs in apart}) == 1

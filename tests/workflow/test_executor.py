@@ -243,3 +243,29 @@ def test_what_became_of_a_worker_is_one_line_also_in_the_jobs_record(tmp_path, c
     with pytest.raises(SpawnedJobError):
         executor._run(["run", "partition"], [])
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("limit", "looks"), [("100/1s", 1 + 3), ("1/1s", 1 + 3 + 3)])
+def test_ready_jobs_are_looked_at_when_one_has_finished_or_a_limit_was_reached(
+    tmp_path, limit, looks
+):
+    """By default Snakemake looks again each second, and once more so for each job before."""
+    (tmp_path / "Snakefile").write_text("""
+from snakemake.scheduling.job_scheduler import JobScheduler
+from fedstage.execution.executor import look_less_often
+
+look_less_often(JobScheduler)
+
+rule all:
+    input:
+        ["a", "b", "c"],
+
+rule one:
+    output:
+        "{name}",
+    shell:
+        "sleep 1.1; touch {output}"
+""")
+    options = ("--max-jobs-per-timespan", limit, "--workflow-profile", "none", "--verbose")
+    made = Project(tmp_path, tmp_path / "Snakefile").make(*options, cores=1, short=True)
+    assert 1 + 3 <= made.output.count("Ready jobs: ") <= looks

@@ -5,9 +5,10 @@ import time
 
 from snakemake.dag import DAG
 from snakemake.logging import logger
+from snakemake.scheduling.job_scheduler import JobScheduler
 
 from fedstage.execution.faults import faults
-from fedstage.execution.executor import plan_faster
+from fedstage.execution.executor import look_less_often, plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.links import link_runs, linked
 from fedstage.plan.runs import shared_work
@@ -16,6 +17,7 @@ from fedstage.experiments.targets import explain_unknown, shown_results
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
 plan_faster(DAG)
+look_less_often(JobScheduler)
 
 
 def wanted():

@@ -1,7 +1,8 @@
 """How Snakemake runs jobs on this machine: stages in warm workers, others as it does by itself.
 
-Here alone Snakemake's internals are replaced: planning with thousands of outputs.
-`tests/unit/execution/test_internals.py` fails when Snakemake changes what is relied upon for it.
+Here alone Snakemake's internals are replaced: planning with thousands of outputs, and when ready
+jobs are looked at. `tests/unit/execution/test_internals.py` fails when Snakemake changes what is
+relied upon for it.
 """
 
 import atexit
@@ -168,3 +169,27 @@ def plan_faster(graph: Any) -> None:
 
     graph.update_output_index = index
     graph.check_directory_outputs = checked
+
+
+# --- when ready jobs are looked at ----------------------------------------------------------------
+
+
+def look_less_often(scheduler: Any) -> None:
+    """Let ready jobs be looked at again after a time only if a limit on jobs in it was reached.
+
+    There is a limit by default. Snakemake looks again a second after each look, and looks when a
+    job has finished: a hundred jobs later it does nothing else, for a quarter of a core and more.
+
+    Parameters
+    ----------
+    scheduler : class
+        Snakemake's class of schedulers.
+    """
+    look_again = scheduler._schedule_reevalutation
+
+    def if_limited(own: Any, delay: int) -> None:
+        limit = own.job_rate_limiter
+        if limit is None or delay != limit.timespan or not limit.get_free_jobs():
+            look_again(own, delay)
+
+    scheduler._schedule_reevalutation = if_limited

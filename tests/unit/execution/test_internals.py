@@ -7,6 +7,7 @@ import snakemake.api  # before its modules, which import one another
 from snakemake.dag import DAG
 from snakemake.io import IOFile, directory
 from snakemake.output_index import OutputIndex
+from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
 
 from fedstage.execution.executor import IndexBySuffix, plan_faster
 
@@ -65,3 +66,9 @@ def test_outputs_are_checked_if_there_are_directories_among_them(file, checked):
     assert graph.output_index.match_producers("b") == set(Graph.rules)
     graph.check_directory_outputs()
     assert calls == [graph] * checked
+
+
+def test_the_scheduler_looks_again_after_a_limit_of_jobs_in_a_time():
+    source = inspect.getsource(JobScheduler.schedule)
+    assert "self._schedule_reevalutation(self.job_rate_limiter.timespan)" in source
+    assert callable(JobRateLimiter.get_free_jobs)

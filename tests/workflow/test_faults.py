@@ -110,7 +110,10 @@ def test_bad_data_is_told_last_and_stops_only_what_depends_on_it(project):
         (project.path / f"flowers/{part}.parquet").write_text("no table")
     run = project.call(cores=1, FEDSTAGE_DATA=str(project.path))
     assert run.code == 1
-    assert run.output.splitlines()[-1].startswith("fedstage dataset: ")
+    lines = run.output.splitlines()
+    assert lines[-1].startswith("fedstage dataset: ")
+    failed = "tiny/default: no table, as 1 of 2 runs failed: method = fedavg, data = bad"
+    assert f"{failed}; the others make one without these in the grid" in lines
     assert run.trained()
 
 

@@ -12,7 +12,7 @@ from fedstage.execution.executor import look_less_often, plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.links import link_runs, linked
 from fedstage.plan.runs import shared_work
-from fedstage.experiments.targets import explain_unknown, shown_results
+from fedstage.experiments.targets import explain_no_table, explain_unknown, shown_results
 
 STARTED = time.time()
 FOLDER = Path.cwd()  # which Snakemake has left again at the end
@@ -57,7 +57,12 @@ def tell_faults():
     """Print the faults of failed jobs once more, at the end: Snakemake has more to say first."""
     failed = [job for one in workflow.scheduler.failed for job in getattr(one, "jobs", [one])]
     logs = [(job.rule.name, Path(job.log[0]) if job.log else None) for job in failed]
-    if lines := faults(logs, STARTED):
+    lines = faults(logs, STARTED)
+    if lines and workflow.execution_settings.keep_going:
+        asked_for = linked(shown_results(CATALOGUE, wanted()))
+        hints = explain_no_table(CATALOGUE, asked_for, lambda file: (FOLDER / file).exists())
+        lines = [*hints, *lines]
+    if lines:
         atexit.register(print, "", *lines, sep="\n", file=sys.stderr)
 
 

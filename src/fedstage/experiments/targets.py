@@ -8,6 +8,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments import descriptions
 from fedstage.experiments.catalogue import Catalogue, metrics_of
 from fedstage.experiments.library import experiment_names
+from fedstage.experiments.runs_file import SEED
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import Run, settings_of_folders, split_target
@@ -15,11 +16,14 @@ from fedstage.plan.stages import RECIPES
 from fedstage.plan.training import aggregation, round_state
 from fedstage.plan.training_folder import owners
 from fedstage.protocol.groups import client_groups
+from fedstage.settings.cells import show_point
 from fedstage.settings.ensembles import Ensemble
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import suggest
+
+_SHOWN = 3  # runs in a line
 
 
 def asked(catalogue: Catalogue, arguments: str) -> list[tuple[str, str]]:
@@ -164,6 +168,23 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
         files |= dict.fromkeys(results_of(catalogue, name) if name in targets else shown)
     tables = [path for path in files if path.endswith(".md")]
     return tables + [path for path in files if path.startswith("results/report/")]
+
+
+def explain_no_table(
+    catalogue: Catalogue, keys: Iterable[tuple[str, str]], exists: Callable[[str], bool]
+) -> Iterator[str]:
+    """Yield a line on each experiment and scale of which some runs, not all, have no metrics."""
+    for key in keys:
+        runs = catalogue.runs[key]
+        lacking = [run.axes for run in runs if not exists(metrics_of(run))]
+        if 0 < len(lacking) < len(runs):
+            points = [{axis: one[axis] for axis in one if axis != SEED} for one in lacking]
+            told = list(dict.fromkeys(map(show_point, points)))
+            more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+            yield (
+                f"{'/'.join(key)}: no table, as {len(lacking)} of {len(runs)} runs failed: "
+                f"{'; '.join(told[:_SHOWN])}{more}; the others make one without these in the grid"
+            )
 
 
 def _results(catalogue: Catalogue, experiment: str, scale: str) -> dict[str, list[str]]:

@@ -10,8 +10,7 @@ from tests.shared.stages import make_all
 from torch import nn
 
 from fedstage.algorithm.exchange.updates import read_updates
-from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_info, read_labelled, read_samples
+from fedstage.data.samples import read_counts, read_info, read_labelled, read_samples
 from fedstage.models.loading import build
 from fedstage.plan import data_files
 from fedstage.plan.scores import evaluation

@@ -10,10 +10,9 @@ from torch import nn
 from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members
 from fedstage.algorithm.exchange.updates import Update
-from fedstage.algorithm.global_trainers.averaging import weight_average
 from fedstage.algorithm.global_trainers.distillation import distillation_loss
 from fedstage.algorithm.global_trainers.drop_worst import Fused, average_of_kept, fused, keep
-from fedstage.algorithm.global_trainers.early_stopping import early_stopping
+from fedstage.algorithm.global_trainers.kept_weights import early_stopping, weight_average
 from fedstage.algorithm.global_trainers.student import take
 from fedstage.models.initialisation import initialise
 from fedstage.models.loading import build

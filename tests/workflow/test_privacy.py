@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from fedstage.stages.collected.measured import poisson_epsilon
+from fedstage.stages.measured import poisson_epsilon
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 

@@ -1,7 +1,8 @@
 """Reading samples and their tables in stages: for a role, a client, or a public data set."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,28 @@ def read_labelled(
             fault = f"labels or shape {shape} of another data set, {must}"
             raise FedstageError(f"{path}: {fault}; delete it to make it again")
     return images, labels
+
+
+# --- samples of each class ------------------------------------------------------------------------
+
+
+def read_counts(histogram: Path) -> dict[int, dict[int, int]]:
+    """Return the number of training samples of every client and class."""
+    counts: dict[int, dict[int, int]] = defaultdict(dict)
+    columns = ["client", "role", "label", "samples"]
+    table = load_table(histogram, columns)
+    # By columns: one dictionary per row takes three times as long, seconds with 100,000 clients.
+    values = (table[name].to_pylist() for name in columns)
+    for client, role, label, samples in zip(*values, strict=True):
+        if role == "train":
+            counts[client][label] = samples
+    return counts
+
+
+def count_generated(clients: Iterable[int], labels: Iterable[int]) -> list[dict[str, int | str]]:
+    """Return rows of a histogram: the generated images of each client and label that occur."""
+    counted = Counter(zip(clients, labels, strict=True))
+    return [
+        {"client": client, "role": "generated", "label": label, "samples": number}
+        for (client, label), number in sorted(counted.items())
+    ]

@@ -83,11 +83,11 @@ class Server(Optimiser):
     """Distillation on the server in each round, on batches of public data."""
 
     uses: ClassVar[Mapping[str, str]] = {
-        "swa": "algorithm.global_trainers.averaging",
-        "early_stopping": "algorithm.global_trainers.early_stopping",
+        "swa": "algorithm.global_trainers.kept_weights",
+        "early_stopping": "algorithm.global_trainers.kept_weights",
         "drop_worst": "algorithm.global_trainers.drop_worst",
         "buffer": "algorithm.global_trainers.buffer",
-        "moving_average": "algorithm.global_trainers.averaging",
+        "moving_average": "algorithm.global_trainers.kept_weights",
         "factor_transfer": "algorithm.global_trainers.factor_transfer",
         "task_arithmetic": "algorithm.global_trainers.task_arithmetic",
     }

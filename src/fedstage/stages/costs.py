@@ -24,7 +24,7 @@ from fedstage.protocol.exchange import exchanges_logits
 from fedstage.results.tidy import COST, COSTS, SEED, Tidy, typed, write_tidy
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
-from fedstage.stages.collected.phases import Moved, held_bytes, one_shot_bytes, phases_of
+from fedstage.stages.phases import Moved, held_bytes, one_shot_bytes, phases_of
 from fedstage.stages.scores import header_of
 from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order

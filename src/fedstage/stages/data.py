@@ -10,11 +10,10 @@ from torch import nn
 from fedstage.data.bags import Bags
 from fedstage.data.datasets import check_classes, load
 from fedstage.data.datasets.images import Dataset, Images, pixel_statistics
-from fedstage.data.label_counts import read_counts
 from fedstage.data.participation import SCHEMA, by_group, draw_groups, draw_independently, table
 from fedstage.data.partitions import CLIENTS_SCHEMA, HISTOGRAM_SCHEMA, Indices
 from fedstage.data.partitions.roles import divide_with_core, label_histogram, split_roles, with_core
-from fedstage.data.samples import read_info, read_labelled, read_samples
+from fedstage.data.samples import read_counts, read_info, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.heads import body_of
 from fedstage.models.initialisation import initialise, try_model
@@ -41,7 +40,7 @@ from fedstage.storage.files import load_json, save_json
 from fedstage.storage.raw_files import check_planned, default_folder
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import map_tensors, save_tensors
-from fedstage.training.public_images import change_once
+from fedstage.training.images import change_once
 from fedstage.weights import Weights
 
 

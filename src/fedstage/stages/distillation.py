@@ -36,8 +36,7 @@ from fedstage.algorithm.global_trainers.students import (
 from fedstage.algorithm.global_trainers.task_arithmetic import merged
 from fedstage.algorithm.global_trainers.teachers import Teacher, read_teachers
 from fedstage.algorithm.global_trainers.transfers import targets_from
-from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_labelled
+from fedstage.data.samples import read_counts, read_labelled
 from fedstage.models.heads import HEAD, joined
 from fedstage.models.loading import fill_model, new_model, parameter_names, state_of
 from fedstage.models.parts import kept_by_clients

@@ -11,14 +11,18 @@ import torch
 
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, teacher_logits
 from fedstage.algorithm.exchange.traffic import counts_sent
-from fedstage.algorithm.measures.clients import of_classes, of_mixes, of_own
 from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA, forgetting, percent_right
 from fedstage.algorithm.measures.metrics import CLIENTS_SCHEMA, METRICS_SCHEMA, TEST, VALIDATION
-from fedstage.algorithm.measures.model_metrics import mean_metrics, model_metrics
+from fedstage.algorithm.measures.model_metrics import (
+    mean_metrics,
+    model_metrics,
+    of_classes,
+    of_mixes,
+    of_own,
+)
 from fedstage.algorithm.measures.scores import ClassCounts, accuracy_on_own, score
 from fedstage.data.bags import Samples
-from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_labelled, read_owned, read_test_clients
+from fedstage.data.samples import read_counts, read_labelled, read_owned, read_test_clients
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model
 from fedstage.plan.inputs import ClientAccuracyInputs, EvaluationInputs, RetentionInputs

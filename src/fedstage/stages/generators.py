@@ -17,9 +17,8 @@ from fedstage.algorithm.one_shot.generators.adversarial import synthesise
 from fedstage.algorithm.one_shot.generators.distilled_decoder import distil, even_labels
 from fedstage.algorithm.one_shot.generators.world import World
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, before_rounds
-from fedstage.data.label_counts import count_generated
 from fedstage.data.partitions import HISTOGRAM_SCHEMA
-from fedstage.data.samples import read_public
+from fedstage.data.samples import count_generated, read_public
 from fedstage.errors import fault_of
 from fedstage.models.image_generator import new_discriminator, new_image_generator
 from fedstage.models.loading import fill_model, state_of

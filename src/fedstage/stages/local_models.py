@@ -14,8 +14,7 @@ from fedstage.algorithm.one_shot.client_models import (
     library,
     of_classes,
 )
-from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_images, read_labelled, read_samples
+from fedstage.data.samples import read_counts, read_images, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, state_of
 from fedstage.plan.inputs import (

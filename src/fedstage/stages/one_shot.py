@@ -20,8 +20,7 @@ from fedstage.algorithm.one_shot.gaussian_heads import Moments, head, moments_of
 from fedstage.algorithm.one_shot.prediction import of_chosen, predict
 from fedstage.algorithm.one_shot.selections import chosen_members
 from fedstage.algorithm.one_shot.traffic import ROUNDS_SCHEMA, Quantised, before_rounds, traffic
-from fedstage.data.label_counts import read_counts
-from fedstage.data.samples import read_labelled, read_public, tell_private
+from fedstage.data.samples import read_counts, read_labelled, read_public, tell_private
 from fedstage.errors import FedstageError
 from fedstage.models.heads import LAST
 from fedstage.plan.inputs import (

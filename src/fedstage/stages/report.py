@@ -1,21 +1,23 @@
 """Stage `report`: one HTML file with all results of an experiment at a scale."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
+from fedstage.experiments.runs_file import SEED, ExperimentRun, read_runs_file
 from fedstage.plan.graph import recipe_file
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import describe_sharing, main_folder
 from fedstage.protocol.digests import canonical
 from fedstage.results.curves import draw_bytes, draw_differences, draw_forgetting, draw_rounds
-from fedstage.results.labels import axis_label, metric_head, place_label
+from fedstage.results.labels import axis_label, metric_head, place_label, show_value
 from fedstage.results.points import (
     draw_ensembles,
     draw_partition,
@@ -28,10 +30,11 @@ from fedstage.results.style import save_figure
 from fedstage.results.table import Table
 from fedstage.results.tidy import METHOD, Tidy, place_of, read_tidy
 from fedstage.settings.merging import flatten
-from fedstage.stages.collected.names import names_of, partitions_of
-from fedstage.stages.table import tables_of
+from fedstage.settings.scores import Axis
+from fedstage.stages.table import names_of, tables_of
 from fedstage.storage.files import load_json, save_text
 from fedstage.storage.records import find_artefact
+from fedstage.storage.tables import frame_of, load_table
 
 #: Figures of scores, by what they show.
 OF_SCORES: dict[str, Callable[[Tidy], Figure]] = {
@@ -187,3 +190,38 @@ def _common(settings: list[Mapping[str, Any]]) -> dict[str, str]:
         for key, value in first.items()
         if key != "seed" and all(other.get(key) == value for other in others)
     }
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+
+def partitions_of(runs: Sequence[ExperimentRun]) -> dict[str, pd.DataFrame]:
+    """Return the samples of each client and class of each partition of the first run's seed.
+
+    A partition is named by the settings that tell it from the others, if there are several.
+    """
+    points: dict[str, list[dict[str, Axis]]] = {}
+    for run in runs:
+        if run.settings[SEED] == runs[0].settings[SEED]:
+            points.setdefault(run.partition, []).append(run.settings)
+    groups = list(points.values())
+    axes = [axis for axis in runs[0].settings if _tells_apart(axis, groups)]
+    labels = [
+        ", ".join(f"{axis_label(axis)} = {show_value(of[0][axis])}" for axis in axes)
+        for of in groups
+    ]
+    if len(set(labels)) < len(labels):  # no settings distinguish them: name the folders
+        labels = [Path(file).parent.name for file in points]
+    return {label: _samples(path) for label, path in zip(labels, points, strict=True)}
+
+
+def _tells_apart(axis: str, groups: Sequence[Sequence[dict[str, Axis]]]) -> bool:
+    """Whether a setting is constant within each partition, but not across partitions."""
+    values = [{str(point.get(axis)) for point in group} for group in groups]
+    return all(len(value) == 1 for value in values) and any(a != b for a, b in pairwise(values))
+
+
+def _samples(path: str) -> pd.DataFrame:
+    """Return the samples of each client and class, of all roles together."""
+    table: pd.DataFrame = frame_of(load_table(path, ["client", "label", "samples"]))
+    return table.groupby(["client", "label"])["samples"].sum().reset_index()

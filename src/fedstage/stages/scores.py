@@ -29,8 +29,8 @@ from fedstage.results.tidy import (
     write_tidy,
 )
 from fedstage.settings.cells import show_point
-from fedstage.stages.collected.measured import OF_RUNS, measure, read_metrics
-from fedstage.stages.collected.phases import bytes_until, phases_of
+from fedstage.stages.measured import OF_RUNS, measure, read_metrics
+from fedstage.stages.phases import bytes_until, phases_of
 from fedstage.storage.records import find_artefact, records_in_order, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors

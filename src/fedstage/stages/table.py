@@ -1,9 +1,9 @@
 """Stage `table`: scores, claims, communication, costs and more of an experiment as tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fedstage.experiments.runs_file import read_runs_file
+from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.results.claims import claim_tables, judge_claims
 from fedstage.results.client_tables import client_tables
 from fedstage.results.cost_tables import (
@@ -17,7 +17,6 @@ from fedstage.results.table import Table, score_table
 from fedstage.results.tidy import Tidy, read_tidy
 from fedstage.settings.scores import ClaimsToJudge
 from fedstage.settings.validation import validate
-from fedstage.stages.collected.names import names_of
 from fedstage.storage.files import load_json
 
 #: Tables of costs, by what they show.
@@ -64,3 +63,20 @@ def tables_of(
     if shown == "clients":
         return client_tables(scores, names_of(read_runs_file(runs).runs))
     return [score_table(scores)]
+
+
+def names_of(runs: Sequence[ExperimentRun]) -> dict[str, tuple[str, ...]]:
+    """Return the names of `clients` and `classes` that all data sets of the runs share, if any.
+
+    Clients have names only if the partition is natural.
+    """
+    infos = {run.info: load_json(run.info) for run in runs if run.info}
+    clients = {
+        tuple(infos[run.info].get("client_names", ()))
+        if run.info and run.candidates[0].parts[-1].recipe.partition.name == "natural"
+        else ()
+        for run in runs
+    }
+    classes = {tuple(info["class_names"]) for info in infos.values()}
+    found = {"clients": clients, "classes": classes}
+    return {of: next(iter(names)) for of, names in found.items() if len(names) == 1 and any(names)}

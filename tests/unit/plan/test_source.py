@@ -258,9 +258,8 @@ COUNTED = {
         "sampling": OF_DRAWN | each(("distillation", "evaluation"), "bayesian"),
     },
     "algorithm.global_trainers": {
-        "averaging": each(TAUGHT, "averaged"),
         "drop_worst": each(TAUGHT, "judged"),
-        "early_stopping": each(TAUGHT, "judged"),
+        "kept_weights": each(TAUGHT, "averaged", "judged"),
         "transfers.fedet": each(("distilled_model",), "fedet_os"),
     },
     "algorithm.one_shot": {
@@ -376,9 +375,9 @@ COUNTED_OF_SETTINGS = [
     ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("aggregation", FEDAVG)]),
     ("algorithm.aggregation.rules.elementwise", [], [("aggregation", KRUM)]),
     ("algorithm.aggregation.asynchronous", [("aggregation", LATE)], [("aggregation", FEDAVG)]),
-    ("training.public_images", [("dataset", with_data(held_out=9, **FLIPPED))],
+    ("training.images", [("dataset", with_data(held_out=9, **FLIPPED))],
      [("dataset", with_data(held_out=9)),
-      *product(["local_training", "partition"], [a_recipe(data={"digits": FLIPPED})])]),
+      ("partition", a_recipe(data={"digits": FLIPPED}))]),
     ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
     *((f"algorithm.global_trainers.{name}", product([OF_FREE], [FREE, FREE_AS_RELEASED]),
        [("distillation", RECIPES["taught_by_clients"])])

@@ -15,7 +15,7 @@ from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.runs import RunLength
 from fedstage.stages.aggregation import PARTICIPANTS_SCHEMA
-from fedstage.stages.collected.phases import (
+from fedstage.stages.phases import (
     Moved,
     Phase,
     bytes_until,

@@ -11,7 +11,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.protocol.privacy import delta_of
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.collected.measured import (
+from fedstage.stages.measured import (
     client_epsilon,
     fixed_size_epsilon,
     guarantee,

@@ -7,8 +7,8 @@ from tests.shared.settings import federated
 from fedstage.algorithm.measures.metrics import CLIENTS_SCHEMA
 from fedstage.experiments.runs_file import read_runs_file
 from fedstage.results.client_tables import client_tables
-from fedstage.stages.collected.names import names_of
 from fedstage.stages.scores import MEASURES, further_rows, joined
+from fedstage.stages.table import names_of
 from fedstage.storage.files import save_json
 from fedstage.storage.tables import save_rows
 

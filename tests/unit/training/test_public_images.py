@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from fedstage.randomness import torch_generator
-from fedstage.training.images import augment, draw
-from fedstage.training.public_images import change_once
+from fedstage.training.images import augment, change_once, draw
 
 
 def pixels(n, side=6):
@@ -37,7 +36,7 @@ def test_each_image_has_a_draw_of_its_own(kind):
 
 
 def test_many_images_are_changed_as_one_batch_would_be(monkeypatch):
-    monkeypatch.setattr("fedstage.training.public_images._AT_ONCE", 7)
+    monkeypatch.setattr("fedstage.training.images._AT_ONCE", 7)
     images = pixels(20)
     drawn = draw("crop_flip", 20, torch_generator(0, "dataset", "held_out_augmentation"))
 

@@ -8,10 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedstage.algorithm.global_trainers.averaging import moving_average, weight_average
 from fedstage.algorithm.global_trainers.buffer import cached_buffer, live_buffer, melting
-from fedstage.algorithm.global_trainers.early_stopping import Best, early_stopping
 from fedstage.algorithm.global_trainers.factor_transfer import factors
+from fedstage.algorithm.global_trainers.kept_weights import (
+    Best,
+    early_stopping,
+    moving_average,
+    weight_average,
+)
 from fedstage.algorithm.global_trainers.objective import (
     LiveTargets,
     Term,

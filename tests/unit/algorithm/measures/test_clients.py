@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedstage.algorithm.measures.clients import of_classes, of_mixes, of_own
+from fedstage.algorithm.measures.model_metrics import of_classes, of_mixes, of_own
 from fedstage.algorithm.measures.scores import own_accuracies, score
 
 LOGITS = torch.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 1.0], [3.0, 1.0]])

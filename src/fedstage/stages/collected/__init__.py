@@ -1,1 +1,0 @@
-"""What the files of scores and costs are collected from: metrics, tables of traffic, records."""

@@ -47,6 +47,7 @@ LINE_BREAK = "[\r\n]"
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _PADDED = "[+-]?0[0-9]"
 _WITHIN_NUMBERS = np.isin(np.arange(256), [*b"0123456789.eE+-"])
+_SIGNS = np.isin(np.arange(256), [*b"+-"])
 _CACHED = 2**16  # bytes
 _BEGIN = 1000  # rows
 _NUMBERS = (pa.int64(), pa.float64())  # types of columns that Arrow takes for numbers
@@ -284,9 +285,11 @@ def _tested(texts: set[str], padded: bool, name: str, column: pa.ChunkedArray) -
 def _has_padded(letters: NDArray[np.uint8], half: int) -> bool:
     """Whether there may be a number with zeros before it, of which a column is of texts."""
     for start in range(half * _CACHED, len(letters), 2 * _CACHED):
-        part = letters[start : start + _CACHED + 2]
-        before = part[np.flatnonzero((part[1:-1] == ord("0")) & (part[2:] - ord("0") < 10))]
-        if not _WITHIN_NUMBERS[before].all():
+        part = letters[start : start + _CACHED + 3]  # a zero has two letters before, and one after
+        zeros = np.flatnonzero((part[2:-1] == ord("0")) & (part[3:] - ord("0") < 10))
+        within = _WITHIN_NUMBERS[part[zeros + 1]]
+        unsigned = ~_SIGNS[part[zeros + 1]]
+        if not (within & (unsigned | _WITHIN_NUMBERS[part[zeros]])).all():
             return True
     return False
 

@@ -189,7 +189,8 @@ def look_less_often(scheduler: Any) -> None:
 
     def if_limited(own: Any, delay: int) -> None:
         limit = own.job_rate_limiter
-        if limit is None or delay != limit.timespan or not limit.get_free_jobs():
+        reached = limit is None or delay != limit.timespan or not limit.get_free_jobs()
+        if reached or not own.running:  # then no job that finishes would bring about another look
             look_again(own, delay)
 
     scheduler._schedule_reevalutation = if_limited

@@ -9,7 +9,7 @@ from snakemake.io import IOFile, directory
 from snakemake.output_index import OutputIndex
 from snakemake.scheduling.job_scheduler import JobRateLimiter, JobScheduler
 
-from fedstage.execution.executor import IndexBySuffix, plan_faster
+from fedstage.execution.executor import IndexBySuffix, look_less_often, plan_faster
 
 
 class Rule:
@@ -72,3 +72,28 @@ def test_the_scheduler_looks_again_after_a_limit_of_jobs_in_a_time():
     source = inspect.getsource(JobScheduler.schedule)
     assert "self._schedule_reevalutation(self.job_rate_limiter.timespan)" in source
     assert callable(JobRateLimiter.get_free_jobs)
+
+
+@pytest.mark.parametrize(
+    ("free", "running", "delay", "again"),
+    [(1, {1}, 1, False), (0, {1}, 1, True), (1, set(), 1, True), (1, {1}, 10, True)],
+)
+def test_it_looks_again_where_a_limit_was_reached_or_no_job_runs(free, running, delay, again):
+    class Limit:
+        timespan = 1
+
+        def get_free_jobs(self):
+            return free
+
+    class Scheduler:
+        job_rate_limiter = Limit()
+        looks = []
+
+        def _schedule_reevalutation(self, delay):
+            self.looks.append(delay)
+
+    look_less_often(Scheduler)
+    one = Scheduler()
+    one.running = running
+    one._schedule_reevalutation(delay)
+    assert one.looks == [delay] * again

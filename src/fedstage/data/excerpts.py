@@ -44,10 +44,15 @@ def normal(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
+#: Letters without an image that Unicode does not count as format characters: fillers, selectors.
+INVISIBLE = "\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f"
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_BESIDE = re.compile("[\u0307\"' ]")  # the dot of a Turkish I, quotes and spaces
+_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
 #: Cyrillic and Greek letters, in lower case, that look like Latin ones in lower or upper case.
 _LOOKS = str.maketrans(
-    "авекмнорстухѕіјһԁԛԝ" "αβεζηικμνορτυχ",
-    "abekmhopctyxsijhdqw" "abezhikmnoptyx",
+    "авекмнорстухѕіјһԁԛԝ" "αβεζηικμνορτυχ" "ı‐–—−’‘",
+    "abekmhopctyxsijhdqw" "abezhikmnoptyx" "i----''",
 )  # fmt: skip
 
 
@@ -56,7 +61,7 @@ def plain(name: str) -> str:
 
     Letters of other alphabets are replaced by the Latin ones that they look like.
     """
-    seen = (letter for letter in unicodedata.normalize("NFKC", name)
+    seen = (letter for letter in unicodedata.normalize("NFKC", _INVISIBLE.sub("", name))
             if letter.isspace() or unicodedata.category(letter) not in ("Cc", "Cf"))  # fmt: skip
     return " ".join("".join(seen).split()).casefold().translate(_LOOKS)
 
@@ -74,10 +79,10 @@ def alike(what: str, names: Sequence[str]) -> Iterator[str]:
     if lost := [quoted(name) for name in names if "\N{REPLACEMENT CHARACTER}" in name]:
         yield f"{what} with letters that were lost before, when a file was written: {listed(lost)}"
     for name in names:
-        look = plain(name)
-        by_look[str(float(look)) if _DECIMAL.fullmatch(look) else look].append(name)
+        look = _ZEROS.sub("", _BESIDE.sub("", plain(name)) or plain(name))
+        by_look[str(float(look) + 0.0) if _DECIMAL.fullmatch(look) else look].append(name)
     found = [name for same in by_look.values() if len(same) > 1 for name in same]
     if found:
         told = listed([ascii(shortened(name)) for name in found])
-        differ = "differ only in case, spaces, invisible letters, alphabets or zeros"
+        differ = "differ only in case, spaces, quotes, invisible letters, alphabets or zeros"
         yield f"{what} whose names {differ}: {told}"

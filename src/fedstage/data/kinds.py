@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedstage.data.excerpts import excerpt, quoted
+from fedstage.data.excerpts import INVISIBLE, excerpt, quoted
 from fedstage.data.table_files import LINE_BREAK, File, is_text, require, row_at
 from fedstage.errors import FedstageError
 
-_VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
+_VISIBLE = rf"[^\p{{Z}}\p{{Cc}}\p{{Cf}}{INVISIBLE}]"
 
 #: What a column of a type holds.
 _KINDS = {
@@ -62,11 +62,18 @@ def name_column(key: str, name: str, file: File) -> pa.ChunkedArray:
 
     Integers that have names in the file's metadata are given by these.
     """
-    column = required(key, name, file, _OF_NAMES, must_be_names(key))
+    required(key, name, file, _OF_NAMES, must_be_names(key))
+    return with_names(name, file)
+
+
+def with_names(name: str, file: File) -> pa.ChunkedArray:
+    """Return a column, with names in place of integers where the file's metadata state some."""
+    column = file[1][name]
     names = stated_names(file[0], file[1].schema, name)
     if names is None or kind_of(column.type) != "integer":
         return column
-    wrong = (number for number in column.unique().to_pylist() if not 0 <= number < len(names))
+    known = column.drop_null().unique().to_pylist()
+    wrong = (number for number in known if not 0 <= number < len(names))
     for number in wrong:
         where = row_at([file], column.to_pylist().index(number))
         must = f"must be 0..{len(names) - 1}, there are {len(names)} classes"
@@ -89,6 +96,8 @@ def stated_names(path: Path, schema: pa.Schema, column: str) -> tuple[str, ...] 
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FedstageError(f"{path}: metadata of {column!r}: must list the names as strings")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise FedstageError(f"{path}: metadata of {column!r}: {quoted(twice)} is there twice")
     return tuple(names)
 
 

@@ -25,12 +25,15 @@ SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "tes
 )
 #: A name that has one of them as a word, such as X_train.csv or Train_set.
 _WORD = re.compile(
-    r"(?:^|(?<=[^a-z]))(train|test|valid|val|dev|eval)(?:ing|u?ate|u?ation)?(?:set|data|s)?(?![a-z])"
+    r"(?:^|(?<=[^a-z]))[xy]?(train|test|holdout|valid|val|dev|eval)(?:ing|u?ate|u?ation)?"
+    r"s?(?:set|data|daten|bilder)?s?(?![a-z])"
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # KDDTrain, TestImages
 _SHARD = re.compile(r"(.*)-[0-9]{5}(-of-[0-9]{5})\..*")
 #: Columns of Parquet files in which images are.
 IMAGE_COLUMNS = ("img", "image")
+#: Kinds of tables that keep files of former versions, and what shows them.
+_VERSIONED = {"Delta": "_delta_log", "Hudi": ".hoodie", "Iceberg": "metadata/*.metadata.json"}
 _TESTED = 0.2  # of images without folders for training and testing
 _HEAD = 100  # bytes of a JSON file in which LEAF's first key is
 _OF_LEAF = (b'"users"', b'"num_samples"', b'"user_data"', b'"hierarchies"')
@@ -46,6 +49,12 @@ class Found(NamedTuple):
     def tell(self, place: Path) -> None:
         """Say which files of a folder are not read, and which of several are not there."""
         read = {*self.train, *self.test}
+        tables = [path for path in self.train if path.suffix.lower() not in ImageFolder.suffixes]
+        splits = {path: _split_of(path.relative_to(place).parts) for path in tables}
+        others = [path.name for path, split in splits.items() if not split]
+        if others and "train" in splits.values():
+            _LOGGER.warning("%s: for training are also files that are not named so: %s",
+                            place, listed(others))  # fmt: skip
         away = sorted(place.rglob(".*.icloud"))
         if away:
             _LOGGER.warning("%s: %d files are in iCloud only, such as %s",
@@ -93,9 +102,10 @@ def find_files(settings: OwnSamples, folder: Path) -> Found:
     pattern = "images in {}" if images else " or ".join(f"{{0}}*{end}" for end in settings.suffixes)
     if not files:
         raise FedstageError(f"{place}: has no {', no '.join(settings.suffixes)}")
-    if (place / "_delta_log").exists():
-        fault = "a Delta table, with files that do not count any more; write it out as Parquet"
-        raise FedstageError(f"{place}: {fault}")
+    for kind, mark in _VERSIONED.items():
+        if next(place.glob(mark), None):
+            fault = f"a table of {kind}, with files that do not count any more"
+            raise FedstageError(f"{place}: {fault}; write it out as Parquet")
     by_split: dict[str, list[Path]] = defaultdict(list)
     parts = [path.relative_to(place).parts for path in files]
     divided = images and are_splits({own[0] for own in parts})
@@ -144,7 +154,8 @@ def _split_of(parts: Sequence[str]) -> str:
 
 def split_word(name: str) -> str | None:
     """Return the split that a name has as a word, None if there is none, or several."""
-    words = {SPLITS[word] for word in _WORD.findall(_HUMP.sub("_", name).lower())}
+    forms = (name.lower(), _HUMP.sub("_", name).lower())
+    words = {SPLITS.get(word, "test") for form in forms for word in _WORD.findall(form)}  # holdout
     return words.pop() if len(words) == 1 else None
 
 

@@ -44,6 +44,7 @@ _MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL")
 _BLOCK = 2**20  # bytes that Arrow parses at a time, unless a row is longer
 _LARGEST_BLOCK = 2**31 - 1
 LINE_BREAK = "[\r\n]"
+_NAMELESS = re.compile(r"(Unnamed: \d+)?$")  # as pandas names an index that was written twice
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _PADDED = "[+-]?0[0-9]"
 _WITHIN_NUMBERS = np.isin(np.arange(256), [*b"0123456789.eE+-"])
@@ -88,17 +89,21 @@ def read_files(paths: Sequence[Path], texts: Collection[str]) -> Files:
                        for is_number in (True, False))  # fmt: skip
     if numbers & others:
         return read_files(paths, {*texts, *others})
-    if odd := sorted(name for name in numbers | others if name != name.strip() or not name):
+    odd = [one for one in sorted(numbers | others) if one != one.strip() or _NAMELESS.match(one)]
+    if odd:
         told = listed([quoted(name) for name in odd])
         _LOGGER.warning("columns without a name, or with spaces around it: %s", told)
     return files
 
 
 def _without_index(path: Path, table: pa.Table) -> pa.Table:
-    """Leave out the index that pandas writes into Parquet, the place of a row in another table."""
+    """Leave out the index that pandas writes into Parquet, and empty columns without a name."""
     index = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
     if index:
         _LOGGER.warning("%s: the index of pandas is left out: %s", path, ", ".join(index))
+    if "" in table.column_names and table[""].null_count == len(table):
+        _LOGGER.warning("%s: a column without name and values is left out", path)
+        index.append("")
     return table.drop_columns(index)
 
 
@@ -196,7 +201,9 @@ def _read_text(
             if no_number := re.match(
                 r"In CSV column #(\d+): CSV conversion error to d", str(error)
             ):
-                as_texts.add(names[int(no_number[1])])
+                # Each takes a reading of its own: with several, all columns are tested instead.
+                others = as_texts - {*texts}
+                as_texts |= {*columns} if others else {names[int(no_number[1])]}
             elif "block" in str(error) and block < largest:
                 block = largest
             elif parallel:
@@ -366,7 +373,8 @@ def _has_rows(
 ) -> bool:
     """Whether lines of a value, as cells, are rows, or the end of one and the start of the next.
 
-    The value is in the column `place` of `width`; `tests` are of other columns.
+    The value is in the column `place` of `width`; `tests` are of other columns, of which half must
+    fit, since a row that was swallowed may have a value of its own.
     """
 
     def tested(cells: list[str], start: int) -> list[bool]:
@@ -376,15 +384,15 @@ def _has_rows(
     parts = list[bool]()
     if len(lines) > 1 and (len(lines[0]), len(lines[-1])) == (width - place, place + 1):
         parts = tested(lines[0], place) + tested(lines[-1], 0)
-    return any(own and all(own) for own in (*whole, parts))
+    return any(own and 2 * sum(own) >= len(own) for own in (*whole, parts))
 
 
 def _test_of(column: pa.ChunkedArray) -> Callable[[str], bool] | None:
     """Return whether a text may be a value of a column; None if any may."""
     if column.type != pa.string():
         return lambda text: text in _MISSING or re.fullmatch(NUMBER, text.strip()) is not None
-    known = {*column.unique().to_pylist()}
-    return known.__contains__ if 2 * len(known) <= len(column) else None
+    known = {*column.unique().to_pylist(), *_MISSING}
+    return known.__contains__ if 2 * len(known) <= len(column) + len(_MISSING) else None
 
 
 def _refuse_quotes_in_quotes(path: Path, separator: str) -> None:
@@ -418,12 +426,15 @@ def _leaf(path: Path) -> pa.Table:
     try:
         content = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
         data = content["user_data"]
-        stated = dict(zip(content["users"], content["num_samples"], strict=True))
+        named = map(str, content["users"])
+        stated = _each_once(list(zip(named, content["num_samples"], strict=True)))
         for user in dict.fromkeys([*stated, *data]):
             counts = [len(data.get(user, {}).get(key, [])) for key in "xy"]
             if {*counts} != {stated.get(user)}:
                 told = f"{counts[0]} x, {counts[1]} y and num_samples = {stated.get(user)}"
                 raise FedstageError(f"{path}: user {quoted(user)}: {told}: must be the same")
+        if empty := [quoted(user) for user, own in data.items() if not own["y"]]:
+            _LOGGER.warning("%s: users without samples: %s", path, listed(empty))
         users = [user for user, own in data.items() for _ in own["y"]]
         x, y = ([value for own in data.values() for value in own[key]] for key in "xy")
         columns = {"x": x}

@@ -48,8 +48,9 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     """
     place = _place(named, config, workflow)
     if place is not None:
-        chosen = _settings_of(place, _given(settings))
-        return _report(f"{place}: usable as data = {chosen.name}", chosen, place.absolute().parent)
+        folder, name = _below(place, config)
+        chosen = _settings_of(place, _given(settings) | {"folder": name})
+        return _report(f"{place}: usable as data = {chosen.name}", chosen, folder)
     return "\n".join(
         each(lambda one: _report(f"data = {one[0].name}: usable", *one),
              _of_experiment(named, config, workflow))
@@ -67,8 +68,17 @@ def _settings_of(place: Path, given: Mapping[str, Any]) -> Data:
     if not place.is_dir():
         raise FedstageError(f"{place}: no such folder")
     name = given.get("name") or _kind(place, given)
-    raw = {**given, "name": name, "folder": place.absolute().name}
-    return validate(DataOption, {"data": raw}, str(place)).data
+    return validate(DataOption, {"data": {**given, "name": name}}, str(place)).data
+
+
+def _below(place: Path, config: Path) -> tuple[Path, str]:
+    """Return the data folder and the name of a folder in it; for one elsewhere, that it is in."""
+    checked = validate(Config, load_yaml(config), str(config)) if config.is_file() else None
+    folder = _data_folder(checked) if checked else default_folder()
+    known, absolute = (folder or Path()).absolute(), place.absolute()
+    if folder and absolute != known and absolute.is_relative_to(known):
+        return known, absolute.relative_to(known).as_posix()
+    return absolute.parent, absolute.name
 
 
 def _kind(place: Path, given: Mapping[str, Any]) -> str:

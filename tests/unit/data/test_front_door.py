@@ -129,7 +129,7 @@ def test_integers_beyond_float64_stay_apart_as_names_and_are_said_as_numbers(pla
 # --- empty is missing -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("empty", ["", " ", "\u00a0", "\u200b\ufeff"])
+@pytest.mark.parametrize("empty", ["", " ", "\u00a0", "\u200b\ufeff", "\u3164\u2800"])
 @pytest.mark.parametrize("column", ["y", "by"])
 def test_an_empty_name_is_missing(place, empty, column):
     rows = [[n, "ab"[n % 2], "cd"[n % 2]] for n in range(8)]
@@ -235,6 +235,9 @@ def test_the_kind_of_a_column_follows_from_all_blocks(place, monkeypatch):
     ("values", "kind"),
     [
         (("12 mg", "7 mg", "1.5 mg"), "numbers with a unit or sign"),
+        (("120 mm Hg", "95 mm Hg", "80 mm Hg"), "numbers with a unit or sign"),
+        (("5 ft 11 in", "1h 30m", "3 years old"), "numbers with a unit or sign"),
+        (("R$ 12", "US$12", "Rs. 500"), "numbers with a unit or sign"),
         (("12%", "7 %", "0.5%"), "numbers with a unit or sign"),
         (("$12", "€7", "<5"), "numbers with a unit or sign"),
         (("0,5 kg", "1,5 kg", "12 kg"), "numbers with a unit or sign"),
@@ -270,6 +273,7 @@ def test_numbers_that_a_file_holds_as_texts_are_said(place, caplog):
         (("1.200,5", "3,5", "12"), "a comma in a number"),
         (("2020-01-31", "2021-02-01", "2022-12-12"), "a date"),
         (("31.01.2020", "1.2.2021", "12.12.2022"), "a date"),
+        (("5 mai 2020", "12 août 2020", "1 juin 2021"), "a date"),
     ],
 )
 def test_what_is_certainly_a_number_or_date_is_refused(place, values, fault):
@@ -300,13 +304,21 @@ def test_folders_in_two_forms_of_unicode_are_one_client(place, caplog):
     assert "clients: in several Unicode forms, read as one: 'São Paulo'" in said(caplog)
 
 
-@pytest.mark.parametrize("other", ["Bern\u200b", "Be\u00adrn", "BERN ", "Ｂern", "\u0412ern"])
-def test_names_that_look_alike_are_said(place, caplog, other):
-    table(place / "all.csv", ["x", "y", "by"], numbered(["Bern", other]))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("Bern", one) for one in ("Bern\u200b", "Be\u00adrn", "BERN ", "Ｂern", "\u0412ern")),
+        *(("Bern", one) for one in ("Be\ufe0frn", "'Bern'", ' "Bern"', "B ern")),
+        ("4711", "000000000000004711"), ("P1", "P001"), ("Clinic 1", "clinic 01"), ("0x", "00x"),
+        ("izmir", "\u0130zmir"), ("A-1", "A\u20131"), ("x-0", "x-00"),
+    ],
+)  # fmt: skip
+def test_names_that_look_alike_are_said(place, caplog, one, other):
+    table(place / "all.csv", ["x", "y", "by"], numbered([one, other]))
     assert len(read(place, **FIXED, client_column="by").client_names) == 2
     assert (
-        "clients whose names differ only in case, spaces, invisible letters, alphabets or zeros"
-        in said(caplog)
+        "clients whose names differ only in case, spaces, quotes, invisible letters, alphabets or "
+        "zeros" in said(caplog)
     )
 
 
@@ -514,12 +526,20 @@ def test_all_faults_are_told_at_once(place, capsys):
 
 
 def test_headers_without_a_name_or_with_spaces_are_said(place, caplog):
-    table(place / "all.csv", ["", " age", "y"], [[n, n % 5, "ab"[n % 2]] for n in range(12)])
-    assert read(place, **FIXED).feature_names == ("", " age")
-    assert "columns without a name, or with spaces around it: '', ' age'" in said(caplog)
+    header = ["", " age", "y", "Unnamed: 0"]
+    table(place / "all.csv", header, [[n, n % 5, "ab"[n % 2], n] for n in range(12)])
+    assert read(place, **FIXED).feature_names == ("", " age", "Unnamed: 0")
+    told = "columns without a name, or with spaces around it: '', ' age', 'Unnamed: 0'"
+    assert told in said(caplog)
 
 
-@pytest.mark.parametrize("depth", ["RGB;16", "I;16"])
+def test_a_separator_at_the_end_of_all_rows_is_no_column(place, caplog):
+    table(place / "all.csv", ["x", "y", ""], [[n, "ab"[n % 2], ""] for n in range(12)])
+    assert read(place, **FIXED).feature_names == ("x",)
+    assert "all.csv: a column without name and values is left out" in said(caplog)
+
+
+@pytest.mark.parametrize("depth", ["RGB;16", "plain RGB;16", "I;16"])
 def test_deep_images_are_refused(place, depth):
     for kind in ("cat", "dog"):
         for n in range(3):
@@ -529,15 +549,19 @@ def test_deep_images_are_refused(place, depth):
         Image.fromarray(pixels).save(place / "cat/0.png")
     else:
         (place / "cat/0.png").unlink()
-        (place / "cat/0.ppm").write_bytes(b"P6 8 8 4095\n" + bytes(8 * 8 * 6))
+        is_plain = depth.startswith("plain")
+        pixels = b"P3 8 8 4095\n" + b"9 " * 192 if is_plain else b"P6 8 8 4095\n" + bytes(8 * 8 * 6)
+        (place / "cat/0.ppm").write_bytes(pixels)
     with pytest.raises(FedstageError, match="must have 8 bits a channel"):
         read(place, "image_folder")
 
 
-def tiff(planes, bits=8, planar=1, samples=3):
+def tiff(planes, bits=8, planar=1, samples=3, sample_format=1):
     """Return an uncompressed TIFF of 8 x 8 pixels, which Pillow cannot write in all these forms."""
-    tags = {256: [8], 257: [8], 258: [bits] * samples, 259: [1], 262: [2], 277: [samples],
-            278: [8], 284: [planar]}  # fmt: skip
+    tags = {256: [8], 257: [8], 258: [bits] * samples, 259: [1],
+            262: [1 + (samples > 1)], 277: [samples],
+            278: [8], 284: [planar],
+            339: [sample_format] * samples}  # fmt: skip
     tags |= {338: [0] * (samples - 3)} if samples > 3 else {}
     tags |= {273: [0] * len(planes), 279: [len(plane) for plane in planes]}
     long = (273, 279)
@@ -569,6 +593,9 @@ def test_tiffs_of_deep_planes_are_refused_and_further_bands_said(place, caplog):
     own.write_bytes(tiff([bytes([1, 2, 3, 4, 5]) * 64], samples=5))
     read(place, "image_folder")
     assert "1 image: further bands left out" in said(caplog)
+    own.write_bytes(tiff([bytes(8 * 8)], samples=1, sample_format=2))
+    with pytest.raises(FedstageError, match="numbers with a sign"):
+        read(place, "image_folder")
 
 
 # --- stray quotes ---------------------------------------------------------------------------------
@@ -721,6 +748,7 @@ def leaf(place, users=("a", "b"), stated=4, more=""):
         ({"more": ", 1"}, "user 'a': 4 x, 5 y and num_samples = 4"),
         ({"users": ("a",)}, "user 'b': 0 x, 0 y and num_samples = 4"),
         ({"users": ("a", "b", "a")}, "a is there 2 times"),
+        ({"users": ("a", "b", "b")}, "b is there 2 times"),
         ({"more": ", 1" + "0" * 30}, "."),
     ],
 )
@@ -813,13 +841,15 @@ def test_integers_have_the_names_of_their_own_file(place):
         ("t\ty", '"I do not know,\ta\nhe said, but wait."\tb', "tsv"),
         ("id,t,y", '9,"I do not know,a\n10,he said wait.",b', "csv"),
         ("x,t,y", '9,"fine,a\n10,good",b', "csv"),
+        ("t,y,id", '"great,a,only\nbad",b,9', "csv"),
+        ("y,id,x,t", 'a,9,9,"oh no\n,,10,no"', "csv"),
     ],
 )
 def test_two_rows_that_become_one_are_found(place, header, two, suffix):
     separator = "\t" if suffix == "tsv" else ","
     fields = {"t": "plain {}", "y": "{ab}", "id": "{}", "x": "{}"}
     form = separator.join(fields[name] for name in header.split(separator))
-    rows = [form.format(*[n] * 2, ab="ab"[n % 2]) for n in range(20)]
+    rows = [form.format(*[n % 7] * 3, ab="ab"[n % 2]) for n in range(20)]
     (place / f"all.{suffix}").write_text("\n".join([header, *rows[:9], two, *rows[9:]]))
     with pytest.raises(FedstageError, match="rows in a value; delete its quotes"):
         read(place, "texts", **FIXED, text="t")
@@ -911,9 +941,11 @@ def test_folders_with_values_and_delta_tables_are_not_read_as_they_are(place, ca
         table(place / f"sex={sex}" / "a.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(8)])
     read(place, **FIXED)
     assert "folders name columns that are not read: sex=f, sex=m" in said(caplog)
-    (place / "_delta_log").mkdir()
-    with pytest.raises(FedstageError, match="a Delta table"):
-        read(place, **FIXED)
+    for mark, kind in (("_delta_log", "Delta"), (".hoodie", "Hudi")):
+        (place / mark).mkdir()
+        with pytest.raises(FedstageError, match=f"a table of {kind}"):
+            read(place, **FIXED)
+        (place / mark).rmdir()
 
 
 def test_files_in_icloud_are_counted(place, caplog):
@@ -930,6 +962,7 @@ def test_files_in_icloud_are_counted(place, caplog):
         ("TRAIN", "VALIDATE", "UNASSIGNED"),
         ("Training Set", "Test Set"),
         ("train_data", "test_data"),
+        ("TR", "TE"),
     ],
 )
 @pytest.mark.parametrize("kind", ["texts", "features", "table"])
@@ -983,7 +1016,7 @@ def test_tensors_that_are_not_read_are_said_and_test_samples_not_lost(place, cap
         save_file({"x": x + len(name), "y": y, **more}, place / f"{name}.safetensors")
 
     save("train", 12, hospital=torch.arange(12) % 3)
-    save("test", 8)
+    save("test", 8, clients=torch.arange(8))
     save("train_2", 4)
     with pytest.raises(FedstageError, match=r"test\.safetensors is there"):
         read(place, "feature_tensors", test_fraction=0.2)
@@ -991,6 +1024,7 @@ def test_tensors_that_are_not_read_are_said_and_test_samples_not_lost(place, cap
     assert (len(data.train.labels), len(data.test.labels), len(data.held_out)) == (10, 5, 5)
     assert "files that are not read: train_2.safetensors" in said(caplog)
     assert "tensors that are not read: hospital" in said(caplog)
+    assert "test.safetensors: tensors that are not read: clients" in said(caplog)
 
 
 def test_a_file_with_two_columns_of_images_is_refused(place):
@@ -999,3 +1033,84 @@ def test_a_file_with_two_columns_of_images_is_refused(place):
     pq.write_table(pa.table(columns), place / "all.parquet")
     with pytest.raises(FedstageError, match="must have one column 'img' or 'image'"):
         read(place, "parquet", test_fraction=0.5)
+
+
+def test_files_that_are_not_named_as_a_split_are_said_where_others_are(place, caplog):
+    for name in ("train", "other"):
+        table(place / f"{name}.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(12)])
+    read(place, **FIXED)
+    assert "for training are also files that are not named so: other.csv" in said(caplog)
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("Xtrain", "Xtest"),
+        ("TRAINdata", "TESTset"),
+        ("Trainingsdaten", "Testdaten"),
+        ("a", "holdout"),
+    ],
+)
+def test_words_of_splits_may_have_more_letters(place, train, test):
+    for name, count in ((train, 12), (test, 5)):
+        table(place / f"{name}.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(count)])
+    with pytest.raises(FedstageError, match=f"test_fraction = 0.1: .*{test}.csv is there"):
+        read(place, **FIXED)
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "large_string"])
+def test_a_typed_column_of_splits_is_said(place, caplog, kind):
+    column = pa.array(["train", "test"] * 6)
+    column = column.dictionary_encode() if kind == "dictionary" else column.cast(pa.large_string())
+    rows = {"x": list(range(12)), "y": ["a", "b", "b"] * 4, "part": column}
+    pq.write_table(pa.table(rows), place / "all.parquet")
+    read(place, **FIXED)
+    assert "column 'part' has 'train', 'test': if these are splits" in said(caplog)
+
+
+def test_integers_of_features_have_the_names_of_their_own_file(place):
+    named_integers(place / "train.parquet", [0, 1] * 6, ["m", "f"])
+    named_integers(place / "test.parquet", [0, 1] * 6, ["f", "m"])
+    data = read(place, label="y")
+    assert data.feature_names == ("x", "by=f", "by=m")
+    assert data.train.images[0, 1:].tolist() == data.test.images[1, 1:].tolist() == [0, 1]
+    named_integers(place / "train.parquet", [0, 1] * 6, ["m", "m"])
+    with pytest.raises(FedstageError, match="metadata of 'by': 'm' is there twice"):
+        read(place, label="y")
+
+
+def test_suggested_settings_have_the_folders_below_the_data_folder(place, monkeypatch, capsys):
+    table(place / "deep/all.csv", ["x", "y"], [[n, "ab"[n % 2]] for n in range(12)])
+    monkeypatch.setenv("FEDSTAGE_DATA", str(place))
+    main(["check-data", str(place / "deep"), "--settings", "{label: y, test_fraction: 0.5}"])
+    assert "folder: deep," in capsys.readouterr().out
+    monkeypatch.setenv("FEDSTAGE_DATA", str(place.parent))
+    main(["check-data", str(place / "deep"), "--settings", "{label: y, test_fraction: 0.5}"])
+    assert "folder: mine/deep," in capsys.readouterr().out
+
+
+def test_many_columns_are_read_in_a_time_that_grows_with_them(place):
+    """Ten seconds and more, when each name was looked up in a list of all."""
+    count = 3000
+    rows = [["ab"[n % 2], *(n * k % 7 for k in range(count))] for n in range(12)]
+    table(place / "all.csv", ["y", *(f"g{k}" for k in range(count))], rows)
+    assert len(read(place, **FIXED).feature_names) > count / 2
+
+
+def test_clients_that_lose_all_samples_are_said(place, caplog):
+    rows = [[n, "ab"[n % 2], "c" if n < 20 else f"d{n}"] for n in range(24)]
+    table(place / "train.csv", ["x", "y", "by"], rows)
+    table(place / "test.csv", ["x", "y", "by"], rows[:2])
+    data = read(place, label="y", client_column="by", train_fraction=0.5)
+    lost = {f"d{n}" for n in range(20, 24)} - {*data.client_names}
+    assert lost
+    told = next(line for line in caplog.messages if "lose all training samples" in line)
+    assert {name for name in lost if repr(name) in told} == lost
+
+
+def test_classes_of_images_that_are_splits_are_said(place, caplog):
+    for kind in ("cat_train", "cat_test"):
+        for n in range(5):
+            picture(place / f"{kind}/{n}.png", n)
+    read(place, "image_folder")
+    assert "classes are named as splits are: cat_test, cat_train" in said(caplog)

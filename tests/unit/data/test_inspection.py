@@ -400,7 +400,9 @@ def test_what_may_be_amiss_is_noticed(tmp_path, capsys):
     files = {"train.csv": csv(rows), "test.csv": csv([("1", "2", "c", "Bern")])}
     assert check(tmp_path, files, {"client_column": "centre"}) == 0
     out = capsys.readouterr().out
-    differ = "whose names differ only in case, spaces, invisible letters, alphabets or zeros"
+    differ = (
+        "whose names differ only in case, spaces, quotes, invisible letters, alphabets or zeros"
+    )
     assert "no client has samples of class 'c'" in out
     assert f"classes {differ}: 'A ', 'a'" in out
     assert f"clients {differ}: 'Bern', 'bern'" in out

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from fedstage.data.datasets.splits import Labelled, Named
 from fedstage.data.excerpts import alike, excerpt, have, listed, normal, plain, quoted
-from fedstage.data.kinds import kind_of, must_be_names, name_column, refuse_line_breaks, required
+from fedstage.data.kinds import (
+    kind_of,
+    must_be_names,
+    name_column,
+    refuse_line_breaks,
+    required,
+    with_names,
+)
 from fedstage.data.layouts import split_word
 from fedstage.data.table_files import NUMBER, File, Files, is_text, row_at
 from fedstage.errors import FedstageError, each
@@ -26,8 +33,9 @@ _LOGGER = logging.getLogger(__name__)
 _NUMBER = re.compile(rf"(?![-+]?0\d){NUMBER}|[-+]?(inf|nan)(inity)?", re.IGNORECASE)
 _LONGEST = 100  # letters of a number, date or range
 _MOST_SPLITS = 10  # values of a column
+OF_SPLITS = re.compile(r"(is_?|in_?)?(split|subset|train|test|validation|holdout)(_?set)?")
 _EXACT = 2.0**53  # from which not all integers are numbers of float64
-_WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"-?[0-9]+")
+_WHOLE, _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})"), re.compile(r"[-+]?[0-9]+")
 
 
 def coded(what: str, columns: Sequence[pa.ChunkedArray], *, numeric: bool = False) -> Named:
@@ -101,7 +109,8 @@ def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: 
     The first `train` of the files are for training. If no test file has a column of clients or
     groups, only training rows have known ones.
     """
-    tested = {name for _, table in files[train:] for name in table.column_names}
+    held = [(dict.fromkeys(table.column_names), table) for _, table in files]
+    tested = {name for own, _ in held[train:] for name in own}
 
     def of(key: str) -> Named | None:
         column = getattr(settings, key)
@@ -112,22 +121,22 @@ def labelled_rows(settings: OwnTables | ParquetData | OfHub, train: int, files: 
     labels, clients, groups = each(of, ["label", "client_column", "group_column"])
     assert labels is not None, "there is a column of labels"
     known = (settings.label, settings.client_column, settings.group_column)
-    others = dict.fromkeys(name for _, table in files for name in table.column_names)
+    others = dict.fromkeys(name for own, _ in held for name in own)
     left_out = {*known, *getattr(settings, "drop", ())}
     for name in (one for one in others if one not in left_out):
-        _tell_splits(name, [table[name] for _, table in files if name in table.column_names])
+        _tell_splits(name, [table[name] for own, table in held if name in own])
     trained = sum(table.num_rows for _, table in files[:train])
     order = np.arange(len(labels.numbers))
     return Labelled(labels, clients, groups, trained, order).drawn(settings)
 
 
 def _tell_splits(name: str, columns: Sequence[pa.ChunkedArray]) -> None:
-    """Say that a column has names of splits: its rows might be for testing."""
-    found = [column.unique() for column in columns if column.type == pa.string()]
+    """Say that a column has names of splits, or is named so: its rows might be for testing."""
+    found = [column.unique() for column in columns if kind_of(column.type) == "text"]
     values = [str(value) for own in found if len(own) <= _MOST_SPLITS for value in own.to_pylist()]
     splits = {split_word(value) for value in values}
-    if "train" in splits and len(splits - {None}) > 1:
-        told = listed(list(map(quoted, dict.fromkeys(values))))
+    if ("train" in splits and len(splits - {None}) > 1) or OF_SPLITS.fullmatch(name.lower()):
+        told = listed(list(map(quoted, dict.fromkeys(values)))) or "other values"
         _LOGGER.warning("column %s has %s: if these are splits, put the rows into a file for each, "
                         "and leave it out", quoted(name), told)  # fmt: skip
 
@@ -167,7 +176,8 @@ _CERTAIN = {
     "spaces in a number; leave them out": re.compile(r"[-+]?\d+(\s\d{3})+([.,]\d+)?"),
     "a date; make it numbers, or leave it out with data.drop":
         re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})([T ].*)?"
-                   rf"|\d\d?\.?[- ]{_MONTH}[-, ]+\d\d(\d\d)?|{_MONTH} \d\d?,? \d{{4}}", re.I),
+                   rf"|\d\d?\.?[- ]{_MONTH}[-, ]+\d\d(\d\d)?|{_MONTH} \d\d?,? \d{{4}}"
+                   r"|\d\d?\.? [^\W\d]{3,10}\.? \d{4}", re.I),
 }  # fmt: skip
 _NUMBERS = "numbers written as texts"
 #: What it may be, although it is a category.
@@ -175,7 +185,8 @@ _POSSIBLE = {
     "numbers with leading zeros": re.compile(r"[-+]?0\d+(\.\d*)?"),
     "two numbers": re.compile(rf"{NUMBER}\s*[/:\u2013-]\s*{NUMBER}(\s*[^\W\d]+)?"),
     "numbers with a unit or sign":
-        re.compile(rf"(?:[A-Z]{{3}}|[^\w\s.-]{{0,2}})\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"),
+        re.compile(rf"(?:[A-Za-z]{{0,3}}[^\w\s-]{{0,2}})\s*(?:{NUMBER}|\d[\d.,]*)\s*(?!\d)[^\W\d_]*[^\w\s]?[^\s,]{{0,8}}"
+                   r"(?: [^\s,]{1,8}){0,3}"),
 }  # fmt: skip
 
 
@@ -199,8 +210,11 @@ def feature_columns(names: Sequence[str], files: Files, categorical: Iterable[st
 
 
 def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], name: str) -> Column:
-    def kind(file: File) -> str:
-        path, column = file[0], file[1][name]
+    columns = each(partial(with_names, name), files)
+
+    def kind(part: tuple[File, pa.ChunkedArray]) -> str:
+        file, column = part
+        path = file[0]
         where, found = f"{path}: column {quoted(name)}", kind_of(column.type)
         categories = name in categorical
         if found is None or (categories and found == "number"):
@@ -213,9 +227,9 @@ def _feature(files: Files, categorical: set[str], odd: dict[str, list[str]], nam
             _refuse_decimals(where, texts, "categories must be texts or integers")
         return "number" if found == "integer" and name not in categorical else found
 
-    kinds = dict(zip(each(kind, files), (path for path, _ in files), strict=True))
+    found = each(kind, zip(files, columns, strict=True))
+    kinds = dict(zip(found, (path for path, _ in files), strict=True))
     kinds.pop("empty", None)
-    columns = [table[name] for _, table in files]
     if name not in categorical and not kinds.keys() & {"text", "boolean"}:
         numbers = np.concatenate([numbers_of(values) for values in columns])
         large = np.abs(numbers) >= _EXACT

@@ -38,7 +38,8 @@ _WORTH_THREADS = 100 * 100
 _MOST_PIXELS = 50_000_000
 Image.MAX_IMAGE_PIXELS = None  # Pillow would warn of images that are refused here
 _HIGHEST = 255  # of a channel
-_BITS, _BANDS = 258, 277  # tags of TIFF
+_BITS, _BANDS, _SAMPLES = 258, 277, 339  # tags of TIFF
+_UNSIGNED = 1
 
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 
@@ -80,6 +81,8 @@ class Decoder:
             raise ValueError(f"{width} x {height} pixels: at most {_MOST_PIXELS:,} are read")
         if _is_deep(opened):  # Pillow would cut values off
             raise ValueError(f"mode {opened.mode}: must have 8 bits a channel")
+        if _in_tiff(opened, _SAMPLES) > _UNSIGNED:
+            raise ValueError("numbers with a sign: must be from 0 to 255")
         if getattr(opened, "is_animated", False):
             self.left_out.setdefault("pages or frames after the first", set()).add(where)
         if opened.has_transparency_data:
@@ -129,7 +132,7 @@ class Decoder:
 def _is_deep(image: ImageFile.ImageFile) -> bool:
     """Whether a file has more than 8 bits a channel, which the mode does not always show."""
     # Of PPM, Pillow's decoder has the highest value as its last argument.
-    highest = max(re.findall(r"'ppm'.*, (\d+)\)", str(image.tile)), default="0")
+    highest = max(re.findall(r"'ppm(?:_plain)?'.*, (\d+)\)", str(image.tile)), default="0")
     deep = (
         re.search("(?<!BGR);16", str(image.tile)) is not None
         or _in_tiff(image, _BITS) > _HIGHEST.bit_length()

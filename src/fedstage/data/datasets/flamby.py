@@ -25,6 +25,7 @@ testing, and two withdrawn slides are left out.
 The tables are files of FLamby's repository.
 """
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -40,11 +41,14 @@ from fedstage.data.datasets.decoding import Decoder
 from fedstage.data.datasets.images import Dataset, Images
 from fedstage.data.datasets.published import fetch, read_columns
 from fedstage.data.datasets.splits import Rows, choose_rows
+from fedstage.data.excerpts import listed
 from fedstage.errors import FedstageError
 from fedstage.randomness import numpy_generator
 from fedstage.settings.data import Camelyon16, HeartDisease, Isic2019
 from fedstage.storage.files import read_bytes
 from fedstage.storage.raw_files import folder_of, place_of, raw_files
+
+_LOGGER = logging.getLogger(__name__)
 
 _TAKEN = "; take it from FLamby and put it next to the samples"
 
@@ -172,6 +176,9 @@ def _isic(settings: Isic2019, folder: Path) -> Dataset:
     if not all(map(len, folds)):
         raise FedstageError(f"{path}: fold: no picture is for training, or none for testing")
     every = pd.concat(folds)
+    if every["image"].duplicated().any():
+        twice = every["image"][every["image"].duplicated()].iloc[0]
+        raise FedstageError(f"{path}: image: {twice} is there twice")
     paths = [pictures.parent / f"{name}.jpg" for name in every["image"]]
     numbers = torch.from_numpy(every[["target", "center"]].astype("int64").to_numpy())
     decoder = Decoder(crop=settings.crop)
@@ -198,12 +205,22 @@ def _camelyon(settings: Camelyon16, folder: Path) -> Dataset:
     names = table["slide_name"].str.removesuffix(".tif").str.lower()
     numbers = table[["label", "hospital_corrected"]].astype(float).astype("int64").to_numpy()
     known = dict(zip(names, numbers, strict=True))
-    files = {
-        file.name.split(".")[0].lower(): file for file in raw_files(settings, folder)["slides"]
-    }
+    if twice := sorted(names[names.duplicated()]):
+        raise FedstageError(f"{path}: slide_name: {twice[0]} is there twice")
+    files: dict[str, Path] = {}
+    for file in raw_files(settings, folder)["slides"]:
+        name = file.name.split(".")[0].lower()
+        if name in files:
+            raise FedstageError(
+                f"{file}: is of the same slide as {files[name].name}; take one away"
+            )
+        files[name] = file
     slides = {name: file for name, file in files.items() if name not in WITHDRAWN}
     if lacking := sorted(slides.keys() - known.keys()):
         raise FedstageError(f"{path}: slide_name: has no {lacking[0]}.tif")
+    if absent := sorted(known.keys() - files.keys() - {*WITHDRAWN}):
+        _LOGGER.warning("%s: has no tiles of %d slides in the table: %s",
+                        place, len(absent), listed(absent))  # fmt: skip
     bags = {name: _tiles(name, file, settings.max_tiles) for name, file in slides.items()}
     tested = [[name for name in bags if name.startswith("test") == part] for part in (False, True)]
     if not all(tested) or len({tiles.shape[1] for tiles in bags.values()}) > 1:
@@ -232,4 +249,6 @@ def _tiles(name: str, path: Path, most: int) -> NDArray[np.float32]:
     if len(tiles) > most:
         order = numpy_generator(0, "dataset", name).permutation(len(tiles))
         tiles = tiles[np.sort(order[:most])]
+    if not np.isfinite(tiles).all():
+        raise FedstageError(f"{path}: must be finite")
     return np.array(tiles, np.float32)

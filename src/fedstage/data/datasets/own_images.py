@@ -4,6 +4,7 @@ Parquet is in the layout of the Hugging Face hub. Rows are counted from 0 within
 too.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedstage.data.datasets.columns import coded, labelled_rows
+from fedstage.data.datasets.columns import OF_SPLITS, coded, labelled_rows
 from fedstage.data.datasets.decoding import Decoder, Encoded
 from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Labelled, Named, Rows, rows_by_part
 from fedstage.data.excerpts import excerpt, listed, plain
 from fedstage.data.kinds import kind_of, stated_names
-from fedstage.data.layouts import IMAGE_COLUMNS, find_files
+from fedstage.data.layouts import IMAGE_COLUMNS, find_files, split_word
 from fedstage.data.table_files import Files, read_schema, read_table, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import HubImages, ImageFolder, OfHub, ParquetData
@@ -27,6 +28,8 @@ from fedstage.storage.files import read_bytes
 from fedstage.storage.tables import load_foreign_table
 
 ReadImages: TypeAlias = Callable[[Path], pa.ChunkedArray]  # of the structs in a file
+
+_LOGGER = logging.getLogger(__name__)
 
 _MOST_CLASSES = 100_000  # the last layer of a model has a row for each
 
@@ -60,7 +63,10 @@ def load(settings: ParquetData | ImageFolder, folder: Path) -> Dataset:
         return coded(what, [pa.chunked_array([names])])
 
     clients = named("clients", 3) if settings.client_folders else None
-    rows = Labelled(named("classes", 2), clients, None, len(found.train), np.arange(len(every)))
+    classes = named("classes", 2)
+    if {"train", "test"} <= {split_word(name) for name in classes.names}:
+        _LOGGER.warning("classes are named as splits are: %s", listed(classes.names))
+    rows = Labelled(classes, clients, None, len(found.train), np.arange(len(every)))
 
     def encoded(own: Rows) -> Iterator[Encoded]:
         chosen = [every[row] for row in own.tolist()]
@@ -110,6 +116,8 @@ def _read_images(path: Path) -> pa.ChunkedArray:
 def _named_columns(settings: ParquetData, path: Path) -> pa.Table:
     """Return the columns of labels, clients and groups of a file that has images."""
     _, others = _image_column(path)
+    if splits := [name for name in others if OF_SPLITS.fullmatch(name.lower())]:
+        _LOGGER.warning("%s: columns that are not read: %s", path, listed(splits))
     known = {name: name for name in (settings.client_column, settings.group_column)
              if name in others}  # fmt: skip
     return read_table(path, {"data.label": settings.label, **known})

@@ -149,6 +149,10 @@ class Labelled:
         clients = self.clients
         trained = np.unique(clients.numbers[split.train] if clients else split.train[:0])
         self._tell_groups(split)
+        if clients:
+            lost = np.setdiff1d(clients.numbers[: self.train], trained)
+            if told := listed([quoted(clients.names[number]) for number in lost]):
+                _LOGGER.warning("clients that lose all training samples: %s", told)
         if clients and clients.has(split.test):
             unknown = np.setdiff1d(clients.numbers[split.test], trained)
             if told := listed([quoted(clients.names[number]) for number in unknown]):

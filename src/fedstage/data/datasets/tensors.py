@@ -77,7 +77,8 @@ def _read(path: Path, like: torch.Tensor | None = None) -> Weights:
     needed = ["x"] if path.stem == "public" else ["x", "y"]
     if not {*needed} <= tensors.keys():
         raise FedstageError(f"{path}: needs tensors {' and '.join(needed)}, has {sorted(tensors)}")
-    if others := sorted(tensors.keys() - {"x", "y", "clients"}):
+    known = {*needed} | ({"clients"} if path.stem == "train" else {"y"})
+    if others := sorted(tensors.keys() - known):
         _LOGGER.warning("%s: tensors that are not read: %s", path, listed(others))
     check(str(path), tensors, like)
     return tensors

@@ -99,7 +99,8 @@ def of_table(settings: PartitionTable, count: int, clients: int) -> list[Indices
     wrong = ~((samples >= 0) & (samples < count) & (samples == np.rint(samples)))
     if wrong.any():
         row = int(wrong.argmax())
-        fault = f"{settings.index} = {samples[row]:g}: must be a training sample, 0 to {count - 1}"
+        shown = ": missing" if np.isnan(samples[row]) else f" = {samples[row]:g}"
+        fault = f"{settings.index}{shown}; must be a training sample, 0 to {count - 1}"
         raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
     for line in alike("clients", owners.names):
         _LOGGER.warning("%s: %s", path, line)

@@ -129,6 +129,15 @@ def put(array):
         (put(np.zeros((0, 4), np.float32)), r"float32 \[0, 4\]: must be .*at least one tile"),
         (put(np.zeros((2, 4), np.int64)), r"int64 \[2, 4\]: must be floating-point"),
         (put(np.array([[None]])), "is not a NumPy array"),
+        (put(np.full((2, 4), np.nan, np.float32)), r"tumor_096\.tif\.npy: must be finite"),
+        (
+            lambda folder: np.save(folder / "Tumor_096.v2.npy", np.ones((2, 4), np.float32)),
+            r"is of the same slide as .*; take one away",
+        ),
+        (
+            lambda folder: write_table(folder, SLIDES | {"TUMOR_096": (0, 1, 3)}),
+            r"metadata\.csv: slide_name: tumor_096 is there twice",
+        ),
     ],
 )
 def test_faults_of_files_are_named_in_one_line(folder, change, message):
@@ -137,3 +146,9 @@ def test_faults_of_files_are_named_in_one_line(folder, change, message):
     with pytest.raises(FedstageError, match=message) as caught:
         load(settings(), folder.parent)
     assert "\n" not in str(caught.value)
+
+
+def test_slides_of_the_table_without_tiles_are_said(folder, caplog):
+    (folder / "normal_101.tif.npy").unlink()
+    load(settings(), folder.parent)
+    assert "has no tiles of 1 slides in the table: normal_101" in caplog.text

@@ -113,8 +113,9 @@ def test_a_division_takes_pictures_of_both_folds_with_their_centres(folder):
             "line 6: center = 'x': must be one of 0, 1",
         ),
         (lambda folder: write_table(folder, ROWS[:1]), "fold: no picture is for training, or none"),
+        (lambda folder: write_table(folder, [*ROWS, ROWS[0]]), "image: .* is there twice"),
     ],
-    ids=["table", "picture", "damage", "column", "fold", "class", "centre", "no test"],
+    ids=["table", "picture", "damage", "column", "fold", "class", "centre", "no test", "twice"],
 )
 def test_faults_of_files_are_named_in_one_line(folder, change, message):
     change(folder)

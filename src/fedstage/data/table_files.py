@@ -49,6 +49,7 @@ NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _PADDED = "[+-]?0[0-9]"
 _WITHIN_NUMBERS = np.isin(np.arange(256), [*b"0123456789.eE+-"])
 _SIGNS = np.isin(np.arange(256), [*b"+-"])
+_AT_CELLS = np.isin(np.arange(256), [*b',\t\r\n"'])
 _CACHED = 2**16  # bytes
 _BEGIN = 1000  # rows
 _NUMBERS = (pa.int64(), pa.float64())  # types of columns that Arrow takes for numbers
@@ -190,7 +191,9 @@ def _read_text(
     separator = _SEPARATORS[path.suffix.lower()]
     content = _with_end(path, f"\n{separator.join([_END] * len(names))}\n".encode())
     with ThreadPoolExecutor(2) as pool:
-        padded = any(pool.map(partial(_has_padded, np.frombuffer(content, np.uint8)), range(2)))
+        letters = np.frombuffer(content, np.uint8)
+        padded = any(pool.map(partial(_has_padded, letters), range(2)))
+        inner = b'"' in content and any(pool.map(partial(_has_inner_quote, letters), range(2)))
     as_texts, block, parallel = {*columns} if padded else {*texts}, _BLOCK, True
     while True:
         wrong = list[Any]()
@@ -230,8 +233,8 @@ def _read_text(
         table = pa.table(dict(zip(columns, tested, strict=True)))
     _refuse_header(path, table)
     if b'"' in content:
-        escaped = b"\\" in content and b'\\"' in content  # the latter alone is slower
-        _refuse_rows_in_values(path, names, table, escaped)
+        inner |= b"\\" in content and b'\\"' in content  # the latter alone is slower
+        _refuse_rows_in_values(path, names, table, inner)
     return table
 
 
@@ -301,6 +304,16 @@ def _has_padded(letters: NDArray[np.uint8], half: int) -> bool:
     return False
 
 
+def _has_inner_quote(letters: NDArray[np.uint8], half: int) -> bool:
+    """Whether a quote has other letters than quotes, separators and line breaks on both sides."""
+    for start in range(half * _CACHED, len(letters), 2 * _CACHED):
+        part = letters[start : start + _CACHED + 2]
+        quotes = np.flatnonzero(part[1:-1] == ord('"'))
+        if not (_AT_CELLS[part[quotes]] | _AT_CELLS[part[quotes + 2]]).all():
+            return True
+    return False
+
+
 def _numbers(column: pa.ChunkedArray, padded: bool) -> pa.ChunkedArray | None:
     """Return texts as numbers, None if one is none, or may be `padded` with zeros, and is."""
     try:
@@ -334,7 +347,7 @@ def _refuse_header(path: Path, table: pa.Table) -> None:
         raise FedstageError(f"{where}: the header again{more}; delete it")
 
 
-def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table, escaped: bool) -> None:
+def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table, inner: bool) -> None:
     """Refuse a value with a line that looks like a row, or a quote within a quoted value.
 
     A stray quote makes one value of all rows up to the next quote, in whatever column.
@@ -355,7 +368,7 @@ def _refuse_rows_in_values(path: Path, names: list[str], table: pa.Table, escape
             if _has_rows(lines, names.index(name), len(names), others):
                 fault = f"{excerpt(name)} = {quoted(text)}: rows in a value; delete its quotes"
                 raise FedstageError(f"{row_at([(path, table)], row)}: {fault}")
-    if broken or escaped:
+    if broken or inner:
         _refuse_quotes_in_quotes(path, separator)
 
 

@@ -855,11 +855,19 @@ def test_two_rows_that_become_one_are_found(place, header, two, suffix):
         read(place, "texts", **FIXED, text="t")
 
 
-def test_escaped_quotes_are_refused(place):
-    rows = "".join(f'"He said \\"no\\" {n}",{"ab"[n % 2]}\n' for n in range(12))
+@pytest.mark.parametrize("text", ['"He said \\"no\\" {}"', '"Bob "Bo" S. {}"', '"Yes" she said {}'])
+def test_quotes_within_quotes_are_refused(place, text):
+    rows = "".join(f"{text.format(n)},{'ab'[n % 2]}\n" for n in range(12))
     (place / "all.csv").write_text("t,y\n" + rows)
     with pytest.raises(FedstageError, match="line 2: a quote within a value in quotes"):
         read(place, "texts", **FIXED, text="t")
+
+
+@pytest.mark.parametrize("text", ['5" pipe {}', '"He said ""no"" {}"'])
+def test_other_quotes_are_read(place, text):
+    rows = "".join(f"{text.format(n)},{'ab'[n % 2]}\n" for n in range(12))
+    (place / "all.csv").write_text("t,y\n" + rows)
+    assert len(read(place, "texts", **FIXED, text="t").train.labels) > 8
 
 
 def test_an_empty_line_before_the_header_is_left_out(place):

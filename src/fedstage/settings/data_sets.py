@@ -72,7 +72,7 @@ class DataSet(OfFiles):
 class ImageSet(DataSet):
     """A data set of images, some of which may be held out as public images."""
 
-    uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.images"}
+    uses: ClassVar[Mapping[str, str]] = {"held_out_augmentation": "training.public_images"}
     held_out_augmentation: Augmentation = "none"
     """Random change of the held-out images, drawn once with `split_seed` before a teacher or a
     student sees them. Fed-ET transforms public data in this way (Cho et al. 2022).

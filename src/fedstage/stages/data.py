@@ -40,7 +40,7 @@ from fedstage.storage.files import load_json, save_json
 from fedstage.storage.raw_files import check_planned, default_folder
 from fedstage.storage.tables import save_table
 from fedstage.storage.tensors import map_tensors, save_tensors
-from fedstage.training.images import change_once
+from fedstage.training.public_images import change_once
 from fedstage.weights import Weights
 
 

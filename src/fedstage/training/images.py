@@ -9,12 +9,9 @@ import torch
 from torch import Tensor
 
 from fedstage.data.bags import Bags, Samples
-from fedstage.randomness import torch_generator
-from fedstage.settings.base import Augmentation
 
 PADDING = 4  # of the random crop, as customary for 32x32 images
 _CROP = 2  # the last rows of `draw`, which are offsets of a crop
-_AT_ONCE = 1000  # images, because the index of a crop takes eight bytes per pixel
 
 
 def normalise(images: Samples, info: Mapping[str, Any]) -> torch.Tensor:
@@ -143,20 +140,3 @@ def crop_box(size: tuple[int, int], generator: torch.Generator) -> tuple[int, in
 
 def _uniform(low: float, high: float, generator: torch.Generator) -> float:
     return low + (high - low) * float(torch.rand((), generator=generator))
-
-
-# --- public images with a transformation of their own (Fed-ET, Cho et al. 2022) -------------------
-
-
-def change_once(images: torch.Tensor, kind: Augmentation, split_seed: int) -> torch.Tensor:
-    """Return images uint8 [m, C, H, W], each flipped or shifted as drawn with `split_seed`.
-
-    They replace the originals, so that the teacher and every student of every round see the same
-    images. The student's own augmentation (`server.augmentation`) is applied in addition.
-    """
-    drawn = draw(kind, len(images), torch_generator(split_seed, "dataset", "held_out_augmentation"))
-    changed = torch.empty_like(images)
-    for start in range(0, len(images), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        changed[part] = torch.as_tensor(augment(images[part], drawn[:, part]))
-    return changed

@@ -375,9 +375,9 @@ COUNTED_OF_SETTINGS = [
     ("algorithm.aggregation.rules", [("aggregation", KRUM)], [("aggregation", FEDAVG)]),
     ("algorithm.aggregation.rules.elementwise", [], [("aggregation", KRUM)]),
     ("algorithm.aggregation.asynchronous", [("aggregation", LATE)], [("aggregation", FEDAVG)]),
-    ("training.images", [("dataset", with_data(held_out=9, **FLIPPED))],
+    ("training.public_images", [("dataset", with_data(held_out=9, **FLIPPED))],
      [("dataset", with_data(held_out=9)),
-      ("partition", a_recipe(data={"digits": FLIPPED}))]),
+      *product(["local_training", "partition"], [a_recipe(data={"digits": FLIPPED})])]),
     ("algorithm.exchange.caching", [("aggregation", KEPT)], [("aggregation", ANEW)]),
     *((f"algorithm.global_trainers.{name}", product([OF_FREE], [FREE, FREE_AS_RELEASED]),
        [("distillation", RECIPES["taught_by_clients"])])

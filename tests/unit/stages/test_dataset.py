@@ -14,7 +14,7 @@ from fedstage.errors import FedstageError
 from fedstage.settings.data import Digits
 from fedstage.storage.files import load_json
 from fedstage.storage.tensors import load_tensors
-from fedstage.training.images import change_once
+from fedstage.training.public_images import change_once
 
 DIGITS = {"name": "digits", "test": 300, "held_out": 100, "split_seed": 3}
 

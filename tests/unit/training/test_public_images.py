@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from fedstage.randomness import torch_generator
-from fedstage.training.images import augment, change_once, draw
+from fedstage.training.images import augment, draw
+from fedstage.training.public_images import change_once
 
 
 def pixels(n, side=6):
@@ -36,7 +37,7 @@ def test_each_image_has_a_draw_of_its_own(kind):
 
 
 def test_many_images_are_changed_as_one_batch_would_be(monkeypatch):
-    monkeypatch.setattr("fedstage.training.images._AT_ONCE", 7)
+    monkeypatch.setattr("fedstage.training.public_images._AT_ONCE", 7)
     images = pixels(20)
     drawn = draw("crop_flip", 20, torch_generator(0, "dataset", "held_out_augmentation"))
 

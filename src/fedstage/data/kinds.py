@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedstage.data.excerpts import INVISIBLE, excerpt, quoted
-from fedstage.data.table_files import LINE_BREAK, File, is_text, require, row_at
+from fedstage.data.table_files import require
+from fedstage.data.text_files import LINE_BREAK, File, is_text, row_at
 from fedstage.errors import FedstageError
 
 _VISIBLE = rf"[^\p{{Z}}\p{{Cc}}\p{{Cf}}{INVISIBLE}]"

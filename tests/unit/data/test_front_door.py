@@ -207,7 +207,7 @@ def test_images_are_read_as_a_user_sees_them(place, tmp_path, caplog):
 
 
 def test_rows_and_values_may_be_longer_than_a_block(place, monkeypatch):
-    monkeypatch.setattr("fedstage.data.table_files._BLOCK", 1000)
+    monkeypatch.setattr("fedstage.data.text_files._BLOCK", 1000)
     long = "word " * 2000
     table(place / "all.csv", ["text", "y"], [[f"{long}{n}", "ab"[n % 2]] for n in range(6)])
     data = read(place, "texts", label="y", test_fraction=0.5)
@@ -219,7 +219,7 @@ def test_rows_and_values_may_be_longer_than_a_block(place, monkeypatch):
 
 
 def test_the_kind_of_a_column_follows_from_all_blocks(place, monkeypatch):
-    monkeypatch.setattr("fedstage.data.table_files._BLOCK", 100)
+    monkeypatch.setattr("fedstage.data.text_files._BLOCK", 100)
     rows = [["01" if n == 90 else n % 7, "ab"[n % 2], n] for n in range(99)]
     table(place / "all.csv", ["code", "y", "x"], rows)
     data = read(place, **FIXED, client_column="code")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedstage.data import table_files
+from fedstage.data import text_files
 from fedstage.data.table_files import read_table
 from fedstage.errors import FedstageError
 
@@ -57,7 +57,7 @@ def test_a_column_is_numbers_if_all_cells_are_wherever_the_others_stand(odd, bef
     cells = [*[("5", False)] * before, *odd, *[("6", False)] * 40]
     cells = [(cell, quoted or "\n" in cell) for cell, quoted in cells]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_files, "_BLOCK", block)
+        patch.setattr(text_files, "_BLOCK", block)
         path = Path(folder, "a.csv")
         rows = (f'{n},"{cell}"' if quoted else f"{n},{cell}"
                 for n, (cell, quoted) in enumerate(cells))  # fmt: skip

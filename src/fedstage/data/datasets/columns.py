@@ -24,7 +24,7 @@ from fedstage.data.kinds import (
     with_names,
 )
 from fedstage.data.layouts import split_word
-from fedstage.data.table_files import NUMBER, File, Files, is_text, row_at
+from fedstage.data.text_files import NUMBER, File, Files, is_text, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import OfHub, OwnTables, ParquetData
 

@@ -21,7 +21,8 @@ from fedstage.data.datasets.splits import Labelled, Named, Rows, rows_by_part
 from fedstage.data.excerpts import excerpt, listed, plain
 from fedstage.data.kinds import kind_of, stated_names
 from fedstage.data.layouts import IMAGE_COLUMNS, find_files, split_word
-from fedstage.data.table_files import Files, read_schema, read_table, row_at
+from fedstage.data.table_files import read_schema, read_table
+from fedstage.data.text_files import Files, row_at
 from fedstage.errors import FedstageError, each
 from fedstage.settings.data import HubImages, ImageFolder, OfHub, ParquetData
 from fedstage.storage.files import read_bytes

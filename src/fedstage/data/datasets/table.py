@@ -17,7 +17,8 @@ from fedstage.data.datasets.images import Dataset
 from fedstage.data.datasets.splits import Named, Rows
 from fedstage.data.excerpts import excerpt, listed, quoted
 from fedstage.data.layouts import find_files
-from fedstage.data.table_files import Files, read_files, require
+from fedstage.data.table_files import read_files, require
+from fedstage.data.text_files import Files
 from fedstage.errors import FedstageError, both, each
 from fedstage.settings.data import TableData
 

@@ -9,7 +9,8 @@ from fedstage.data.datasets.columns import named_column, numbers_of
 from fedstage.data.excerpts import alike, listed
 from fedstage.data.kinds import kind_of
 from fedstage.data.partitions import Indices, Owners
-from fedstage.data.table_files import read_table, row_at
+from fedstage.data.table_files import read_table
+from fedstage.data.text_files import row_at
 from fedstage.errors import FedstageError
 from fedstage.settings.partitions import Iid, Natural, PartitionTable, Shards
 from fedstage.storage.raw_files import default_folder, find_part

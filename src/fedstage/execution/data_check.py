@@ -95,6 +95,9 @@ def _kind(place: Path, given: Mapping[str, Any]) -> str:
         return "texts" if "text" in given else "table"
     if images:
         return "image_folder"
+    if any(path.suffix == ".safetensors" for path in visible(place)):
+        must = "name them in --settings, as name: image_tensors or name: feature_tensors"
+        raise FedstageError(f"{place}: has tensors; {must}")
     raise FedstageError(f"{place}: has no {', no '.join(TableData.suffixes)} and no images")
 
 

@@ -91,6 +91,8 @@ BAD = {
     "no folder": Bad(("mine: no such folder",), None),
     "an empty folder": Bad(("mine: has no .csv, no .tsv, no .parquet, no .json and no images",)),
     "other files only": Bad(("no .json and no images",), {"notes.txt": "x"}),
+    "tensors": Bad(("has tensors; name them in --settings",), {"train.safetensors": "x"}),
+    "a feature twice": table("data.features: 'age' is there 2 times", features=["age", "age"]),
     # images in folders
     "images in one folder": folders("1.png: must be CLASS/FILE below", {"1.png": png()}),
     "images in folders of clients": folders(

@@ -60,6 +60,8 @@ def _feature_names(settings: TableData, files: Files) -> list[str]:
     for key in ("features", "drop", "categorical"):
         for column in getattr(settings, key):
             require(first, f"data.{key}", column, every)
+            if (times := getattr(settings, key).count(column)) > 1:
+                raise FedstageError(f"data.{key}: {quoted(column)} is there {times} times")
     no_features = {settings.label, settings.client_column, settings.group_column, *settings.drop}
     names = list(settings.features) or [n for n in table.column_names if n not in no_features]
 

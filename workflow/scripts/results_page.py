@@ -27,7 +27,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import Catalogue, resolve_all
 from fedstage.experiments.claims import Sourced, distinct_cells, load_claims
 from fedstage.experiments.descriptions import claims_on, claims_to_judge, describe_runs
-from fedstage.experiments.published import PAPER
+from fedstage.experiments.published import PAPER, measured_at
 from fedstage.experiments.published_rows import load_papers
 from fedstage.experiments.runs_file import ExperimentRuns
 from fedstage.results.claims import (
@@ -95,7 +95,10 @@ def measure(catalogue: Catalogue, folder: Path, name: str) -> Judged:
     scores = Tidy(scores.frame, header_of(experiment))
     check_settings(scores, experiment, folder)
     seeds = sorted(scores.frame[SEED].unique())[:SEEDS]
-    scores = Tidy(scores.frame[scores.frame[SEED].isin(seeds)], scores.header)
+    runs = [run for run in catalogue.runs[name, scale] if run.recipe.seed in seeds]
+    measured = measured_at(scale, runs) if scores.header.measured_at else ""
+    header = scores.header.model_copy(update={"measured_at": measured})
+    scores = Tidy(scores.frame[scores.frame[SEED].isin(seeds)], header)
     if "table" in catalogue.experiments[name].results:
         write_tables(folder / "table.md", [score_table(scores)])
     if not claims_on(catalogue, name):

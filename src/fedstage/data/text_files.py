@@ -9,7 +9,7 @@ it is read.
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import islice
@@ -210,10 +210,15 @@ def _tested(texts: set[str], padded: bool, name: str, column: pa.ChunkedArray) -
     return _present(column) if numbers is None else numbers
 
 
+def _parts(letters: NDArray[np.uint8], half: int, more: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield every other part of a file, as the processor caches it, with letters of the next."""
+    for start in range(half * _CACHED, len(letters), 2 * _CACHED):
+        yield letters[start : start + _CACHED + more]
+
+
 def _has_padded(letters: NDArray[np.uint8], half: int) -> bool:
     """Whether there may be a number with zeros before it, of which a column is of texts."""
-    for start in range(half * _CACHED, len(letters), 2 * _CACHED):
-        part = letters[start : start + _CACHED + 3]  # a zero has two letters before, and one after
+    for part in _parts(letters, half, 3):  # a zero has two letters before, and one after
         zeros = np.flatnonzero((part[2:-1] == ord("0")) & (part[3:] - ord("0") < 10))
         within = _WITHIN_NUMBERS[part[zeros + 1]]
         unsigned = ~_SIGNS[part[zeros + 1]]
@@ -224,8 +229,7 @@ def _has_padded(letters: NDArray[np.uint8], half: int) -> bool:
 
 def _has_inner_quote(letters: NDArray[np.uint8], half: int) -> bool:
     """Whether a quote has other letters than quotes, separators and line breaks on both sides."""
-    for start in range(half * _CACHED, len(letters), 2 * _CACHED):
-        part = letters[start : start + _CACHED + 2]
+    for part in _parts(letters, half, 2):
         quotes = np.flatnonzero(part[1:-1] == ord('"'))
         if not (_AT_CELLS[part[quotes]] | _AT_CELLS[part[quotes + 2]]).all():
             return True

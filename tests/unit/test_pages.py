@@ -9,7 +9,7 @@ import pytest
 
 import fedstage
 import fedstage.results
-from fedstage.execution.commands import COMMANDS
+from fedstage.execution.cli import COMMANDS
 from fedstage.plan.stages import STAGES
 
 ROOT = Path(__file__).parents[2]

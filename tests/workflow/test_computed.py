@@ -5,7 +5,7 @@ import csv
 import pytest
 import yaml
 
-from fedstage.plan.jobs import jobs_of
+from fedstage.plan.stages import jobs_of
 from fedstage.plan.training import global_model
 from fedstage.settings.recipes import Recipe
 from fedstage.storage.records import read_settings

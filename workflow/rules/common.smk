@@ -14,7 +14,7 @@ from typing import get_args
 
 from fedstage.storage.raw_files import default_folder
 from fedstage.execution.executor import prepare
-from fedstage.execution.faults import explained
+from fedstage.execution.terminal_log import explained
 from fedstage.execution.imported import PLANNED, last_change
 from fedstage.execution.requirements import check_device, check_models, check_packages
 from fedstage.execution.requirements import check_tested, check_weights

@@ -7,7 +7,7 @@ from snakemake.dag import DAG
 from snakemake.logging import logger
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from fedstage.execution.faults import faults
+from fedstage.execution.terminal_log import faults
 from fedstage.execution.executor import look_less_often, plan_faster
 from fedstage.execution.requirements import missing_data
 from fedstage.experiments.links import link_runs, linked

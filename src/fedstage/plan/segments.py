@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fedstage.plan import graph
-from fedstage.plan.jobs import of_rounds, walk
 from fedstage.plan.runs import Run
 from fedstage.plan.source import Source, source_of_job
+from fedstage.plan.stages import of_rounds, walk
 from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
 from fedstage.protocol.groups import client_groups

@@ -15,8 +15,7 @@ import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, Part, read_runs_file
-from fedstage.plan.jobs import Job, jobs_of
-from fedstage.plan.stages import RECIPES
+from fedstage.plan.stages import RECIPES, Job, jobs_of
 from fedstage.plan.traffic import held_files
 from fedstage.plan.training import SECURE
 from fedstage.plan.training_folder import odds_files, owners, training_id

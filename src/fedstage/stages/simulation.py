@@ -19,7 +19,7 @@ from fedstage.data.participation import participants_of
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import SEED, read_runs_file
 from fedstage.plan.data_files import groups_drawn
-from fedstage.plan.jobs import Edges, Job, jobs_of
+from fedstage.plan.stages import Edges, Job, jobs_of
 from fedstage.protocol.rounds import is_withdrawn
 from fedstage.results.documents import csv_of
 from fedstage.results.labels import place_label

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
 from fedstage.plan.graph import Job, find_job
-from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.results import BY_METHOD, RESULTS
+from fedstage.plan.stages import OF_ROUNDS
 from fedstage.plan.training_folder import FOLDER
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe

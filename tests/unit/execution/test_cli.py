@@ -15,8 +15,7 @@ from tests.shared.settings import federated
 from fedstage.data.participation import draw
 from fedstage.errors import FedstageError
 from fedstage.execution import cli, jobs
-from fedstage.execution.cli import main
-from fedstage.execution.commands import COMMANDS
+from fedstage.execution.cli import COMMANDS, main
 from fedstage.execution.jobs import Work, job_of, record_of
 from fedstage.plan.data_files import participation_table
 from fedstage.plan.graph import recipe_file

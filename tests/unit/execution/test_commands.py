@@ -5,8 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from fedstage.execution.cli import main
-from fedstage.execution.commands import COMMANDS
+from fedstage.execution.cli import COMMANDS, main
 
 
 def test_every_command_has_a_function_of_its_options(capsys):

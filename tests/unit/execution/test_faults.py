@@ -1,6 +1,6 @@
 import os
 
-from fedstage.execution.faults import faults
+from fedstage.execution.terminal_log import faults
 from fedstage.storage.files import save_json
 
 

@@ -12,8 +12,8 @@ from tests.shared.settings import CLIENT, SERVER
 from fedstage.plan import graph, one_shot, training
 from fedstage.plan.graph import File, Folder, Stage, listed, restricted
 from fedstage.plan.inputs import Inputs, P
-from fedstage.plan.jobs import OF_ROUNDS, of_rounds, walk
 from fedstage.plan.scores import client_accuracy, evaluation, retention
+from fedstage.plan.stages import OF_ROUNDS, of_rounds, walk
 from fedstage.plan.training import global_model, logits
 from fedstage.protocol.digests import as_json, canonical
 from fedstage.protocol.exchange import (

@@ -4,7 +4,7 @@ from itertools import product
 
 from tests.shared.recipes import FEDDF, METHODS, recipe
 
-from fedstage.plan.jobs import jobs_of
+from fedstage.plan.stages import jobs_of
 
 #: What papers call stages: train 2.1.3 is participant 3, of group 1, in round 2.
 NAMES = {"local_training": "train", "aggregation": "average", "logits": "ask",

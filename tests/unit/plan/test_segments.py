@@ -7,8 +7,8 @@ from tests.shared.recipes import METHODS, recipe
 
 from fedstage.plan import segment_rules, segments
 from fedstage.plan.graph import listed
-from fedstage.plan.jobs import jobs_of
 from fedstage.plan.runs import Run
+from fedstage.plan.stages import jobs_of
 from fedstage.plan.training import (
     aggregated_model,
     global_model,

@@ -3,8 +3,8 @@
 import pytest
 from tests.shared.recipes import METHODS, recipe
 
-from fedstage.plan.jobs import jobs_of
 from fedstage.plan.runs import describe_sharing, trainings
+from fedstage.plan.stages import jobs_of
 
 
 @pytest.mark.parametrize("settings", METHODS.values(), ids=METHODS.keys())

@@ -19,7 +19,6 @@ from tests.shared.settings import CLIENT, SERVER, one_shot
 
 from fedstage.plan import one_shot as shot
 from fedstage.plan import training_folder
-from fedstage.plan.jobs import OF_ROUNDS
 from fedstage.plan.members import parse_evaluated, parse_sampled
 from fedstage.plan.one_shot import generated_images
 from fedstage.plan.source import (
@@ -31,7 +30,7 @@ from fedstage.plan.source import (
     read_again,
     source_of,
 )
-from fedstage.plan.stages import GRAPH, RESULTS, STAGES, module_of
+from fedstage.plan.stages import GRAPH, OF_ROUNDS, RESULTS, STAGES, module_of
 from fedstage.plan.syntax import PACKAGE, facts, imports, module_digest, modules, needed_by
 from fedstage.plan.training import DISTILLATIONS
 from fedstage.settings.base import Settings, subclasses

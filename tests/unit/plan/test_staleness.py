@@ -5,7 +5,7 @@ from itertools import product
 from tests.shared import recipes
 from tests.shared.recipes import FEDDF
 
-from fedstage.plan.jobs import jobs_of
+from fedstage.plan.stages import jobs_of
 from fedstage.protocol.rounds import base_round
 
 STRAGGLERS = {"cyclic": {"delays": [0, 1]}}

@@ -16,7 +16,7 @@ from tests.shared.recipes import (
 )
 from tests.shared.settings import SERVER
 
-from fedstage.plan.jobs import jobs_of
+from fedstage.plan.stages import jobs_of
 from fedstage.protocol.rounds import first_distillation, is_distilled, was_taught
 
 SERVED = recipes.SERVED | HEADED | DESIGNATED

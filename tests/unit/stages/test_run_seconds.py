@@ -11,8 +11,8 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
-from fedstage.plan.jobs import jobs_of
 from fedstage.plan.one_shot_sharing import local_recipe
+from fedstage.plan.stages import jobs_of
 from fedstage.plan.training_folder import owners, training_id
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe

@@ -10,7 +10,7 @@ from tests.shared.recipes import FEDSDD, recipe
 from fedstage.errors import FedstageError
 from fedstage.experiments.catalogue import load_catalogue
 from fedstage.experiments.descriptions import describe_runs
-from fedstage.plan.jobs import Job
+from fedstage.plan.stages import Job
 from fedstage.settings.experiments import Simulation
 from fedstage.stages.simulation import list_schedule, schedule, simulation
 from fedstage.storage.files import save_json

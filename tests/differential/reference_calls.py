@@ -39,7 +39,7 @@ from reference.scarlet import scarlet
 from reference.takfl import takfl
 from reference_runs import CORE_ROUNDS, MELTING_EPOCH, ROUNDS
 
-from fedstage.algorithm.exchange.caching import samples_of
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.local_trainers.fedgen import draw, new_generator
 from fedstage.algorithm.local_trainers.fedtgp import new_network
 from fedstage.protocol.groups import client_groups

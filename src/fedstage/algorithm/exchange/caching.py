@@ -1,31 +1,18 @@
-"""Which public samples a round uses, and labels of them that are kept across rounds.
+"""Labels of public samples that are kept across rounds (SCARLET, Azuma et al. 2026).
 
-Labels are kept as in SCARLET (Azuma et al. 2026). Both the samples of a round and the cache follow
-from the seed, so server and clients compute which samples have labels without communication. With D
-= `duration`, a label of round s is used in the rounds before s + D; then clients are asked again.
-The new label either replaces the old one (`renewed`), or is used once and not cached, so that the
-sample is cached at its next use (`forgotten`), as in the released code. There the label requested
-in round s + D is not used, because two places use different bounds; here it is used.
+Both the samples of a round and the cache follow from the seed, so server and clients compute which
+samples have labels without communication. With D = `duration`, a label of round s is used in the
+rounds before s + D; then clients are asked again. The new label either replaces the old one
+(`renewed`), or is used once and not cached, so that the sample is cached at its next use
+(`forgotten`), as in the released code. There the label requested in round s + D is not used,
+because two places use different bounds; here it is used.
 """
 
 import torch
 
-from fedstage.protocol.teaching import teaching_of
-from fedstage.randomness import torch_generator
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.settings.local_training import Digest, LabelCache
 from fedstage.settings.recipes import Recipe
-
-
-def samples_of(recipe: Recipe, count: int, round_: int) -> torch.Tensor | None:
-    """Return the indices of a round's samples among `count`, int64 in order; None for all.
-
-    `samples_a_round` of them are drawn for each round.
-    """
-    most = teaching_of(recipe).server.samples_a_round
-    if most is None or most >= count:
-        return None
-    generator = torch_generator(recipe.seed, "lesson", round_)
-    return torch.randperm(count, generator=generator)[:most].sort().values
 
 
 def cache_of(recipe: Recipe) -> LabelCache:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from fedstage.algorithm.ensemble_trainers import Members, read_members
-from fedstage.algorithm.exchange.caching import samples_of
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.agreement import public_logits, tell
 from fedstage.algorithm.global_trainers.objective import LiveTargets
 from fedstage.algorithm.global_trainers.student import Taught, teach

@@ -4,7 +4,8 @@ import pytest
 import torch
 from tests.shared.settings import federated
 
-from fedstage.algorithm.exchange.caching import after_round, labels_sent, samples_of
+from fedstage.algorithm.exchange.caching import after_round, labels_sent
+from fedstage.algorithm.exchange.public_samples import samples_of
 from fedstage.algorithm.global_trainers.transfers import transfer
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.transfers import KlTransfer

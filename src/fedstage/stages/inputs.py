@@ -10,6 +10,7 @@ from torch import nn
 
 from fedstage.data.bags import Samples
 from fedstage.data.samples import (
+    read_counts,
     read_images,
     read_info,
     read_labelled,
@@ -18,6 +19,7 @@ from fedstage.data.samples import (
     read_test_clients,
 )
 from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.inputs import ScoredInputs
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -33,24 +35,26 @@ def begin(recipe: Recipe | LocalRecipe | OneShotRecipe, info: Path) -> tuple[tor
     return prepare(recipe.numerics), read_info(info)
 
 
-def read_evaluated(
-    data: Path, clients: Path, role: str, device: torch.device, info: Info
-) -> tuple[Samples, torch.Tensor]:
-    """Return images and labels: all of `data`, or its samples of the role ``validation``."""
-    samples = read_samples(clients, role) if role == "validation" else None
-    return read_labelled(data, samples, device, info)
+def read_scored(
+    recipe: Recipe | LocalRecipe | OneShotRecipe,
+    read: ScoredInputs[Path],
+    role: str,
+    device: torch.device,
+    info: Info,
+) -> tuple[Samples, torch.Tensor, dict[int, dict[int, int]], torch.Tensor | None]:
+    """Return samples that models are scored on, and what their scores need.
 
-
-def read_owners(
-    data: Path, role: str, recipe: Recipe | LocalRecipe | OneShotRecipe
-) -> torch.Tensor | None:
-    """Return `read_test_clients` of the samples that are tested; None in validation.
-
-    The order is the same as in `read_evaluated`.
+    These are all samples of `data`, or those of the role ``validation``; their labels; the class
+    counts of the clients' training samples; and the `read_test_clients` of tested samples. All but
+    the samples are on the CPU.
     """
-    if role == "validation":
-        return None
-    return read_test_clients(data, recipe.partition.name, recipe.clients)
+    validates = role == "validation"
+    chosen = read_samples(read.clients, role) if validates else None
+    samples, labels = read_labelled(read.data, chosen, device, info)
+    owners = None
+    if not validates:
+        owners = read_test_clients(read.data, recipe.partition.name, recipe.clients)
+    return samples, labels.cpu(), read_counts(read.histogram), owners
 
 
 def read_own(

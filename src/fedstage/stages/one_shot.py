@@ -38,9 +38,8 @@ from fedstage.stages import Made
 from fedstage.stages.inputs import (
     begin,
     load_model,
-    read_evaluated,
     read_own,
-    read_owners,
+    read_scored,
     stack_logits,
 )
 from fedstage.storage.tables import load_table, save_rows, save_table
@@ -192,9 +191,8 @@ def one_shot_evaluation(
         code reports the highest of these rows; here nothing is chosen by it.
     """
     device, info = begin(recipe, read.info)
-    images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    owners = read_owners(read.data, role, recipe)
-    counts, remaining = read_counts(read.histogram), len(members(recipe))
+    images, labels, counts, owners = read_scored(recipe, read, role, device, info)
+    remaining = len(members(recipe))
     travelled = _mean_bytes(read.rounds, remaining)
 
     def row(

@@ -4,11 +4,9 @@ Seconds are those that jobs recorded, without evaluation, and of no candidate th
 Jobs that run at the same time slow one another down, and what methods share counts for each.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
-from statistics import quantiles
 from typing import Any
 
 import pandas as pd
@@ -68,41 +66,33 @@ def costs(*, runs: Path, costs: Path) -> None:
 
 def _seconds(run: ExperimentRun) -> Iterator[Row]:
     """Yield seconds by stage and side, and of the stages of a round together."""
-    jobs: dict[tuple[str, str], dict[tuple[int, int], list[float]]] = {}
-    alone: list[float] = []
     parts = run.candidates[run.which()].parts
-    for number, part in enumerate(parts):
-        for stage, side, round_, seconds in _jobs(part):
-            rounds = jobs.setdefault((stage, side), defaultdict(list))
-            rounds[number, round_].append(seconds)
-            alone += [seconds] if stage == "local_training" and number == len(parts) - 1 else []
-    for (stage, side), rounds in jobs.items():
-        yield _row(stage, side, rounds)
-    last = {at for rounds in jobs.values() for at in rounds if at[0] == len(parts) - 1 and at[1]}
-    if not last:
+    found = [(number, *job) for number, part in enumerate(parts) for job in _jobs(part)]
+    jobs = pd.DataFrame(found, columns=["part", "stage", "side", "round", "seconds"])
+    for (stage, side), own in jobs.groupby(["stage", "side"], sort=False):
+        yield _row(stage, side, own)
+    last = jobs[(jobs["part"] == len(parts) - 1) & (jobs["round"] > 0)]
+    if last.empty:
         return
-    yield _row("participant", "round", {(0, i): [one] for i, one in enumerate(alone)})
+    alone = last[last["stage"] == "local_training"]
+    yield _row("participant", "round", alone.assign(round=range(len(alone)))) | {"rounds": None}
     for name, stages in _ROUND.items():
-        together: dict[tuple[int, int], list[float]] = {}
-        for (stage, _), rounds in jobs.items():
-            for at in last & rounds.keys() if stage in stages else ():
-                together.setdefault(at, []).extend(rounds[at])
-        if together:
-            yield _row(name, "round", dict(sorted(together.items())))
+        together = last[last["stage"].isin(stages)]
+        if len(together):
+            yield _row(name, "round", together)
 
 
-def _row(stage: str, side: str, rounds: Mapping[tuple[int, int], Sequence[float]]) -> Row:
+def _row(stage: str, side: str, jobs: pd.DataFrame) -> Row:
     """Return a row of seconds; jobs record milliseconds, rounding removes errors of float sums."""
-    sums = [sum(of) for of in rounds.values()]
-    several = len(sums) > 1
-    low, median, high = quantiles(sums, n=4, method="inclusive") if several else [*sums] * 3
-    numbers = {"seconds": sum(sums), "median_s": median, "low_s": low, "high_s": high}
+    sums = jobs.groupby(["part", "round"])["seconds"].sum()
+    low, median, high = sums.quantile([0.25, 0.5, 0.75])
+    numbers = {"seconds": sums.sum(), "median_s": median, "low_s": low, "high_s": high}
     return {
         "stage": stage,
         "side": side,
-        "jobs": sum(map(len, rounds.values())),
-        "rounds": sum(1 for _, round_ in rounds if round_) if stage != "participant" else None,
-        **{name: round(value, _DIGITS) for name, value in numbers.items()},
+        "jobs": len(jobs),
+        "rounds": sum(round_ > 0 for _, round_ in sums.index),
+        **{name: round(float(value), _DIGITS) for name, value in numbers.items()},
     }
 
 
@@ -179,10 +169,16 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, float]:
         for record in records_in_order(root, *map(training_id, reversed(owners(recipe))))
         for file, seconds in _seconds_of(record).items()
     }
-    made = (
-        job for job in jobs_of(recipe, rounds) if job.file in latest or not _unread(job, rounds)
-    )
-    return {job: _known(latest, job) for job in made}
+    times = {}
+    for job in jobs_of(recipe, rounds):
+        if job.file in latest:
+            times[job] = latest[job.file]
+        elif not _unread(job, rounds):
+            raise FedstageError(
+                f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
+                "are of an earlier version; delete the file to make it again"
+            )
+    return times
 
 
 def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
@@ -199,15 +195,6 @@ def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
 def _unread(job: Job, last: int) -> bool:
     """Whether no job reads a job's files, as for students but the main one in the last round."""
     return job.stage in ("distillation", "head_sharing") and job.round == last and job.group > 0
-
-
-def _known(latest: Mapping[str, float], job: Job) -> float:
-    if job.file not in latest:
-        raise FedstageError(
-            f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
-            "are of an earlier version; delete the file to make it again"
-        )
-    return latest[job.file]
 
 
 # --- bytes ----------------------------------------------------------------------------------------

@@ -44,9 +44,9 @@ def read_scored(
 ) -> tuple[Samples, torch.Tensor, dict[int, dict[int, int]], torch.Tensor | None]:
     """Return samples that models are scored on, and what their scores need.
 
-    These are all samples of `data`, or those of the role ``validation``; their labels; the class
-    counts of the clients' training samples; and the `read_test_clients` of tested samples. All but
-    the samples are on the CPU.
+    These are all samples of `data`, or its samples of the role ``validation``, with their labels,
+    the class counts of clients' training samples, and the `read_test_clients` of tested samples.
+    All but the samples are on the CPU.
     """
     validates = role == "validation"
     chosen = read_samples(read.clients, role) if validates else None

@@ -4,7 +4,8 @@ The header describes the experiment; scores, axes and digests of settings follow
 The source, machine and seconds of a run follow from the records next to the logs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,15 @@ Row = dict[str, Any]
 
 def scores(*, runs: Path, scores: Path) -> None:
     """Write the file of scores."""
-    experiment, known = read_runs_file(runs), dict[str, float]()
+
+    @cache
+    def seconds_of(identity: str) -> float:
+        """Return the seconds of all jobs of a recipe, which runs may share."""
+        return sum(float(job["compute_s"]) for _, job in records_of(Path(), identity))
+
+    experiment = read_runs_file(runs)
     measured = [measure(run, experiment) for run in experiment.runs]
-    origins = [_origin(run, known) for run in experiment.runs]
+    origins = [_origin(run, seconds_of) for run in experiment.runs]
     more = [
         [*further_rows(run, experiment), *_agreed(run, rounds)]
         for run, rounds in zip(experiment.runs, measured, strict=True)
@@ -64,16 +71,15 @@ def joined(
     experiment: ExperimentRuns,
     measured: Sequence[pd.DataFrame],
     origins: Sequence[Mapping[str, Any]],
-    more: Sequence[Sequence[Row]] = (),
+    more: Sequence[Sequence[Row]],
 ) -> Tidy:
     """Return the scores of runs, from the frames of `measure`, their origins and further rows."""
     header = header_of(experiment)
     rows: list[Row] = []
-    for i, run in enumerate(experiment.runs):
+    for run, frame, origin, further in zip(experiment.runs, measured, origins, more, strict=True):
         place = {axis: run.settings.get(axis) for axis in (*header.axes, SEED)}
-        about = {"settings": settings_digest(run), **origins[i]}
-        own = [*_scores(measured[i]), *(more[i] if more else ())]
-        rows += [{**row, **place, **about} for row in own]
+        about = {"settings": settings_digest(run), **origin}
+        rows += [{**row, **place, **about} for row in (*_scores(frame), *further)]
     columns = [*header.axes, SEED, *(name for name in WHAT if name not in header.axes), "value"]
     columns += [name for name in ("client", "label") if any(name in row for row in rows)]
     frame = pd.DataFrame(rows).reindex(columns=[*columns, *ORIGIN])
@@ -177,11 +183,14 @@ def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
     return 100 * int((learnt & other).sum()) / union if union else None
 
 
-def _origin(run: ExperimentRun, known: dict[str, float]) -> Row:
+def _origin(run: ExperimentRun, seconds_of: Callable[[str], float]) -> Row:
     """Return commit or version, machine and seconds of a run; nothing without records."""
+    parts = run.candidates[run.which()].parts
+    paths = (path for part in parts for path in folders_of(part.recipe))
+    identities = dict.fromkeys(path.rpartition("/")[2] for path in paths)
     try:
-        record = find_artefact(Path() / run.metrics).job
-        seconds = spent(run, known)
+        record = find_artefact(Path(run.metrics)).job
+        seconds = sum(map(seconds_of, identities))
     except FedstageError:  # the logs may have been deleted; scores do not depend on them
         return dict.fromkeys(("source", "machine", "seconds"))
     return {
@@ -189,20 +198,6 @@ def _origin(run: ExperimentRun, known: dict[str, float]) -> Row:
         "machine": _machine(record.get("machine", {})),
         "seconds": round(seconds, 3),
     }
-
-
-def spent(run: ExperimentRun, known: dict[str, float]) -> float:
-    """Return the seconds of all jobs of a run's recipes.
-
-    `known` caches the seconds of each recipe by its id, and is extended by missing ones.
-    """
-    parts = run.candidates[run.which()].parts
-    paths = (path for part in parts for path in folders_of(part.recipe))
-    ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
-    for name in ids:
-        if name not in known:
-            known[name] = sum(float(job["compute_s"]) for _, job in records_of(Path(), name))
-    return sum(known[name] for name in ids)
 
 
 def _machine(machine: Mapping[str, Any]) -> str:
@@ -252,11 +247,9 @@ def header_of(experiment: ExperimentRuns) -> Header:
     for run in experiment.runs:
         place = {axis: run.settings.get(axis) for axis in axes}
         cells.setdefault(show_point(place), _cell(run, place, experiment))
-    own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "baseline",
-           "bands", "labels", "styles", "reach", "regime", "published", "notes", "measured_at",
-           "published_at")  # fmt: skip
+    shared = Header.model_fields.keys() & ExperimentRuns.model_fields.keys()
     return Header(
-        **{name: getattr(experiment, name) for name in own},
+        **{name: getattr(experiment, name) for name in shared},
         published_memory=experiment.memory,
         published_params=experiment.params,
         published_ratio=experiment.ratio,

@@ -21,8 +21,6 @@ from fedstage.settings.scores import SECONDS, Metric
 from fedstage.storage.tables import frame_of, load_table
 
 # --- privacy --------------------------------------------------------------------------------------
-
-# --- accounting -----------------------------------------------------------------------------------
 #
 # A mechanism is (epsilon, delta)-differentially private if for all data D and D' that differ in one
 # unit, which is a client or an example, and all sets S of outputs
@@ -112,8 +110,6 @@ def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
     """
     taking_part, clients = recipe.participants, recipe.clients
     delta = delta_of(how, clients)
-    if how.clip is None:
-        return poisson_epsilon(0.0, 1.0, rounds, delta)
     if recipe.participation == "poisson" or taking_part == clients:
         return poisson_epsilon(how.noise, taking_part / clients, rounds, delta)
     return fixed_size_epsilon(how.noise, taking_part, clients, rounds, delta)
@@ -132,12 +128,11 @@ def example_epsilon(
     trainings : iterable of tuples
         The expected size of a batch, the samples, and the steps in all rounds, of each training.
     """
-    noise = 0.0 if how.clip is None else how.noise
     steps: dict[float, int] = {}  # the most of all trainings with a rate
     for batch_size, samples, number in trainings:
         rate = sampling_rate(batch_size, samples)
         steps[rate] = max(number, steps.get(rate, 0))
-    found = (poisson_epsilon(noise, rate, number, delta) for rate, number in steps.items())
+    found = (poisson_epsilon(how.noise, rate, number, delta) for rate, number in steps.items())
     return max(found, default=0.0)
 
 

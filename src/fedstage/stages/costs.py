@@ -70,7 +70,7 @@ def _seconds(run: ExperimentRun) -> Iterator[Row]:
     found = [(number, *job) for number, part in enumerate(parts) for job in _jobs(part)]
     jobs = pd.DataFrame(found, columns=["part", "stage", "side", "round", "seconds"])
     for (stage, side), own in jobs.groupby(["stage", "side"], sort=False):
-        yield _row(stage, side, own)
+        yield _row(str(stage), str(side), own)
     last = jobs[(jobs["part"] == len(parts) - 1) & (jobs["round"] > 0)]
     if last.empty:
         return

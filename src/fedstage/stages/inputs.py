@@ -19,7 +19,7 @@ from fedstage.data.samples import (
     read_test_clients,
 )
 from fedstage.models.loading import fill_model, new_model
-from fedstage.plan.inputs import ScoredInputs
+from fedstage.plan.inputs import ClientsInputs, SamplesInputs, ScoredInputs
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -58,10 +58,10 @@ def read_scored(
 
 
 def read_own(
-    data: Path, clients: Path, client: int, device: torch.device, info: Info
+    read: ClientsInputs[Path], client: int, device: torch.device, info: Info
 ) -> tuple[Samples, torch.Tensor]:
     """Return the training samples and labels of a client."""
-    return read_labelled(data, read_samples(clients, "train", client), device, info)
+    return read_labelled(read.data, read_samples(read.clients, "train", client), device, info)
 
 
 def read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
@@ -76,12 +76,12 @@ def read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
 
 
 def read_unlabelled(
-    data: Path, clients: Path | None, role: str, info: Info, device: torch.device
+    read: SamplesInputs[Path], role: str, info: Info, device: torch.device
 ) -> Samples:
     """Return public images, or with the partition `clients` their samples of a role."""
-    if clients is None:
-        return read_public(data, info, device)
-    return read_images(data, read_samples(clients, role), device)[0]
+    if read.clients is None:
+        return read_public(read.data, info, device)
+    return read_images(read.data, read_samples(read.clients, role), device)[0]
 
 
 def stack_logits(paths: list[Path], device: torch.device) -> torch.Tensor:

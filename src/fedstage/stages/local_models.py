@@ -155,7 +155,7 @@ def client_logits(
         Its metadata hold the client and the number of its training samples.
     """
     device, info = begin(recipe, read.info)
-    samples = read_unlabelled(read.data, read.clients, images, info, device)
+    samples = read_unlabelled(read, images, info, device)
     logits, metadata = compute_client_logits(recipe, read.model, samples, info)
     save_tensors(output, {"logits": logits}, {key: metadata[key] for key in ("client", "samples")})
 

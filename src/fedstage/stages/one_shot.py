@@ -106,7 +106,7 @@ def feature_moments(
 ) -> None:
     """Compute moments of the client's training samples after all but the last layer of a model."""
     device, info = begin(recipe, read.info)
-    images, labels = read_own(read.data, read.clients, client, device, info)
+    images, labels = read_own(read, client, device, info)
     model = load_model(read.start, recipe.student or recipe.model, info, device, recipe.numerics)
     setattr(model, LAST, nn.Identity())
     features = compute_logits(model, images, info, recipe.numerics)

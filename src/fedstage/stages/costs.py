@@ -21,7 +21,7 @@ from fedstage.protocol.exchange import exchanges_logits
 from fedstage.results.tidy import COST, COSTS, SEED, Tidy, typed, write_tidy
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
-from fedstage.stages.phases import Moved, held_bytes, one_shot_bytes, phases_of
+from fedstage.stages.phases import Moved, held_bytes, model_bytes, phases_of
 from fedstage.stages.scores import header_of
 from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order
@@ -205,7 +205,7 @@ def _bytes(run: ExperimentRun) -> Iterator[Row]:
     parts = run.candidates[run.which()].parts
     for phase in phases_of(parts):
         yield _travels(phase.name, "travel", phase.moved) | {"rounds": phase.rounds}
-    unit = one_shot_bytes(parts[-1]) / 2
+    unit = model_bytes(parts[-1])
     yield _travels("one model", "unit", Moved(unit, unit))
     yield {"stage": "prediction", "side": "memory", "memory_bytes": held_bytes(parts[-1])}
 

@@ -31,7 +31,7 @@ from fedstage.results.tidy import (
 )
 from fedstage.settings.cells import show_point
 from fedstage.stages.measured import OF_RUNS, measure, read_metrics
-from fedstage.stages.phases import bytes_until, phases_of
+from fedstage.stages.phases import bytes_until
 from fedstage.storage.records import find_artefact, records_in_order, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -114,8 +114,7 @@ def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
 
 def _moved(run: ExperimentRun, experiment: ExperimentRuns) -> Iterator[Row]:
     """Yield the bytes of the mean client, and all parameters that were sent, by round."""
-    parts = run.candidates[run.which()].parts
-    until = bytes_until(phases_of(parts), parts)
+    until = bytes_until(run.candidates[run.which()].parts)
     for round_ in read_metrics(run.metrics)["round"].astype(int):
         about = {"evaluated": "traffic", "role": run.length.role, "round": round_}
         yield {**about, "measure": "bytes", "value": float(until[round_].both)}

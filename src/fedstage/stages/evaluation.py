@@ -71,11 +71,6 @@ def evaluation(
     scored = evaluated_rounds(rounds, every)
     images, labels, counts, owners = read_scored(recipe, read, role, device, info)
     tables = read_participants(read.participants)
-    classes = int(info["classes"])
-    taking_part = {
-        round_: _of_participants(tables.get(round_, []), counts_sent(recipe, round_, classes))
-        for round_ in scored
-    }
     predicting = parse_evaluated(evaluated)
     if isinstance(predicting, OneByOne):
         scores = _one_by_one(evaluated, read.models, labels, counts, owners, tables)
@@ -89,7 +84,8 @@ def evaluation(
             for round_, (logits, members) in zip(scored, predicted, strict=True)
         )
     rows = [
-        {"round": round_, "evaluated": evaluated, "role": role} | row | taking_part[round_]
+        {"round": round_, "evaluated": evaluated, "role": role, **row}
+        | _of_participants(tables.get(round_, []), counts_sent(recipe, round_, info["classes"]))
         for round_, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)

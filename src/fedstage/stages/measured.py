@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, last_part
 from fedstage.protocol.privacy import delta_of, private_steps, sampling_rate
 from fedstage.settings.aggregators import FederatedRounds
 from fedstage.settings.one_shot import OneShotRecipe
@@ -77,7 +77,7 @@ def guarantee(run: ExperimentRun) -> dict[str, float]:
     The keys are `epsilon` for clients, and `example_epsilon` for samples. A run that starts from
     another one has no guarantee.
     """
-    part = run.candidates[run.which()].parts[-1]
+    part = last_part(run)
     recipe = part.recipe
     if recipe.privacy is None:
         return {}

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import SEED, ExperimentRun, read_runs_file
+from fedstage.experiments.runs_file import SEED, ExperimentRun, last_part, read_runs_file
 from fedstage.plan.graph import recipe_file
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import describe_sharing, main_folder
@@ -118,7 +118,7 @@ def report(
     if definitions is not None:
         sections.append(section("claims", "Claims"))
     sections.append(_partition(experiment.runs))
-    parts = [one.candidates[one.which()].parts[-1] for one in experiment.runs]
+    parts = [last_part(run) for run in experiment.runs]
     every = [[part for of in run.candidates for part in of.parts] for run in experiment.runs]
     shared = describe_sharing(
         [[(part.recipe, part.length.rounds) for part in of] for of in every],

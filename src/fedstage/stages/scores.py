@@ -15,7 +15,7 @@ import torch
 from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, last_part, read_runs_file
 from fedstage.plan.runs import folders_of
 from fedstage.protocol.digests import canonical, digest
 from fedstage.results.tidy import (
@@ -126,8 +126,7 @@ def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
 
     In percent, in evaluated rounds; nothing without records.
     """
-    recipe = run.candidates[run.which()].parts[-1].recipe
-    ids = (folder.rpartition("/")[2] for folder in folders_of(recipe))
+    ids = (folder.rpartition("/")[2] for folder in folders_of(last_part(run).recipe))
     told = {
         row["round"]: row
         for record in records_in_order(Path(), *ids)

@@ -17,7 +17,7 @@ from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, stack
 from fedstage.algorithm.ensemble_trainers.sampling import draw
 from fedstage.algorithm.exchange.caching import after_round
-from fedstage.algorithm.exchange.updates import Update, answered, part, place_of, read_updates
+from fedstage.algorithm.exchange.updates import answered, part, place_of, read_updates
 from fedstage.algorithm.global_trainers.data_free import counts_of, learn_without_data, trained_by
 from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused
 from fedstage.algorithm.global_trainers.features import train_server, upload
@@ -120,17 +120,13 @@ def _own_models(
     recipe: Recipe, read: LogitsInputs[Path], kept: list[str]
 ) -> list[tuple[Path, Tensors]]:
     """Return the global model with each participant's parts, or its own model."""
+    valid = answered(read_updates(read.models))
+    if recipe.local.has_own_model:
+        return [(update.path, update.kept) for update in valid]
     assert read.aggregated is not None, "the graph gives it to such members"
     common, _ = load_tensors(read.aggregated)
     parts = {name: name for name in kept}
-
-    def model_of_client(update: Update) -> Tensors:
-        if recipe.local.has_own_model:
-            return update.kept
-        return common | dict(renamed(update.weights, parts))
-
-    valid = answered(read_updates(read.models))
-    return [(update.path, model_of_client(update)) for update in valid]
+    return [(update.path, common | dict(renamed(update.weights, parts))) for update in valid]
 
 
 def _draw_members(

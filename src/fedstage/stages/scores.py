@@ -87,13 +87,18 @@ def joined(
     return Tidy(frame.assign(**axes), header)
 
 
+def _measures(about: Row, values: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield a row for each measure whose value is known."""
+    for name, value in values.items():
+        if not pd.isna(value):
+            yield {**about, "measure": name, "value": float(value)}
+
+
 def _scores(measured: pd.DataFrame) -> Iterator[Row]:
     names = [*MEASURES, *(name for name in OF_RUNS if name in measured)]
     for row in measured.to_dict("records"):
         about = {name: row[name] for name in ("evaluated", "role", "round")}
-        for name in names:
-            if not pd.isna(row[name]):
-                yield {**about, "measure": name, "value": float(row[name])}
+        yield from _measures(about, {name: row[name] for name in names})
 
 
 def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
@@ -106,9 +111,7 @@ def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
     for row in load_table(run.clients[run.which()]).to_pylist() if run.clients else ():
         about = {"evaluated": "global_model", "role": row["of"], "round": run.length.rounds}
         about |= {name: row[name] for name in ("client", "label")}
-        for name in ("samples", "accuracy"):
-            if row[name] is not None:
-                rows.append({**about, "measure": f"own_{name}", "value": float(row[name])})
+        rows += _measures(about, {f"own_{name}": row[name] for name in ("samples", "accuracy")})
     return rows
 
 
@@ -117,8 +120,8 @@ def _moved(run: ExperimentRun, experiment: ExperimentRuns) -> Iterator[Row]:
     until = bytes_until(run.candidates[run.which()].parts)
     for round_ in read_metrics(run.metrics)["round"].astype(int):
         about = {"evaluated": "traffic", "role": run.length.role, "round": round_}
-        yield {**about, "measure": "bytes", "value": float(until[round_].both)}
-        yield {**about, "measure": "params", "value": float(until[round_].params)}
+        moved = until[round_]
+        yield from _measures(about, {"bytes": moved.both, "params": moved.params})
 
 
 def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
@@ -135,9 +138,8 @@ def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
     }
     for row in measured.to_dict("records"):
         about = {"evaluated": "student", "role": row["role"], "round": row["round"]}
-        for name, value in told.get(row["round"], {}).items():
-            if name in AGREEMENT:
-                yield {**about, "measure": name, "value": float(value)}
+        known = told.get(row["round"], {})
+        yield from _measures(about, {name: known[name] for name in known if name in AGREEMENT})
 
 
 def _learnt(run: ExperimentRun) -> torch.Tensor:
@@ -154,9 +156,8 @@ def _forgotten(number: int, every: Sequence[tuple[ExperimentRun, torch.Tensor]])
     about = {"evaluated": "global_model", "role": PARTICIPANTS}
     rows = load_table(run.retention[run.which()], RETENTION_SCHEMA.names).to_pylist()
     for row in rows:
-        for name, value in row.items():
-            if name != "round" and value is not None:
-                yield {**about, "round": row["round"], "measure": name, "value": float(value)}
+        values = {name: value for name, value in row.items() if name != "round"}
+        yield from _measures({**about, "round": row["round"]}, values)
     about |= {"round": max(row["round"] for row in rows)}
     place = {axis: value for axis, value in run.settings.items() if axis != "method"}
     for other, learnt in every:
@@ -167,9 +168,8 @@ def _forgotten(number: int, every: Sequence[tuple[ExperimentRun, torch.Tensor]])
                 f"{show_point(run.settings)} and {show_point(other.settings)}: "
                 f"{len(own)} and {len(learnt)} test samples: must be the same samples"
             )
-        shared = overlap(own, learnt)
-        if shared is not None:
-            yield {**about, "measure": f"overlap with {other.settings['method']}", "value": shared}
+        name = f"overlap with {other.settings['method']}"
+        yield from _measures(about, {name: overlap(own, learnt)})
 
 
 def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:

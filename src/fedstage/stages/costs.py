@@ -144,10 +144,7 @@ def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
         if folder in RECIPES and folder != "training" and file not in found:
             record = latest(identity).get(file)
             if record is None:
-                raise FedstageError(
-                    f"{file}: no record below results/logs has its seconds: the logs were "
-                    "deleted; delete the file to make it again"
-                )
+                raise _unrecorded(file)
             found |= dict.fromkeys(by_path(record["outputs"]), record)
             waiting += [path for path in by_path(record["inputs"]) if not path.endswith(".yaml")]
     return list({id(record): record for record in found.values()}.values())
@@ -164,32 +161,24 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, float]:
     FedstageError
         If a job has no record.
     """
-    latest = {
-        file: seconds
-        for record in records_in_order(root, *map(training_id, reversed(owners(recipe))))
-        for file, seconds in _seconds_of(record).items()
-    }
+    latest: dict[str, float] = {}
+    for record in records_in_order(root, *map(training_id, reversed(owners(recipe)))):
+        latest |= dict.fromkeys(by_path(record["outputs"]), float(record["compute_s"]))
+        latest |= record.get(PARTS, {})
     times = {}
     for job in jobs_of(recipe, rounds):
         if job.file in latest:
             times[job] = latest[job.file]
         elif not _unread(job, rounds):
-            raise FedstageError(
-                f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
-                "are of an earlier version; delete the file to make it again"
-            )
+            raise _unrecorded(job.file)
     return times
 
 
-def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the seconds of each file that a job made, from its parts if it has several.
-
-    Earlier versions did not record the seconds of each of several participants.
-    """
-    outputs = record["outputs"]
-    single = len(outputs.get("outputs", {})) <= 1
-    whole = dict.fromkeys(by_path(outputs), float(record["compute_s"])) if single else {}
-    return {**whole, **record.get(PARTS, {})}
+def _unrecorded(file: str) -> FedstageError:
+    return FedstageError(
+        f"{file}: no record below results/logs has its seconds: the logs were deleted; delete the "
+        "file to make it again"
+    )
 
 
 def _unread(job: Job, last: int) -> bool:

@@ -193,17 +193,14 @@ def _origin(run: ExperimentRun, seconds_of: Callable[[str], float]) -> Row:
         return dict.fromkeys(("source", "machine", "seconds"))
     return {
         "source": record.get("commit") or f"fedstage {record['versions'].get('fedstage')}",
-        "machine": _machine(record.get("machine", {})),
+        "machine": _machine(record["machine"]),
         "seconds": round(seconds, 3),
     }
 
 
 def _machine(machine: Mapping[str, Any]) -> str:
-    """Write a machine as a record has it: ``AMD EPYC, 2 cores, no GPU``."""
-    if not machine:
-        return "not recorded"
-    gpu = machine.get("gpu") or "no GPU used"
-    return f"{machine.get('processor', 'unknown')}, {machine.get('cores', '?')} cores, {gpu}"
+    """Write a machine as a record has it: ``AMD EPYC, 2 cores, no GPU used``."""
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['gpu'] or 'no GPU used'}"
 
 
 def settings_digest(run: ExperimentRun) -> str:
@@ -212,27 +209,15 @@ def settings_digest(run: ExperimentRun) -> str:
     The settings of a run that starts from another one include the other's, in place of the file of
     its model, whose name depends on the seed.
     """
-    return digest(
-        [
-            [_without_seed(_without_start(part)) for part in canonical(candidate)["parts"]]
-            for candidate in run.candidates
-        ]
-    )
+    candidates = [canonical(candidate)["parts"] for candidate in run.candidates]
+    return digest([[_comparable(part) for part in parts] for parts in candidates])
 
 
-def _without_start(part: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _comparable(part: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {
-        kind: {key: value for key, value in settings.items() if key != "start"}
+        kind: {key: value for key, value in settings.items() if key not in (SEED, "start")}
         for kind, settings in part.items()
     }
-
-
-def _without_seed(content: Any) -> Any:
-    if isinstance(content, list):
-        return [_without_seed(part) for part in content]
-    if isinstance(content, dict):
-        return {key: _without_seed(part) for key, part in content.items() if key != SEED}
-    return content
 
 
 # --- the header -----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, Part, read_runs_file
-from fedstage.plan.stages import RECIPES, Job, jobs_of
+from fedstage.plan.data_files import AnyRecipe
+from fedstage.plan.stages import GRAPH, RECIPES, Job, jobs_of
 from fedstage.plan.traffic import held_files
 from fedstage.plan.training import SECURE
 from fedstage.plan.training_folder import odds_files, owners, training_id
@@ -26,10 +27,8 @@ from fedstage.stages.scores import header_of
 from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order
 
-#: The stages of a one-shot method that clients compute; they may also train an aggregator together.
-_CLIENTS = (
-    "local_model", "quantised_model", "client_generator", "client_discriminator", "feature_moments",
-)  # fmt: skip
+#: The stages that clients run, in one way or another.
+_CLIENTS = {stage.name for stage in GRAPH if stage.private is not None}
 _AGGREGATION = ("aggregation", *(stage.name for stage in SECURE))
 _LOGITS = ("logits", "cached_labels", "selected_labels")
 _TEACHING = ("distillation", "feature_training", "head_sharing")
@@ -100,33 +99,28 @@ def _jobs(part: Part) -> Iterator[tuple[str, str, int, float]]:
     """Yield stage, side, round (0 outside of rounds) and seconds of each job of a part."""
     recipe = part.recipe
     if isinstance(recipe, Recipe):
-        theirs = ["local_training", *(stage.name for stage in SECURE)]
-        theirs += ["logits"] if exchanges_logits(recipe) else []
         for job, seconds in read_times(Path(), recipe, part.length.rounds).items():
-            yield job.stage, _side(job.stage in theirs), job.round, seconds
+            yield job.stage, _side(recipe, job.stage, {}), job.round, seconds
         files = odds_files(recipe)
     else:
         files = held_files(recipe, part.length)
     for record in _behind(Path(), files):
-        clients = _by_clients(recipe, record)
-        yield str(record["stage"]), _side(clients), 0, float(record["compute_s"])
+        side = _side(recipe, record["stage"], record["options"])
+        yield record["stage"], side, 0, float(record["compute_s"])
 
 
-def _side(clients: bool) -> str:
-    return "clients" if clients else "server"
-
-
-def _by_clients(recipe: Recipe | LocalRecipe | OneShotRecipe, record: Mapping[str, Any]) -> bool:
-    """Whether clients do a job for models that are trained to the end."""
-    stage = record["stage"]
+def _side(recipe: AnyRecipe, stage: str, options: Mapping[str, Any]) -> str:
+    """Return who does a job in a place with these `options`: ``clients`` or the ``server``."""
+    clients = stage in _CLIENTS
     if isinstance(recipe, LocalRecipe):
-        return not (recipe.pooled or recipe.on_core)
-    if isinstance(recipe, Recipe):
-        return stage in _CLIENTS
-    if stage == "aggregator" and recipe.aggregator_training is not None:
-        return True
-    of_their_own = record["options"].get("images") in ("validation", "aggregator")
-    return stage in _CLIENTS or (stage == "client_logits" and of_their_own)
+        clients = not (recipe.pooled or recipe.on_core)
+    elif isinstance(recipe, Recipe) and stage == "logits":
+        clients = exchanges_logits(recipe)
+    elif isinstance(recipe, OneShotRecipe) and stage == "aggregator":
+        clients = recipe.aggregator_training is not None
+    elif stage == "client_logits":
+        clients = options["images"] in ("validation", "aggregator")
+    return "clients" if clients else "server"
 
 
 def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:

@@ -31,7 +31,6 @@ from fedstage.storage.tensors import load_tensors, payload_size
 
 #: The phase of all rounds of a federated recipe; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
-BYTES = 4  # of a parameter in 32 bits
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,6 @@ class Moved:
 
     def __add__(self, more: "Moved") -> "Moved":
         return Moved(self.up + more.up, self.down + more.down, self.everyone + more.everyone)
-
-    @property
-    def both(self) -> float:
-        """One client's bytes in both directions."""
-        return self.up + self.down
-
-    @property
-    def params(self) -> float:
-        """The bytes of all participants as a number of 32-bit parameters."""
-        return self.everyone / BYTES
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ AGREEMENT = ("agreement_before", "agreement", "changed")
 #: The samples that forgetting is measured on.
 PARTICIPANTS = "participants"
 
+PARAMETER = 4  # bytes, of 32 bits
+
 Row = dict[str, Any]
 
 
@@ -121,7 +123,8 @@ def _moved(run: ExperimentRun, experiment: ExperimentRuns) -> Iterator[Row]:
     for round_ in read_metrics(run.metrics)["round"].astype(int):
         about = {"evaluated": "traffic", "role": run.length.role, "round": round_}
         moved = until[round_]
-        yield from _measures(about, {"bytes": moved.both, "params": moved.params})
+        sent = {"bytes": moved.up + moved.down, "params": moved.everyone / PARAMETER}
+        yield from _measures(about, sent)
 
 
 def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:

@@ -35,13 +35,7 @@ from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.transfers import ClosedForm
 from fedstage.stages import Made
-from fedstage.stages.inputs import (
-    begin,
-    load_model,
-    read_own,
-    read_scored,
-    stack_logits,
-)
+from fedstage.stages.inputs import begin, load_model, read_own, read_scored, stack_logits
 from fedstage.storage.tables import load_table, save_rows, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.passes import compute_logits

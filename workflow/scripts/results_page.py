@@ -42,7 +42,6 @@ from fedstage.results.claims import (
 )
 from fedstage.results.documents import grid, write_tables
 from fedstage.results.labels import NOTHING
-from fedstage.results.measures import PARTICIPANTS
 from fedstage.results.style import save_figure
 from fedstage.results.table import Table, score_table
 from fedstage.results.tidy import SEED, Tidy, last_rounds, place_of, read_tidy
@@ -51,7 +50,7 @@ from fedstage.settings.config_file import Config
 from fedstage.settings.scores import RETAINED, Claim, ClaimsToJudge, Family
 from fedstage.settings.validation import validate
 from fedstage.stages.report import OF_SCORES, figures_of
-from fedstage.stages.scores import header_of, settings_digest
+from fedstage.stages.scores import PARTICIPANTS, header_of, settings_digest
 
 WORKFLOW = Path(__file__).parents[1]
 SEEDS = 10  # at most, the first ones of each experiment

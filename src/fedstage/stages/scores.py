@@ -18,7 +18,6 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, last_part, read_runs_file
 from fedstage.plan.runs import folders_of
 from fedstage.protocol.digests import canonical, digest
-from fedstage.results.measures import OVERLAP, PARTICIPANTS
 from fedstage.results.tidy import (
     ORIGIN,
     SEED,
@@ -40,6 +39,8 @@ from fedstage.storage.tensors import load_tensors
 MEASURES = [name for name in METRICS_SCHEMA.names if name not in WHAT]
 #: What the record of a distillation says in percent of the public samples.
 AGREEMENT = ("agreement_before", "agreement", "changed")
+#: The samples that forgetting is measured on.
+PARTICIPANTS = "participants"
 
 PARAMETER = 4  # bytes, of 32 bits
 
@@ -170,7 +171,7 @@ def _forgotten(number: int, every: Sequence[tuple[ExperimentRun, torch.Tensor]])
                 f"{show_point(run.settings)} and {show_point(other.settings)}: "
                 f"{len(own)} and {len(learnt)} test samples: must be the same samples"
             )
-        name = f"{OVERLAP}{other.settings['method']}"
+        name = f"overlap with {other.settings['method']}"
         yield from _measures(about, {name: overlap(own, learnt)})
 
 

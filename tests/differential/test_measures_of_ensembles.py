@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedstage.algorithm.measures.model_metrics import mean_metrics, model_metrics
-from fedstage.algorithm.measures.scores import calibration_error, disagreement, score
+from fedstage.algorithm.measures.scores import calibration_error, disagreement
 
 BINS = 15
 
@@ -101,7 +101,8 @@ def test_gain_over_the_mean_of_members():
 def test_models_that_are_no_ensemble_have_calibration_alone():
     logits, labels = drawn(5, seed=2)
     tensors, truth = [torch.from_numpy(member) for member in logits], torch.from_numpy(labels)
-    together = mean_metrics([score(one, truth) for one in tensors], len(labels), {}, [])
+    nobody = torch.full_like(truth, -1)
+    together = mean_metrics([(None, one) for one in tensors], truth, {}, nobody)
     assert together["ece"] == pytest.approx(np.mean([slow_ece(one, labels) for one in logits]))
     for found in (together, model_metrics(tensors[0], truth, {})):
         assert (found["disagreement"], found["ensemble_gain"]) == (None, None)

@@ -118,6 +118,13 @@ def partition(*, train, test=None, info=None, **options):
         _call("partition", train=train, test=test or train, info=info, **options)
 
 
+def dataset(**options):
+    """Call the stage; outputs that are not named are written, too, and deleted."""
+    with TemporaryDirectory() as folder:
+        others = {name: Path(folder, name) for name in STAGES["dataset"].outputs}
+        _call("dataset", **{**others, **options})
+
+
 def participation(*, first, last, output, histogram=None, groups=None, **plan):
     """Call the stage with a plan of participants, by default uniform ones."""
     drawn_by = "uniform" if histogram is None else "by_samples"

@@ -137,34 +137,16 @@ def draw_sweep(scores: Tidy) -> Figure:
         return finish(grid, axis_label(header.over), metric_head(header.metric), title=title)
 
 
-def draw_partition(
-    partitions: Mapping[str, pd.DataFrame],
-    clients: Sequence[str] | None = None,
-    classes: Sequence[str] | None = None,
-) -> Figure:
-    """Draw how many samples of each class each client has, a map a partition.
-
-    Parameters
-    ----------
-    partitions : mapping of str to DataFrame
-        Columns `client`, `label` and `samples`, by the partition's name.
-    clients, classes : sequence of str, optional
-        Their names; by default numbers.
-    """
-    tables = {
-        name: frame.pivot_table("samples", "label", "client", "sum", fill_value=0).rename(
-            index=_names(classes), columns=_names(clients)
-        )
-        for name, frame in partitions.items()
-    }
-    most = max(int(table.to_numpy().max()) for table in tables.values())
-    across = max(table.shape[1] for table in tables.values())
-    down = max(table.shape[0] for table in tables.values())
+def draw_partition(partitions: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw the `partition_counts` of partitions by their names, a map a partition."""
+    most = max(int(table.to_numpy().max()) for table in partitions.values())
+    across = max(table.shape[1] for table in partitions.values())
+    down = max(table.shape[0] for table in partitions.values())
     wide, high = min(6.9, 2.0 + 0.2 * across), min(4.0, max(1.8, 0.9 + 0.16 * down))
     with theme():
-        figure = Figure(figsize=(wide, high * len(tables)), layout="constrained")
-        grid = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
-        for axes, (name, table) in zip(grid, tables.items(), strict=True):
+        figure = Figure(figsize=(wide, high * len(partitions)), layout="constrained")
+        grid = figure.subplots(len(partitions), 1, squeeze=False)[:, 0]
+        for axes, (name, table) in zip(grid, partitions.items(), strict=True):
             sns.heatmap(
                 table, ax=axes, vmin=0, vmax=most, cmap="Blues", linewidths=0.3 * (across <= 60),
                 cbar_kws={"label": "Samples"},
@@ -175,9 +157,19 @@ def draw_partition(
 
 
 def partition_counts(
-    samples: pd.DataFrame, clients: Sequence[str] | None, classes: Sequence[str] | None
+    samples: pd.DataFrame,
+    clients: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the samples of a partition, as `draw_partition` takes them, one row per class."""
+    """Return how many samples of each class each client has, one row per class.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Columns `client`, `label` and `samples`, which are added up.
+    clients, classes : sequence of str, optional
+        Their names; by default numbers.
+    """
     counts = samples.pivot_table("samples", "label", "client", "sum", fill_value=0)
     return counts.rename(index=_names(classes), columns=_names(clients))
 

@@ -62,9 +62,7 @@ PARTICIPANTS_SCHEMA = pa.schema(
 )
 
 
-def aggregation(
-    recipe: Recipe, read: AggregationInputs[Path], made: Made, *, new_state: Path | None = None
-) -> None:
+def aggregation(recipe: Recipe, read: AggregationInputs[Path], made: Made) -> None:
     """Average the updates of a group; write the model, its participants and the round state.
 
     Participants that diverged do not count; if all did, or there are none, the group keeps the
@@ -128,9 +126,9 @@ def aggregation(
     _log_dropped(received, metadata)
     columns = masked.columns(group_round) if masked else _columns(group_round)
     save_table(made["participants"], columns, PARTICIPANTS_SCHEMA)
-    if new_state is not None:
+    if made["new_state"] is not None:
         kept = server_state(group_round, mean) if mean else next_client_state(group_round)
-        save_tensors(new_state, together(kept, memory), metadata)
+        save_tensors(made["new_state"], together(kept, memory), metadata)
 
 
 def _products(group: GroupRound, architecture: Any, info: dict[str, Any]) -> Tensors:

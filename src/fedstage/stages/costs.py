@@ -4,18 +4,17 @@ Seconds are those that jobs recorded, without evaluation, and of no candidate th
 Jobs that run at the same time slow one another down, and what methods share counts for each.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
-from statistics import quantiles
 from typing import Any
 
 import pandas as pd
 
 from fedstage.errors import FedstageError
 from fedstage.experiments.runs_file import ExperimentRun, Part, read_runs_file
-from fedstage.plan.stages import RECIPES, Job, jobs_of
+from fedstage.plan.data_files import AnyRecipe
+from fedstage.plan.stages import GRAPH, RECIPES, Job, jobs_of
 from fedstage.plan.traffic import held_files
 from fedstage.plan.training import SECURE
 from fedstage.plan.training_folder import odds_files, owners, training_id
@@ -23,15 +22,13 @@ from fedstage.protocol.exchange import exchanges_logits
 from fedstage.results.tidy import COST, COSTS, SEED, Tidy, typed, write_tidy
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
-from fedstage.stages.phases import Moved, held_bytes, one_shot_bytes, phases_of
+from fedstage.stages.phases import Moved, held_bytes, model_bytes, phases_of
 from fedstage.stages.scores import header_of
 from fedstage.storage.provenance import PARTS
 from fedstage.storage.records import by_path, records_in_order
 
-#: The stages of a one-shot method that clients compute; they may also train an aggregator together.
-_CLIENTS = (
-    "local_model", "quantised_model", "client_generator", "client_discriminator", "feature_moments",
-)  # fmt: skip
+#: The stages that clients run, in one way or another.
+_CLIENTS = {stage.name for stage in GRAPH if stage.private is not None}
 _AGGREGATION = ("aggregation", *(stage.name for stage in SECURE))
 _LOGITS = ("logits", "cached_labels", "selected_labels")
 _TEACHING = ("distillation", "feature_training", "head_sharing")
@@ -68,41 +65,33 @@ def costs(*, runs: Path, costs: Path) -> None:
 
 def _seconds(run: ExperimentRun) -> Iterator[Row]:
     """Yield seconds by stage and side, and of the stages of a round together."""
-    jobs: dict[tuple[str, str], dict[tuple[int, int], list[float]]] = {}
-    alone: list[float] = []
     parts = run.candidates[run.which()].parts
-    for number, part in enumerate(parts):
-        for stage, side, round_, seconds in _jobs(part):
-            rounds = jobs.setdefault((stage, side), defaultdict(list))
-            rounds[number, round_].append(seconds)
-            alone += [seconds] if stage == "local_training" and number == len(parts) - 1 else []
-    for (stage, side), rounds in jobs.items():
-        yield _row(stage, side, rounds)
-    last = {at for rounds in jobs.values() for at in rounds if at[0] == len(parts) - 1 and at[1]}
-    if not last:
+    found = [(number, *job) for number, part in enumerate(parts) for job in _jobs(part)]
+    jobs = pd.DataFrame(found, columns=["part", "stage", "side", "round", "seconds"])
+    for (stage, side), own in jobs.groupby(["stage", "side"], sort=False):
+        yield _row(str(stage), str(side), own)
+    last = jobs[(jobs["part"] == len(parts) - 1) & (jobs["round"] > 0)]
+    if last.empty:
         return
-    yield _row("participant", "round", {(0, i): [one] for i, one in enumerate(alone)})
+    alone = last[last["stage"] == "local_training"]
+    yield _row("participant", "round", alone.assign(round=range(len(alone)))) | {"rounds": None}
     for name, stages in _ROUND.items():
-        together: dict[tuple[int, int], list[float]] = {}
-        for (stage, _), rounds in jobs.items():
-            for at in last & rounds.keys() if stage in stages else ():
-                together.setdefault(at, []).extend(rounds[at])
-        if together:
-            yield _row(name, "round", dict(sorted(together.items())))
+        together = last[last["stage"].isin(stages)]
+        if len(together):
+            yield _row(name, "round", together)
 
 
-def _row(stage: str, side: str, rounds: Mapping[tuple[int, int], Sequence[float]]) -> Row:
+def _row(stage: str, side: str, jobs: pd.DataFrame) -> Row:
     """Return a row of seconds; jobs record milliseconds, rounding removes errors of float sums."""
-    sums = [sum(of) for of in rounds.values()]
-    several = len(sums) > 1
-    low, median, high = quantiles(sums, n=4, method="inclusive") if several else [*sums] * 3
-    numbers = {"seconds": sum(sums), "median_s": median, "low_s": low, "high_s": high}
+    sums = jobs.groupby(["part", "round"])["seconds"].sum()
+    low, median, high = sums.quantile([0.25, 0.5, 0.75])
+    numbers = {"seconds": sums.sum(), "median_s": median, "low_s": low, "high_s": high}
     return {
         "stage": stage,
         "side": side,
-        "jobs": sum(map(len, rounds.values())),
-        "rounds": sum(1 for _, round_ in rounds if round_) if stage != "participant" else None,
-        **{name: round(value, _DIGITS) for name, value in numbers.items()},
+        "jobs": len(jobs),
+        "rounds": sum(round_ > 0 for _, round_ in sums.index),
+        **{name: round(float(value), _DIGITS) for name, value in numbers.items()},
     }
 
 
@@ -110,33 +99,28 @@ def _jobs(part: Part) -> Iterator[tuple[str, str, int, float]]:
     """Yield stage, side, round (0 outside of rounds) and seconds of each job of a part."""
     recipe = part.recipe
     if isinstance(recipe, Recipe):
-        theirs = ["local_training", *(stage.name for stage in SECURE)]
-        theirs += ["logits"] if exchanges_logits(recipe) else []
         for job, seconds in read_times(Path(), recipe, part.length.rounds).items():
-            yield job.stage, _side(job.stage in theirs), job.round, seconds
+            yield job.stage, _side(recipe, job.stage, {}), job.round, seconds
         files = odds_files(recipe)
     else:
         files = held_files(recipe, part.length)
     for record in _behind(Path(), files):
-        clients = _by_clients(recipe, record)
-        yield str(record["stage"]), _side(clients), 0, float(record["compute_s"])
+        side = _side(recipe, record["stage"], record["options"])
+        yield record["stage"], side, 0, float(record["compute_s"])
 
 
-def _side(clients: bool) -> str:
-    return "clients" if clients else "server"
-
-
-def _by_clients(recipe: Recipe | LocalRecipe | OneShotRecipe, record: Mapping[str, Any]) -> bool:
-    """Whether clients do a job for models that are trained to the end."""
-    stage = record["stage"]
+def _side(recipe: AnyRecipe, stage: str, options: Mapping[str, Any]) -> str:
+    """Return who does a job in a place with these `options`: ``clients`` or the ``server``."""
+    clients = stage in _CLIENTS
     if isinstance(recipe, LocalRecipe):
-        return not (recipe.pooled or recipe.on_core)
-    if isinstance(recipe, Recipe):
-        return stage in _CLIENTS
-    if stage == "aggregator" and recipe.aggregator_training is not None:
-        return True
-    of_their_own = record["options"].get("images") in ("validation", "aggregator")
-    return stage in _CLIENTS or (stage == "client_logits" and of_their_own)
+        clients = not (recipe.pooled or recipe.on_core)
+    elif isinstance(recipe, Recipe) and stage == "logits":
+        clients = exchanges_logits(recipe)
+    elif isinstance(recipe, OneShotRecipe) and stage == "aggregator":
+        clients = recipe.aggregator_training is not None
+    elif stage == "client_logits":
+        clients = options["images"] in ("validation", "aggregator")
+    return "clients" if clients else "server"
 
 
 def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
@@ -154,10 +138,7 @@ def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
         if folder in RECIPES and folder != "training" and file not in found:
             record = latest(identity).get(file)
             if record is None:
-                raise FedstageError(
-                    f"{file}: no record below results/logs has its seconds: the logs were "
-                    "deleted; delete the file to make it again"
-                )
+                raise _unrecorded(file)
             found |= dict.fromkeys(by_path(record["outputs"]), record)
             waiting += [path for path in by_path(record["inputs"]) if not path.endswith(".yaml")]
     return list({id(record): record for record in found.values()}.values())
@@ -174,40 +155,29 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, float]:
     FedstageError
         If a job has no record.
     """
-    latest = {
-        file: seconds
-        for record in records_in_order(root, *map(training_id, reversed(owners(recipe))))
-        for file, seconds in _seconds_of(record).items()
-    }
-    made = (
-        job for job in jobs_of(recipe, rounds) if job.file in latest or not _unread(job, rounds)
+    latest: dict[str, float] = {}
+    for record in records_in_order(root, *map(training_id, reversed(owners(recipe)))):
+        latest |= dict.fromkeys(by_path(record["outputs"]), float(record["compute_s"]))
+        latest |= record.get(PARTS, {})
+    times = {}
+    for job in jobs_of(recipe, rounds):
+        if job.file in latest:
+            times[job] = latest[job.file]
+        elif not _unread(job, rounds):
+            raise _unrecorded(job.file)
+    return times
+
+
+def _unrecorded(file: str) -> FedstageError:
+    return FedstageError(
+        f"{file}: no record below results/logs has its seconds: the logs were deleted; delete the "
+        "file to make it again"
     )
-    return {job: _known(latest, job) for job in made}
-
-
-def _seconds_of(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the seconds of each file that a job made, from its parts if it has several.
-
-    Earlier versions did not record the seconds of each of several participants.
-    """
-    outputs = record["outputs"]
-    single = len(outputs.get("outputs", {})) <= 1
-    whole = dict.fromkeys(by_path(outputs), float(record["compute_s"])) if single else {}
-    return {**whole, **record.get(PARTS, {})}
 
 
 def _unread(job: Job, last: int) -> bool:
     """Whether no job reads a job's files, as for students but the main one in the last round."""
     return job.stage in ("distillation", "head_sharing") and job.round == last and job.group > 0
-
-
-def _known(latest: Mapping[str, float], job: Job) -> float:
-    if job.file not in latest:
-        raise FedstageError(
-            f"{job.file}: no record below results/logs has its seconds: logs were deleted, or "
-            "are of an earlier version; delete the file to make it again"
-        )
-    return latest[job.file]
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -218,7 +188,7 @@ def _bytes(run: ExperimentRun) -> Iterator[Row]:
     parts = run.candidates[run.which()].parts
     for phase in phases_of(parts):
         yield _travels(phase.name, "travel", phase.moved) | {"rounds": phase.rounds}
-    unit = one_shot_bytes(parts[-1]) / 2
+    unit = model_bytes(parts[-1])
     yield _travels("one model", "unit", Moved(unit, unit))
     yield {"stage": "prediction", "side": "memory", "memory_bytes": held_bytes(parts[-1])}
 

@@ -44,28 +44,18 @@ from fedstage.training.public_images import change_once
 from fedstage.weights import Weights
 
 
-def dataset(
-    recipe: DataOption,
-    read: DatasetInputs[Path],
-    made: Made,
-    *,
-    folder: Path | None = None,
-    server_validation: Path | None = None,
-    test_own: Path | None = None,
-) -> None:
+def dataset(recipe: DataOption, read: DatasetInputs[Path], made: Made) -> None:
     """Write the training, test and held-out arrays of a data set, and its info.
 
     Parameters
     ----------
-    folder : Path, optional
-        The data folder; by default the environment variable FEDSTAGE_DATA.
     train, test : Path
         Outputs: `images` uint8 [n, C, H, W], or another kind of
         `fedstage.data.datasets.images.Images`; `labels` int64 [n] and, where the data set has them,
         `clients` int64 [n].
     held_out : Path
         Output: `images` uint8 [m, C, H, W], changed by `held_out_augmentation` of the settings.
-    server_validation, test_own : Path, optional
+    server_validation, test_own : Path
         Outputs: as `test`; `test_own` as each client prepares its own samples, empty where that
         makes no difference.
     info : Path
@@ -79,16 +69,13 @@ def dataset(
     FedstageError
         If raw files are not the planned ones.
     """
-    chosen, folder = recipe.data, folder or default_folder()
+    chosen, folder = recipe.data, default_folder()
     check_planned(chosen, folder, read.raw)
     loaded = load(chosen, folder)
-    save_tensors(made["train"], _tensors(loaded.train))
-    save_tensors(made["test"], _tensors(loaded.test))
+    for part in ("train", "test", "server_validation"):
+        save_tensors(made[part], _tensors(getattr(loaded, part)))
+    save_tensors(made["test_own"], _tensors(loaded.test_own or loaded.test.none))
     save_tensors(made["held_out"], {"images": _public(chosen, loaded.held_out)})
-    if server_validation is not None:
-        save_tensors(server_validation, _tensors(loaded.server_validation))
-    if test_own is not None:
-        save_tensors(test_own, _tensors(loaded.test_own or loaded.test.none))
     save_json(made["info"], describe(chosen.name, loaded))
 
 
@@ -221,12 +208,7 @@ def participation(
 
 
 def initial_model(
-    recipe: InitialModel,
-    read: InitialModelInputs[Path],
-    *,
-    group: int,
-    folder: Path | None = None,
-    output: Path,
+    recipe: InitialModel, read: InitialModelInputs[Path], *, group: int, output: Path
 ) -> None:
     """Draw the weights that the global model of a group starts from.
 
@@ -236,8 +218,6 @@ def initial_model(
     ----------
     group : int
         Number of the global model, from 0; every group starts from its own weights.
-    folder : Path, optional
-        The data folder with files of weights; by default the variable FEDSTAGE_DATA.
 
     Raises
     ------
@@ -245,29 +225,21 @@ def initial_model(
         If the model does not take the data set's samples, or a plugin's model returns no logits for
         them.
     """
-    model, _ = _drawn(recipe, load_json(read.info), group, folder)
+    model, _ = _drawn(recipe, load_json(read.info), group)
     save_tensors(output, model.state_dict())
 
 
-def base_model(
-    recipe: InitialModel,
-    read: InitialModelInputs[Path],
-    *,
-    folder: Path | None = None,
-    output: Path,
-) -> None:
+def base_model(recipe: InitialModel, read: InitialModelInputs[Path], *, output: Path) -> None:
     """Draw what no model trains: as the initial model of group 0 has it, for all groups.
 
     Stages read it in place of the data set's info, which is therefore in its metadata.
     """
     info = load_json(read.info)
-    _, frozen = _drawn(recipe, info, 0, folder)
+    _, frozen = _drawn(recipe, info, 0)
     save_tensors(output, frozen, {"info": info})
 
 
-def _drawn(
-    recipe: InitialModel, info: dict[str, Any], group: int, folder: Path | None
-) -> tuple[nn.Module, Weights]:
+def _drawn(recipe: InitialModel, info: dict[str, Any], group: int) -> tuple[nn.Module, Weights]:
     """Return the model that a group starts from, and what of it is not trained."""
     shape, classes = tuple(info["shape"]), info["classes"]
     key = (recipe.seed, "initial_model", group)
@@ -275,9 +247,7 @@ def _drawn(
     initialise(model, torch_generator(*key, "weights"), own)
     weights = getattr(recipe.model, "weights", None)
     if isinstance(weights, Pretrained) and not own:  # a plugin reads its weights itself
-        take_weights(
-            body_of(model), weights, folder or default_folder(), LAYOUTS[recipe.model.name]
-        )
+        take_weights(body_of(model), weights, default_folder(), LAYOUTS[recipe.model.name])
     if own:  # the plan has not tried it where the shape of samples was not known
         try_model(model, recipe.model, shape, classes, least=2)
     parts = recipe.model.trainable

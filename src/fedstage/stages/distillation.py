@@ -6,7 +6,7 @@ model learns from features of clients' samples, or models take one another's hea
 what teaches and what learns are read together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from fedstage.algorithm.aggregation.averages import average_weights
 from fedstage.algorithm.ensemble_trainers import Members, in_order, read_members, stack
 from fedstage.algorithm.ensemble_trainers.sampling import draw
 from fedstage.algorithm.exchange.caching import after_round
-from fedstage.algorithm.exchange.updates import Update, answered, part, place_of, read_updates
+from fedstage.algorithm.exchange.updates import answered, part, place_of, read_updates
 from fedstage.algorithm.global_trainers.data_free import counts_of, learn_without_data, trained_by
 from fedstage.algorithm.global_trainers.drop_worst import average_of_kept, fused
-from fedstage.algorithm.global_trainers.features import Upload, train_server, upload
+from fedstage.algorithm.global_trainers.features import train_server, upload
 from fedstage.algorithm.global_trainers.selection import select
 from fedstage.algorithm.global_trainers.student import Taught
 from fedstage.algorithm.global_trainers.students import (
@@ -79,7 +79,7 @@ def logits(recipe: Recipe, read: LogitsInputs[Path], *, members: str, output: Pa
         followed by `server_model`.
     """
     device, info = begin(recipe, read.info)
-    images = read_unlabelled(read.data, read.clients, "validation", info, device)
+    images = read_unlabelled(read, "validation", info, device)
     drawn = parse_sampled(members)
     if drawn is None:
         weighted, metadata = _read_members(members, read.models)
@@ -120,17 +120,13 @@ def _own_models(
     recipe: Recipe, read: LogitsInputs[Path], kept: list[str]
 ) -> list[tuple[Path, Tensors]]:
     """Return the global model with each participant's parts, or its own model."""
+    valid = answered(read_updates(read.models))
+    if recipe.local.has_own_model:
+        return [(update.path, update.kept) for update in valid]
     assert read.aggregated is not None, "the graph gives it to such members"
     common, _ = load_tensors(read.aggregated)
     parts = {name: name for name in kept}
-
-    def model_of_client(update: Update) -> Tensors:
-        if recipe.local.has_own_model:
-            return update.kept
-        return common | dict(renamed(update.weights, parts))
-
-    valid = answered(read_updates(read.models))
-    return [(update.path, model_of_client(update)) for update in valid]
+    return [(update.path, common | dict(renamed(update.weights, parts))) for update in valid]
 
 
 def _draw_members(
@@ -284,9 +280,6 @@ def data_free_distillation(
     save_tensors(made["output"], state_of(model), student.metadata | learnt)
 
 
-_UPDATE = "model/"
-
-
 def feature_training(
     recipe: Recipe, read: FeatureTrainingInputs[Path], *, round_: int, group: int, output: Path
 ) -> None:
@@ -300,29 +293,18 @@ def feature_training(
     received = answered(read_updates(read.updates))
     learnt: dict[str, float] = {}
     if received:
-        uploads = list(_uploads(recipe, received, read, info, device))
+        uploads = []
+        for update in received:
+            samples, labels = read_own(read, update.metadata["client"], device, info)
+            architecture = model_of(recipe, update.metadata["group"])
+            model = new_model(architecture, info, device, recipe.numerics)
+            fill_model(model, update.weights, update.path)
+            uploads.append(upload(model, samples, labels, recipe, info))
         model = load_model(read.start, recipe.model, info, device, recipe.numerics)
         weights, learnt = train_server(model, uploads, recipe, info, round_)
     else:
         weights, _ = load_tensors(read.start)
     save_tensors(output, weights, {"round": round_, "group": group} | learnt)
-
-
-def _uploads(
-    recipe: Recipe,
-    received: list[Update],
-    read: FeatureTrainingInputs[Path],
-    info: Info,
-    device: torch.device,
-) -> Iterator[Upload]:
-    """Yield what each participant sends, in the order of participants."""
-    for update in received:
-        client = update.metadata["client"]
-        samples, labels = read_own(read.data, read.clients, client, device, info)
-        architecture = model_of(recipe, update.metadata["group"])
-        model = new_model(architecture, info, device, recipe.numerics)
-        fill_model(model, update.weights, update.path)
-        yield upload(model, samples, labels, recipe, info)
 
 
 def head_sharing(
@@ -344,5 +326,5 @@ def head_sharing(
 def _head_of(path: Path) -> Weights:
     """Return the tensors of a model's head, or an update's; empty if it was dropped."""
     tensors, _ = open_tensors(path)
-    model = part(tensors, _UPDATE) or tensors
+    model = part(tensors, "model/") or tensors
     return {name: model[name] for name in model if name.startswith(f"{HEAD}.")}

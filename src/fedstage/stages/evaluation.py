@@ -1,7 +1,7 @@
 """Scores of a run's models: of each round, of each client and class, and of what is forgotten."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +20,7 @@ from fedstage.algorithm.measures.model_metrics import (
     of_mixes,
     of_own,
 )
-from fedstage.algorithm.measures.scores import ClassCounts, accuracy_on_own, score
+from fedstage.algorithm.measures.scores import ClassCounts, score
 from fedstage.data.bags import Samples
 from fedstage.data.samples import read_counts, read_labelled, read_owned, read_test_clients
 from fedstage.errors import FedstageError
@@ -30,7 +30,7 @@ from fedstage.plan.members import parse_evaluated
 from fedstage.protocol.rounds import checkpoints, evaluated_rounds
 from fedstage.settings.ensembles import EnsembleTrainer, GlobalModel, OneByOne
 from fedstage.settings.recipes import Recipe
-from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, read_participants
+from fedstage.stages.inputs import begin, load_model, read_participants, read_scored
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.passes import compute_logits
@@ -69,14 +69,8 @@ def evaluation(
     """
     device, info = begin(recipe, read.info)
     scored = evaluated_rounds(rounds, every)
-    images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    counts, owners = read_counts(read.histogram), read_owners(read.data, role, recipe)
+    images, labels, counts, owners = read_scored(recipe, read, role, device, info)
     tables = read_participants(read.participants)
-    classes = int(info["classes"])
-    taking_part = {
-        round_: _of_participants(tables.get(round_, []), counts_sent(recipe, round_, classes))
-        for round_ in scored
-    }
     predicting = parse_evaluated(evaluated)
     if isinstance(predicting, OneByOne):
         scores = _one_by_one(evaluated, read.models, labels, counts, owners, tables)
@@ -90,7 +84,8 @@ def evaluation(
             for round_, (logits, members) in zip(scored, predicted, strict=True)
         )
     rows = [
-        {"round": round_, "evaluated": evaluated, "role": role} | row | taking_part[round_]
+        {"round": round_, "evaluated": evaluated, "role": role, **row}
+        | _of_participants(tables.get(round_, []), counts_sent(recipe, round_, info["classes"]))
         for round_, row in scores
     ]
     save_rows(output, rows, METRICS_SCHEMA)
@@ -133,26 +128,15 @@ def _one_by_one(
     tables: dict[int, list[Row]],
 ) -> RoundScores:
     """Yield the mean scores of the participants' models, whose logits are in the files."""
-    members, labels = in_order(read_members(paths)), labels.cpu()
+    members = in_order(read_members(paths))
     for round_, rows in sorted(tables.items()):
         clients = [row["client"] for row in rows if not row["dropped"]]
         logits = [part.logits for part in members if part.round == round_]
         if not logits:
             raise FedstageError(f"{evaluated}, round {round_}: no client's model is left")
-        pairs = zip(clients, torch.cat(logits).float(), strict=True)
-        in_turn = sorted(pairs, key=itemgetter(0))
-        scores = [score(member, labels) for _, member in in_turn]
+        models = zip(clients, torch.cat(logits).float(), strict=True)
         mixes = {client: counts.get(client, {}) for client in clients}
-        own = None if owners is None else _on_own(in_turn, labels, owners)
-        yield round_, mean_metrics(scores, len(labels), mixes, own)
-
-
-def _on_own(
-    models: list[tuple[int, torch.Tensor]], labels: torch.Tensor, owners: torch.Tensor
-) -> list[float]:
-    """Return the accuracies of clients' logits on the clients' own samples."""
-    own = (accuracy_on_own(logits, labels, owners, client) for client, logits in models)
-    return [accuracy for found in own for accuracy in found]
+        yield round_, mean_metrics(sorted(models, key=itemgetter(0)), labels, mixes, owners)
 
 
 def _of_participants(rows: list[Row], counts: int) -> Row:
@@ -203,8 +187,6 @@ def client_accuracy(recipe: Recipe, read: ClientAccuracyInputs[Path], *, output:
 
 #: Labelled samples.
 Labelled = tuple[Samples, torch.Tensor]
-#: Which samples a model classifies correctly, bool [n].
-Judge = Callable[[Labelled], torch.Tensor]
 
 
 def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, right: Path) -> None:
@@ -225,51 +207,34 @@ def retention(recipe: Recipe, read: RetentionInputs[Path], *, output: Path, righ
     tables = read_participants(read.participants)
     samples, owners = read_owned(read.clients, "train")
     tested = read_labelled(read.test, None, device, info)
-    judges = _judges(read.models, recipe, info, device)
+    model = new_model(recipe.model, info, device, recipe.numerics)
 
     def samples_of(round_: int) -> Labelled | None:
         took_part = torch.tensor([row["client"] for row in tables[round_]], dtype=torch.int64)
         chosen = samples[torch.isin(owners, took_part)]
         return read_labelled(read.data, chosen, device, info) if len(chosen) else None
 
-    start = end = next(judges)(tested)
+    def judge(of: Labelled) -> torch.Tensor:
+        """Return which samples the present model classifies correctly, bool [n]."""
+        logits = compute_logits(model, of[0], info, recipe.numerics)
+        return logits.argmax(1) == of[1].cpu()
+
+    first, *later = read.models
+    fill_model(model, load_tensors(first)[0], first)
+    start = end = judge(tested)
+    earlier: Labelled | None = None  # samples of the last participants
+    before: torch.Tensor | None = None  # which of these the model before classified correctly
     rows = []
-    for round_, (columns, judge) in enumerate(_over_rounds(judges, samples_of), start=1):
-        end = judge(tested)
-        scores = {"distance": _distance(tables[round_]), "top1_accuracy": percent_right(end)}
-        rows.append({"round": round_} | columns | scores)
-    save_rows(output, rows, RETENTION_SCHEMA)
-    save_tensors(right, {"start": start, "end": end}, {"rounds": len(rows)})
-
-
-def _judges(
-    paths: list[Path], recipe: Recipe, info: dict[str, Any], device: torch.device
-) -> Iterator[Judge]:
-    """Yield a judge for each model; only one model is in memory at a time."""
-    model = new_model(recipe.model, info, device, recipe.numerics)
-
-    def right(of: Labelled) -> torch.Tensor:
-        samples, labels = of
-        logits = compute_logits(model, samples, info, recipe.numerics)
-        return logits.argmax(1) == labels.cpu()
-
-    for path in paths:
+    for round_, path in enumerate(later, start=1):
         fill_model(model, load_tensors(path)[0], path)
-        yield right
-
-
-def _over_rounds(
-    judges: Iterator[Judge], samples_of: Callable[[int], Labelled | None]
-) -> Iterator[tuple[dict[str, Any], Judge]]:
-    """Yield the measures on participants' samples of each round, and the judge of its model."""
-    earlier: Labelled | None = None
-    before: torch.Tensor | None = None  # which of these the last model classified correctly
-    for round_, judge in enumerate(judges, start=1):
-        own = samples_of(round_)
+        own, end = samples_of(round_), judge(tested)
         now = None if own is None else judge(own)
         after = None if earlier is None else judge(earlier)
-        yield forgetting(now, before, after), judge
+        scores = {"distance": _distance(tables[round_]), "top1_accuracy": percent_right(end)}
+        rows.append({"round": round_} | forgetting(now, before, after) | scores)
         earlier, before = (earlier, after) if own is None else (own, now)
+    save_rows(output, rows, RETENTION_SCHEMA)
+    save_tensors(right, {"start": start, "end": end}, {"rounds": len(rows)})
 
 
 def _distance(rows: list[dict[str, Any]]) -> float | None:

@@ -22,19 +22,15 @@ from fedstage.training.devices import prepare
 _PART = 10_000  # samples whose features are kept if the job is interrupted
 
 
-def features(
-    recipe: DataOption, read: FeaturesInputs[Path], made: Made, *, folder: Path | None = None
-) -> None:
+def features(recipe: DataOption, read: FeaturesInputs[Path], made: Made) -> None:
     """Write the files of `dataset` with features float32 [n, d] in place of samples.
 
     Parameters
     ----------
-    folder : Path, optional
-        The data folder with weights of encoders; by default the variable FEDSTAGE_DATA.
     info : Path
         Output: as of `dataset`, with the SHA-256 of the encoder's weights.
     """
-    chosen, folder = recipe.data, folder or default_folder()
+    chosen, folder = recipe.data, default_folder()
     assert isinstance(chosen, Features), "of such data alone the graph has this stage"
     device = prepare(chosen.numerics)
     check_planned(chosen.encoder, folder, read.raw)

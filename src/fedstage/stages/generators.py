@@ -45,7 +45,9 @@ from fedstage.training.image_grid import save_grid
 from fedstage.training.passes import compute_logits
 from fedstage.weights import Weights
 
-_GRID = 10  # images in a row and in a column of the picture
+_GRID = 10  # images in a row and in a column of a picture
+LABELS = "label_counts"
+NOBODY = -1  # in place of a client
 
 
 def public_generator(recipe: Recipe, read: PublicInputs[Path], made: Made) -> None:
@@ -83,7 +85,7 @@ def client_discriminator(
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.ensemble, Odds), "of such a recipe alone the graph has this stage"
-    images, _ = read_own(read.data, read.clients, client, device, info)
+    images, _ = read_own(read, client, device, info)
     assert isinstance(images, torch.Tensor), "checked by Recipe: samples are images"
     how, shape = recipe.ensemble.generator, tuple(info["shape"])
     net = new_image_generator(shape, how.latent, how.width, torch_generator(0))
@@ -130,7 +132,7 @@ def client_generator(
     """
     device, info = begin(recipe, read.info)
     assert isinstance(recipe.generator, OfClients), "checked by the catalogue: clients train it"
-    images, labels = read_own(read.data, read.clients, client, device, info)
+    images, labels = read_own(read, client, device, info)
     assert isinstance(images, torch.Tensor), "checked by OneShotRecipe: samples are images"
     key = (recipe.seed, "client_generator", client)
     module = of_clients(recipe.generator)
@@ -138,12 +140,8 @@ def client_generator(
         weights, loss = module.train(recipe.generator, images, labels, info, key, recipe.numerics)
     counts = torch.bincount(labels.cpu(), minlength=int(info["classes"]))
     tensors = {f"decoder.{name}": value for name, value in weights.items()}
-    tensors["label_counts"] = counts.to(torch.int32)
+    tensors[LABELS] = counts.to(torch.int32)
     save_tensors(output, tensors, {"client": client, "samples": len(images), "loss": loss})
-
-
-LABELS = "label_counts"
-NOBODY = -1  # in place of a client
 
 
 def generated(recipe: OneShotRecipe, read: GeneratedInputs[Path], made: Made) -> None:
@@ -161,8 +159,7 @@ def generated(recipe: OneShotRecipe, read: GeneratedInputs[Path], made: Made) ->
     device, info = begin(recipe, read.info)
     generator = recipe.generator
     assert isinstance(generator, OfClients), "checked by the catalogue: clients train it"
-    opened = [load_tensors(path) for path in read.generators]
-    sent = [Sent(metadata["client"], metadata["samples"], *apart(own)) for own, metadata in opened]
+    sent = [read_sent(path) for path in read.generators]
     if isinstance(generator, Cvae) and generator.distilled is not None:
         images, classes, clients = of_one(recipe, generator, sent, info, device)
     else:
@@ -172,9 +169,9 @@ def generated(recipe: OneShotRecipe, read: GeneratedInputs[Path], made: Made) ->
     save_rows(made["histogram"], numbers, HISTOGRAM_SCHEMA)
     row = "" if NOBODY in clients else "client"
     save_grid(made["picture"], images, clients, classes, info["class_names"], row)
-    largest, counts = max(payload_bytes(own) for own, _ in opened), COUNT * int(info["classes"])
-    phases = {"generator": (largest - counts, 0), LABELS: (counts, 0)}
-    save_rows(made["rounds"], before_rounds(phases, len(opened)), ROUNDS_SCHEMA)
+    largest = max(payload_bytes(client.decoder) for client in sent)
+    phases = {"generator": (largest, 0), LABELS: (COUNT * int(info["classes"]), 0)}
+    save_rows(made["rounds"], before_rounds(phases, len(sent)), ROUNDS_SCHEMA)
 
 
 class Sent(NamedTuple):
@@ -190,10 +187,12 @@ class Sent(NamedTuple):
 Drawn = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def apart(tensors: Weights) -> tuple[Weights, torch.Tensor]:
-    """Return a client's decoder and label counts."""
-    rest = {name: value for name, value in tensors.items() if name != LABELS}
-    return {name.removeprefix("decoder."): value for name, value in rest.items()}, tensors[LABELS]
+def read_sent(path: Path) -> Sent:
+    """Read what `client_generator` has written."""
+    tensors, metadata = load_tensors(path)
+    counts = tensors.pop(LABELS)
+    decoder = {name.removeprefix("decoder."): value for name, value in tensors.items()}
+    return Sent(metadata["client"], metadata["samples"], decoder, counts)
 
 
 def of_each(
@@ -227,9 +226,6 @@ def of_one(
     return images, labels, torch.full((len(labels),), NOBODY)
 
 
-_ROWS = 10  # of the picture
-
-
 def synthesised(recipe: OneShotRecipe, read: SynthesisedInputs[Path], made: Made) -> None:
     """Run DENSE or Co-Boosting.
 
@@ -261,10 +257,10 @@ def synthesised(recipe: OneShotRecipe, read: SynthesisedInputs[Path], made: Made
     )
     images, labels = found.images.pixels.cpu(), found.images.labels.cpu()
     save_tensors(made["output"], {"images": images, "labels": labels})
-    nobody = [-1] * len(labels)
-    save_rows(made["histogram"], count_generated(nobody, labels.tolist()), HISTOGRAM_SCHEMA)
+    numbers = count_generated([NOBODY] * len(labels), labels.tolist())
+    save_rows(made["histogram"], numbers, HISTOGRAM_SCHEMA)
     epochs = torch.arange(len(labels)) // generator.batch_size
-    first = epochs < _ROWS
+    first = epochs < _GRID
     names = info["class_names"]
     save_grid(made["picture"], images[first], epochs[first] + 1, labels[first], names, "epoch")
     save_tensors(made["student"], state_of(learner), {"members": clients, "loss": found.loss})

@@ -10,6 +10,7 @@ from torch import nn
 
 from fedstage.data.bags import Samples
 from fedstage.data.samples import (
+    read_counts,
     read_images,
     read_info,
     read_labelled,
@@ -18,6 +19,7 @@ from fedstage.data.samples import (
     read_test_clients,
 )
 from fedstage.models.loading import fill_model, new_model
+from fedstage.plan.inputs import ClientsInputs, SamplesInputs, ScoredInputs
 from fedstage.settings.numerics import Numerics
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
@@ -33,31 +35,33 @@ def begin(recipe: Recipe | LocalRecipe | OneShotRecipe, info: Path) -> tuple[tor
     return prepare(recipe.numerics), read_info(info)
 
 
-def read_evaluated(
-    data: Path, clients: Path, role: str, device: torch.device, info: Info
-) -> tuple[Samples, torch.Tensor]:
-    """Return images and labels: all of `data`, or its samples of the role ``validation``."""
-    samples = read_samples(clients, role) if role == "validation" else None
-    return read_labelled(data, samples, device, info)
+def read_scored(
+    recipe: Recipe | LocalRecipe | OneShotRecipe,
+    read: ScoredInputs[Path],
+    role: str,
+    device: torch.device,
+    info: Info,
+) -> tuple[Samples, torch.Tensor, dict[int, dict[int, int]], torch.Tensor | None]:
+    """Return samples that models are scored on, and what their scores need.
 
-
-def read_owners(
-    data: Path, role: str, recipe: Recipe | LocalRecipe | OneShotRecipe
-) -> torch.Tensor | None:
-    """Return `read_test_clients` of the samples that are tested; None in validation.
-
-    The order is the same as in `read_evaluated`.
+    These are all samples of `data`, or its samples of the role ``validation``, with their labels,
+    the class counts of clients' training samples, and the `read_test_clients` of tested samples.
+    All but the samples are on the CPU.
     """
-    if role == "validation":
-        return None
-    return read_test_clients(data, recipe.partition.name, recipe.clients)
+    validates = role == "validation"
+    chosen = read_samples(read.clients, role) if validates else None
+    samples, labels = read_labelled(read.data, chosen, device, info)
+    owners = None
+    if not validates:
+        owners = read_test_clients(read.data, recipe.partition.name, recipe.clients)
+    return samples, labels.cpu(), read_counts(read.histogram), owners
 
 
 def read_own(
-    data: Path, clients: Path, client: int, device: torch.device, info: Info
+    read: ClientsInputs[Path], client: int, device: torch.device, info: Info
 ) -> tuple[Samples, torch.Tensor]:
     """Return the training samples and labels of a client."""
-    return read_labelled(data, read_samples(clients, "train", client), device, info)
+    return read_labelled(read.data, read_samples(read.clients, "train", client), device, info)
 
 
 def read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
@@ -72,12 +76,12 @@ def read_participants(paths: list[Path]) -> dict[int, list[dict[str, Any]]]:
 
 
 def read_unlabelled(
-    data: Path, clients: Path | None, role: str, info: Info, device: torch.device
+    read: SamplesInputs[Path], role: str, info: Info, device: torch.device
 ) -> Samples:
     """Return public images, or with the partition `clients` their samples of a role."""
-    if clients is None:
-        return read_public(data, info, device)
-    return read_images(data, read_samples(clients, role), device)[0]
+    if read.clients is None:
+        return read_public(read.data, info, device)
+    return read_images(read.data, read_samples(read.clients, role), device)[0]
 
 
 def stack_logits(paths: list[Path], device: torch.device) -> torch.Tensor:

@@ -1,12 +1,12 @@
 """Models that are trained without federation: in 8 bits, their logits, and their scores."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.algorithm.measures.model_metrics import mean_metrics
-from fedstage.algorithm.measures.scores import accuracies_on_own, accuracy_on_own, score
 from fedstage.algorithm.one_shot import prototype_learning, unknown_class
 from fedstage.algorithm.one_shot.client_models import (
     compute_client_logits,
@@ -14,7 +14,7 @@ from fedstage.algorithm.one_shot.client_models import (
     library,
     of_classes,
 )
-from fedstage.data.samples import read_counts, read_images, read_labelled, read_samples
+from fedstage.data.samples import read_images, read_labelled, read_samples
 from fedstage.errors import FedstageError
 from fedstage.models.loading import fill_model, new_model, state_of
 from fedstage.plan.inputs import (
@@ -28,7 +28,7 @@ from fedstage.protocol.one_shot import client_model, client_of
 from fedstage.protocol.privacy import example_privacy
 from fedstage.randomness import torch_generator
 from fedstage.settings.recipes import LocalRecipe
-from fedstage.stages.inputs import begin, load_model, read_evaluated, read_owners, read_unlabelled
+from fedstage.stages.inputs import begin, load_model, read_scored, read_unlabelled
 from fedstage.storage.tables import save_rows
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.batches import client_batches, noisy_batches
@@ -155,7 +155,7 @@ def client_logits(
         Its metadata hold the client and the number of its training samples.
     """
     device, info = begin(recipe, read.info)
-    samples = read_unlabelled(read.data, read.clients, images, info, device)
+    samples = read_unlabelled(read, images, info, device)
     logits, metadata = compute_client_logits(recipe, read.model, samples, info)
     save_tensors(output, {"logits": logits}, {key: metadata[key] for key in ("client", "samples")})
 
@@ -179,25 +179,19 @@ def local_evaluation(
         Whose models they are: ``each_client``, a single client such as ``client_3``, or ``pooled``.
     """
     device, info = begin(recipe, read.info)
-    images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    labels, owners = labels.cpu(), read_owners(read.data, role, recipe)
-    scores, own = [], []
-    for number, path in enumerate(read.models):
-        heads, _ = compute_client_logits(recipe, path, images, info)
-        logits = of_classes(heads, info).cpu()
-        scores.append(score(logits, labels))
-        if owners is None:
-            continue
-        if len(read.models) == 1:
-            own += accuracies_on_own(logits, labels, owners)
-        else:
-            own += accuracy_on_own(logits, labels, owners, number)
-    counts = read_counts(read.histogram)
+    images, labels, counts, owners = read_scored(recipe, read, role, device, info)
+    alone = len(read.models) == 1
+
+    def models() -> Iterator[tuple[int | None, torch.Tensor]]:
+        for client, path in enumerate(read.models):
+            logits, _ = compute_client_logits(recipe, path, images, info)
+            yield None if alone else client, of_classes(logits, info).cpu()
+
     row = {
         "round": rounds,
         "evaluated": who,
         "role": role,
-        **mean_metrics(scores, len(labels), counts, None if owners is None else own),
+        **mean_metrics(models(), labels, counts, owners),
         "bytes_up": 0,
         "bytes_down": 0,
         "participants": recipe.clients,

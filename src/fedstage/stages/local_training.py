@@ -88,7 +88,7 @@ def local_training(
             place = {"round": round_, "group": group, "participant": participant}
             save_tensors(output, {}, place | {"client": None})
             return
-        samples, labels = read_own(read.data, read.clients, client, device, info)
+        samples, labels = read_own(read, client, device, info)
         trained = Participant(round_, group, participant, client, samples, labels, base)
         begun = Start(read.start, load_tensors(read.start)[0], read_state(read.state), *known())
         lesson: Lesson | None = None

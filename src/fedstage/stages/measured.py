@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, last_part
 from fedstage.protocol.privacy import delta_of, private_steps, sampling_rate
 from fedstage.settings.aggregators import FederatedRounds
 from fedstage.settings.one_shot import OneShotRecipe
@@ -21,8 +21,6 @@ from fedstage.settings.scores import SECONDS, Metric
 from fedstage.storage.tables import frame_of, load_table
 
 # --- privacy --------------------------------------------------------------------------------------
-
-# --- accounting -----------------------------------------------------------------------------------
 #
 # A mechanism is (epsilon, delta)-differentially private if for all data D and D' that differ in one
 # unit, which is a client or an example, and all sets S of outputs
@@ -79,7 +77,7 @@ def guarantee(run: ExperimentRun) -> dict[str, float]:
     The keys are `epsilon` for clients, and `example_epsilon` for samples. A run that starts from
     another one has no guarantee.
     """
-    part = run.candidates[run.which()].parts[-1]
+    part = last_part(run)
     recipe = part.recipe
     if recipe.privacy is None:
         return {}
@@ -112,8 +110,6 @@ def client_epsilon(recipe: Recipe, how: ClientPrivacy, rounds: int) -> float:
     """
     taking_part, clients = recipe.participants, recipe.clients
     delta = delta_of(how, clients)
-    if how.clip is None:
-        return poisson_epsilon(0.0, 1.0, rounds, delta)
     if recipe.participation == "poisson" or taking_part == clients:
         return poisson_epsilon(how.noise, taking_part / clients, rounds, delta)
     return fixed_size_epsilon(how.noise, taking_part, clients, rounds, delta)
@@ -132,12 +128,11 @@ def example_epsilon(
     trainings : iterable of tuples
         The expected size of a batch, the samples, and the steps in all rounds, of each training.
     """
-    noise = 0.0 if how.clip is None else how.noise
     steps: dict[float, int] = {}  # the most of all trainings with a rate
     for batch_size, samples, number in trainings:
         rate = sampling_rate(batch_size, samples)
         steps[rate] = max(number, steps.get(rate, 0))
-    found = (poisson_epsilon(noise, rate, number, delta) for rate, number in steps.items())
+    found = (poisson_epsilon(how.noise, rate, number, delta) for rate, number in steps.items())
     return max(found, default=0.0)
 
 

@@ -35,14 +35,7 @@ from fedstage.protocol.teaching import teaching_of
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.transfers import ClosedForm
 from fedstage.stages import Made
-from fedstage.stages.inputs import (
-    begin,
-    load_model,
-    read_evaluated,
-    read_own,
-    read_owners,
-    stack_logits,
-)
+from fedstage.stages.inputs import begin, load_model, read_own, read_scored, stack_logits
 from fedstage.storage.tables import load_table, save_rows, save_table
 from fedstage.storage.tensors import load_tensors, save_tensors
 from fedstage.training.passes import compute_logits
@@ -107,7 +100,7 @@ def feature_moments(
 ) -> None:
     """Compute moments of the client's training samples after all but the last layer of a model."""
     device, info = begin(recipe, read.info)
-    images, labels = read_own(read.data, read.clients, client, device, info)
+    images, labels = read_own(read, client, device, info)
     model = load_model(read.start, recipe.student or recipe.model, info, device, recipe.numerics)
     setattr(model, LAST, nn.Identity())
     features = compute_logits(model, images, info, recipe.numerics)
@@ -192,9 +185,8 @@ def one_shot_evaluation(
         code reports the highest of these rows; here nothing is chosen by it.
     """
     device, info = begin(recipe, read.info)
-    images, labels = read_evaluated(read.data, read.clients, role, device, info)
-    owners = read_owners(read.data, role, recipe)
-    counts, remaining = read_counts(read.histogram), len(members(recipe))
+    images, labels, counts, owners = read_scored(recipe, read, role, device, info)
+    remaining = len(members(recipe))
     travelled = _mean_bytes(read.rounds, remaining)
 
     def row(

@@ -31,7 +31,6 @@ from fedstage.storage.tensors import load_tensors, payload_size
 
 #: The phase of all rounds of a federated recipe; the rounds of an aggregator are called ``round``.
 FEDERATED = "federated_round"
-BYTES = 4  # of a parameter in 32 bits
 
 
 @dataclass(frozen=True)
@@ -45,22 +44,11 @@ class Moved:
     def __add__(self, more: "Moved") -> "Moved":
         return Moved(self.up + more.up, self.down + more.down, self.everyone + more.everyone)
 
-    @property
-    def both(self) -> float:
-        """One client's bytes in both directions."""
-        return self.up + self.down
-
-    @property
-    def params(self) -> float:
-        """The bytes of all participants as a number of 32-bit parameters."""
-        return self.everyone / BYTES
-
 
 @dataclass(frozen=True)
 class Phase:
     """A phase of a run's part, and the bytes that are moved in all of its rounds."""
 
-    part: int  # of the run, from 1
     name: str  # ``initial_model``, ``local_model``, ``round``, ...; ``federated_round``
     rounds: int  # 0 for a phase outside of rounds
     moved: Moved
@@ -68,7 +56,7 @@ class Phase:
 
 def phases_of(parts: Sequence[Part]) -> list[Phase]:
     """Return all phases of a run's parts, in order."""
-    return [phase for number, part in enumerate(parts, 1) for phase in _phases(number, part)]
+    return [phase for part in parts for phase in _phases(part)]
 
 
 def bytes_by_round(part: Part) -> dict[int, Moved]:
@@ -88,29 +76,28 @@ def bytes_by_round(part: Part) -> dict[int, Moved]:
     }
 
 
-def _phases(number: int, part: Part) -> list[Phase]:
+def _phases(part: Part) -> list[Phase]:
     recipe = part.recipe
     if isinstance(recipe, LocalRecipe):
         return []
     if isinstance(recipe, OneShotRecipe):
-        return _one_shot(number, recipe)
+        return _one_shot(recipe)
     rounds = bytes_by_round(part).values()
-    before = _before_rounds(number, recipe)
-    return [*before, Phase(number, FEDERATED, len(rounds), sum(rounds, Moved()))]
+    return [*_before_rounds(recipe), Phase(FEDERATED, len(rounds), sum(rounds, Moved()))]
 
 
-def _before_rounds(number: int, recipe: Recipe) -> list[Phase]:
+def _before_rounds(recipe: Recipe) -> list[Phase]:
     """Return the phases in which every client receives a generator, and sends a discriminator."""
     if not (files := before_rounds(recipe)):
         return []
     down, up = map(payload_size, files)
     return [
-        Phase(number, "generator", 0, Moved(0, down, recipe.clients * down)),
-        Phase(number, "discriminator", 0, Moved(up, 0, recipe.clients * up)),
+        Phase("generator", 0, Moved(0, down, recipe.clients * down)),
+        Phase("discriminator", 0, Moved(up, 0, recipe.clients * up)),
     ]
 
 
-def _one_shot(number: int, recipe: OneShotRecipe) -> list[Phase]:
+def _one_shot(recipe: OneShotRecipe) -> list[Phase]:
     """Return the phases of a one-shot recipe in which anything travels."""
     clients = len(members(recipe))
     found: dict[str, list[int]] = {}
@@ -122,18 +109,18 @@ def _one_shot(number: int, recipe: OneShotRecipe) -> list[Phase]:
         phase[1] += row["bytes_up"] * row["participants"]
         phase[2] += row["bytes_down"] * row["participants"]
     return [
-        Phase(number, name, rounds, Moved(up / clients, down / clients, up + down))
+        Phase(name, rounds, Moved(up / clients, down / clients, up + down))
         for name, (rounds, up, down) in found.items()
         if up or down
     ]
 
 
-def one_shot_bytes(part: Part) -> int:
-    """Return the bytes of one model up and one down, the largest of the clients' models.
+def model_bytes(part: Part) -> int:
+    """Return the bytes of the largest of the clients' models, the unit of what travels.
 
     A client that sends something else counts as if it sent the model that is learnt from it.
     """
-    return 2 * max(map(payload_size, client_models(part.recipe, part.length)))
+    return max(map(payload_size, client_models(part.recipe, part.length)))
 
 
 def held_bytes(part: Part) -> int:
@@ -155,15 +142,15 @@ def total(phases: Iterable[Phase]) -> Moved:
     return sum((phase.moved for phase in phases), Moved())
 
 
-def bytes_until(phases: Sequence[Phase], parts: Sequence[Part]) -> dict[int, Moved]:
+def bytes_until(parts: Sequence[Part]) -> dict[int, Moved]:
     """Return the bytes that are moved by the end of each round of the last part.
 
     A part without rounds counts as one round, by whose end everything has travelled.
     """
-    before = (phase for phase in phases if phase.part < len(parts) or phase.name != FEDERATED)
-    last = parts[-1]
+    *earlier, last = parts
     if not isinstance(last.recipe, Recipe):
-        return {last.length.rounds: total(phases)}
+        return {last.length.rounds: total(phases_of(parts))}
+    before = [*phases_of(earlier), *_before_rounds(last.recipe)]
     rounds = bytes_by_round(last)
     _, *until = accumulate(rounds.values(), initial=total(before))
     return dict(zip(rounds, until, strict=True))

@@ -12,11 +12,12 @@ from fedstage.experiments.runs_file import ExperimentRun, read_runs_file
 from fedstage.plan.runs import exposed, predicting
 from fedstage.plan.training import aggregation
 from fedstage.protocol.groups import client_groups
+from fedstage.protocol.teaching import students
 from fedstage.results.documents import write_tables
 from fedstage.results.labels import NOTHING, labelled
 from fedstage.results.table import Table
 from fedstage.results.tidy import SEED, last_rounds, read_tidy, typed
-from fedstage.settings.ensembles import Aggregated, Bayesian, Designated
+from fedstage.settings.ensembles import Aggregated, Bayesian
 from fedstage.settings.recipes import Recipe
 from fedstage.stages.scores import header_of
 
@@ -77,11 +78,9 @@ def properties(*, runs: Path, scores: Path | None = None, markdown: Path, csv: P
 def _properties(run: ExperimentRun) -> dict[str, Any]:
     recipe = run.recipe
     seen = exposed(predicting(recipe, run.length), but=aggregation)
-    main = isinstance(recipe.global_trainer, Designated) and recipe.global_trainer.main == "first"
-    students = (1 if main else recipe.global_models) if recipe.global_trainer else 0
     return {
         "ensemble": ensemble_size(recipe),
-        "students": students,
+        "students": len(students(recipe)),
         "reader": seen.stage if seen else None,
         "published_communication": run.published_ratio,
     }

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import SEED, ExperimentRun, read_runs_file
+from fedstage.experiments.runs_file import SEED, ExperimentRun, last_part, read_runs_file
 from fedstage.plan.graph import recipe_file
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import describe_sharing, main_folder
@@ -52,9 +52,7 @@ OF_SCORES: dict[str, Callable[[Tidy], Figure]] = {
 def figure(*, runs: Path, scores: Path | None = None, shown: str, files: list[Path]) -> None:
     """Draw what is `shown`, to a file of each format."""
     if shown == "partition":
-        every = read_runs_file(runs).runs
-        names = names_of(every)
-        drawn = draw_partition(partitions_of(every), names.get("clients"), names.get("classes"))
+        drawn = draw_partition(partitions_of(read_runs_file(runs).runs))
     else:
         assert scores is not None, "an input of all other figures"
         drawn = OF_SCORES[shown](read_tidy(scores))
@@ -118,7 +116,7 @@ def report(
     if definitions is not None:
         sections.append(section("claims", "Claims"))
     sections.append(_partition(experiment.runs))
-    parts = [one.candidates[one.which()].parts[-1] for one in experiment.runs]
+    parts = [last_part(run) for run in experiment.runs]
     every = [[part for of in run.candidates for part in of.parts] for run in experiment.runs]
     shared = describe_sharing(
         [[(part.recipe, part.length.rounds) for part in of] for of in every],
@@ -144,14 +142,13 @@ def report(
 
 def _partition(runs: list[ExperimentRun]) -> Section:
     """Return how many samples of each class each client has, drawn and as tables."""
-    partitions, known = partitions_of(runs), names_of(runs)
-    names = known.get("clients"), known.get("classes")
+    partitions = partitions_of(runs)
     tables = [
         Table(f"As a table{f': {name}' if name else ''}", shown.astype(str), 1, shown)
-        for name, samples in partitions.items()
-        for shown in [partition_counts(samples, *names).T.rename_axis("Client").reset_index()]
+        for name, counts in partitions.items()
+        for shown in [counts.T.rename_axis("Client").reset_index()]
     ]
-    drawn = draw_partition(partitions, *names)
+    drawn = draw_partition(partitions)
     return Section("Partition", tables, {"Samples, of the first seed": drawn}, folded=True)
 
 
@@ -212,16 +209,13 @@ def partitions_of(runs: Sequence[ExperimentRun]) -> dict[str, pd.DataFrame]:
     ]
     if len(set(labels)) < len(labels):  # no settings distinguish them: name the folders
         labels = [Path(file).parent.name for file in points]
-    return {label: _samples(path) for label, path in zip(labels, points, strict=True)}
+    names = names_of(runs)
+    tables = (frame_of(load_table(path, ["client", "label", "samples"])) for path in points)
+    counts = (partition_counts(samples, **names) for samples in tables)
+    return dict(zip(labels, counts, strict=True))
 
 
 def _tells_apart(axis: str, groups: Sequence[Sequence[dict[str, Axis]]]) -> bool:
     """Whether a setting is constant within each partition, but not across partitions."""
     values = [{str(point.get(axis)) for point in group} for group in groups]
     return all(len(value) == 1 for value in values) and any(a != b for a, b in pairwise(values))
-
-
-def _samples(path: str) -> pd.DataFrame:
-    """Return the samples of each client and class, of all roles together."""
-    table: pd.DataFrame = frame_of(load_table(path, ["client", "label", "samples"]))
-    return table.groupby(["client", "label"])["samples"].sum().reset_index()

@@ -4,7 +4,8 @@ The header describes the experiment; scores, axes and digests of settings follow
 The source, machine and seconds of a run follow from the records next to the logs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from fedstage.algorithm.measures.forgetting import RETENTION_SCHEMA
 from fedstage.algorithm.measures.metrics import METRICS_SCHEMA
 from fedstage.errors import FedstageError
-from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, read_runs_file
+from fedstage.experiments.runs_file import ExperimentRun, ExperimentRuns, last_part, read_runs_file
 from fedstage.plan.runs import folders_of
 from fedstage.protocol.digests import canonical, digest
 from fedstage.results.tidy import (
@@ -30,7 +31,7 @@ from fedstage.results.tidy import (
 )
 from fedstage.settings.cells import show_point
 from fedstage.stages.measured import OF_RUNS, measure, read_metrics
-from fedstage.stages.phases import bytes_until, phases_of
+from fedstage.stages.phases import bytes_until
 from fedstage.storage.records import find_artefact, records_in_order, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
@@ -41,14 +42,22 @@ AGREEMENT = ("agreement_before", "agreement", "changed")
 #: The samples that forgetting is measured on.
 PARTICIPANTS = "participants"
 
+PARAMETER = 4  # bytes, of 32 bits
+
 Row = dict[str, Any]
 
 
 def scores(*, runs: Path, scores: Path) -> None:
     """Write the file of scores."""
-    experiment, known = read_runs_file(runs), dict[str, float]()
+
+    @cache
+    def seconds_of(identity: str) -> float:
+        """Return the seconds of all jobs of a recipe, which runs may share."""
+        return sum(float(job["compute_s"]) for _, job in records_of(Path(), identity))
+
+    experiment = read_runs_file(runs)
     measured = [measure(run, experiment) for run in experiment.runs]
-    origins = [_origin(run, known) for run in experiment.runs]
+    origins = [_origin(run, seconds_of) for run in experiment.runs]
     more = [
         [*further_rows(run, experiment), *_agreed(run, rounds)]
         for run, rounds in zip(experiment.runs, measured, strict=True)
@@ -64,16 +73,15 @@ def joined(
     experiment: ExperimentRuns,
     measured: Sequence[pd.DataFrame],
     origins: Sequence[Mapping[str, Any]],
-    more: Sequence[Sequence[Row]] = (),
+    more: Sequence[Sequence[Row]],
 ) -> Tidy:
     """Return the scores of runs, from the frames of `measure`, their origins and further rows."""
     header = header_of(experiment)
     rows: list[Row] = []
-    for i, run in enumerate(experiment.runs):
+    for run, frame, origin, further in zip(experiment.runs, measured, origins, more, strict=True):
         place = {axis: run.settings.get(axis) for axis in (*header.axes, SEED)}
-        about = {"settings": settings_digest(run), **origins[i]}
-        own = [*_scores(measured[i]), *(more[i] if more else ())]
-        rows += [{**row, **place, **about} for row in own]
+        about = {"settings": settings_digest(run), **origin}
+        rows += [{**row, **place, **about} for row in (*_scores(frame), *further)]
     columns = [*header.axes, SEED, *(name for name in WHAT if name not in header.axes), "value"]
     columns += [name for name in ("client", "label") if any(name in row for row in rows)]
     frame = pd.DataFrame(rows).reindex(columns=[*columns, *ORIGIN])
@@ -81,13 +89,18 @@ def joined(
     return Tidy(frame.assign(**axes), header)
 
 
+def _measures(about: Row, values: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield a row for each measure whose value is known."""
+    for name, value in values.items():
+        if not pd.isna(value):
+            yield {**about, "measure": name, "value": float(value)}
+
+
 def _scores(measured: pd.DataFrame) -> Iterator[Row]:
     names = [*MEASURES, *(name for name in OF_RUNS if name in measured)]
     for row in measured.to_dict("records"):
         about = {name: row[name] for name in ("evaluated", "role", "round")}
-        for name in names:
-            if not pd.isna(row[name]):
-                yield {**about, "measure": name, "value": float(row[name])}
+        yield from _measures(about, {name: row[name] for name in names})
 
 
 def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
@@ -100,20 +113,18 @@ def further_rows(run: ExperimentRun, experiment: ExperimentRuns) -> list[Row]:
     for row in load_table(run.clients[run.which()]).to_pylist() if run.clients else ():
         about = {"evaluated": "global_model", "role": row["of"], "round": run.length.rounds}
         about |= {name: row[name] for name in ("client", "label")}
-        for name in ("samples", "accuracy"):
-            if row[name] is not None:
-                rows.append({**about, "measure": f"own_{name}", "value": float(row[name])})
+        rows += _measures(about, {f"own_{name}": row[name] for name in ("samples", "accuracy")})
     return rows
 
 
 def _moved(run: ExperimentRun, experiment: ExperimentRuns) -> Iterator[Row]:
     """Yield the bytes of the mean client, and all parameters that were sent, by round."""
-    parts = run.candidates[run.which()].parts
-    until = bytes_until(phases_of(parts), parts)
+    until = bytes_until(run.candidates[run.which()].parts)
     for round_ in read_metrics(run.metrics)["round"].astype(int):
         about = {"evaluated": "traffic", "role": run.length.role, "round": round_}
-        yield {**about, "measure": "bytes", "value": float(until[round_].both)}
-        yield {**about, "measure": "params", "value": float(until[round_].params)}
+        moved = until[round_]
+        sent = {"bytes": moved.up + moved.down, "params": moved.everyone / PARAMETER}
+        yield from _measures(about, sent)
 
 
 def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
@@ -121,8 +132,7 @@ def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
 
     In percent, in evaluated rounds; nothing without records.
     """
-    recipe = run.candidates[run.which()].parts[-1].recipe
-    ids = (folder.rpartition("/")[2] for folder in folders_of(recipe))
+    ids = (folder.rpartition("/")[2] for folder in folders_of(last_part(run).recipe))
     told = {
         row["round"]: row
         for record in records_in_order(Path(), *ids)
@@ -131,9 +141,8 @@ def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
     }
     for row in measured.to_dict("records"):
         about = {"evaluated": "student", "role": row["role"], "round": row["round"]}
-        for name, value in told.get(row["round"], {}).items():
-            if name in AGREEMENT:
-                yield {**about, "measure": name, "value": float(value)}
+        known = told.get(row["round"], {})
+        yield from _measures(about, {name: known[name] for name in known if name in AGREEMENT})
 
 
 def _learnt(run: ExperimentRun) -> torch.Tensor:
@@ -150,9 +159,8 @@ def _forgotten(number: int, every: Sequence[tuple[ExperimentRun, torch.Tensor]])
     about = {"evaluated": "global_model", "role": PARTICIPANTS}
     rows = load_table(run.retention[run.which()], RETENTION_SCHEMA.names).to_pylist()
     for row in rows:
-        for name, value in row.items():
-            if name != "round" and value is not None:
-                yield {**about, "round": row["round"], "measure": name, "value": float(value)}
+        values = {name: value for name, value in row.items() if name != "round"}
+        yield from _measures({**about, "round": row["round"]}, values)
     about |= {"round": max(row["round"] for row in rows)}
     place = {axis: value for axis, value in run.settings.items() if axis != "method"}
     for other, learnt in every:
@@ -163,9 +171,8 @@ def _forgotten(number: int, every: Sequence[tuple[ExperimentRun, torch.Tensor]])
                 f"{show_point(run.settings)} and {show_point(other.settings)}: "
                 f"{len(own)} and {len(learnt)} test samples: must be the same samples"
             )
-        shared = overlap(own, learnt)
-        if shared is not None:
-            yield {**about, "measure": f"overlap with {other.settings['method']}", "value": shared}
+        name = f"overlap with {other.settings['method']}"
+        yield from _measures(about, {name: overlap(own, learnt)})
 
 
 def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
@@ -177,40 +184,26 @@ def overlap(learnt: torch.Tensor, other: torch.Tensor) -> float | None:
     return 100 * int((learnt & other).sum()) / union if union else None
 
 
-def _origin(run: ExperimentRun, known: dict[str, float]) -> Row:
+def _origin(run: ExperimentRun, seconds_of: Callable[[str], float]) -> Row:
     """Return commit or version, machine and seconds of a run; nothing without records."""
+    parts = run.candidates[run.which()].parts
+    paths = (path for part in parts for path in folders_of(part.recipe))
+    identities = dict.fromkeys(path.rpartition("/")[2] for path in paths)
     try:
-        record = find_artefact(Path() / run.metrics).job
-        seconds = spent(run, known)
+        record = find_artefact(Path(run.metrics)).job
+        seconds = sum(map(seconds_of, identities))
     except FedstageError:  # the logs may have been deleted; scores do not depend on them
         return dict.fromkeys(("source", "machine", "seconds"))
     return {
         "source": record.get("commit") or f"fedstage {record['versions'].get('fedstage')}",
-        "machine": _machine(record.get("machine", {})),
+        "machine": _machine(record["machine"]),
         "seconds": round(seconds, 3),
     }
 
 
-def spent(run: ExperimentRun, known: dict[str, float]) -> float:
-    """Return the seconds of all jobs of a run's recipes.
-
-    `known` caches the seconds of each recipe by its id, and is extended by missing ones.
-    """
-    parts = run.candidates[run.which()].parts
-    paths = (path for part in parts for path in folders_of(part.recipe))
-    ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
-    for name in ids:
-        if name not in known:
-            known[name] = sum(float(job["compute_s"]) for _, job in records_of(Path(), name))
-    return sum(known[name] for name in ids)
-
-
 def _machine(machine: Mapping[str, Any]) -> str:
-    """Write a machine as a record has it: ``AMD EPYC, 2 cores, no GPU``."""
-    if not machine:
-        return "not recorded"
-    gpu = machine.get("gpu") or "no GPU used"
-    return f"{machine.get('processor', 'unknown')}, {machine.get('cores', '?')} cores, {gpu}"
+    """Write a machine as a record has it: ``AMD EPYC, 2 cores, no GPU used``."""
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['gpu'] or 'no GPU used'}"
 
 
 def settings_digest(run: ExperimentRun) -> str:
@@ -219,27 +212,15 @@ def settings_digest(run: ExperimentRun) -> str:
     The settings of a run that starts from another one include the other's, in place of the file of
     its model, whose name depends on the seed.
     """
-    return digest(
-        [
-            [_without_seed(_without_start(part)) for part in canonical(candidate)["parts"]]
-            for candidate in run.candidates
-        ]
-    )
+    candidates = [canonical(candidate)["parts"] for candidate in run.candidates]
+    return digest([[_comparable(part) for part in parts] for parts in candidates])
 
 
-def _without_start(part: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _comparable(part: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {
-        kind: {key: value for key, value in settings.items() if key != "start"}
+        kind: {key: value for key, value in settings.items() if key not in (SEED, "start")}
         for kind, settings in part.items()
     }
-
-
-def _without_seed(content: Any) -> Any:
-    if isinstance(content, list):
-        return [_without_seed(part) for part in content]
-    if isinstance(content, dict):
-        return {key: _without_seed(part) for key, part in content.items() if key != SEED}
-    return content
 
 
 # --- the header -----------------------------------------------------------------------------------
@@ -252,11 +233,9 @@ def header_of(experiment: ExperimentRuns) -> Header:
     for run in experiment.runs:
         place = {axis: run.settings.get(axis) for axis in axes}
         cells.setdefault(show_point(place), _cell(run, place, experiment))
-    own = ("experiment", "scale", "title", "rows", "columns", "metric", "also", "over", "baseline",
-           "bands", "labels", "styles", "reach", "regime", "published", "notes", "measured_at",
-           "published_at")  # fmt: skip
+    shared = Header.model_fields.keys() & ExperimentRuns.model_fields.keys()
     return Header(
-        **{name: getattr(experiment, name) for name in own},
+        **{name: getattr(experiment, name) for name in shared},
         published_memory=experiment.memory,
         published_params=experiment.params,
         published_ratio=experiment.ratio,

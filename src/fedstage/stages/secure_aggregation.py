@@ -5,7 +5,6 @@ step 2 (`masked_input`) they send their changes under masks, and in step 3 (`unm
 the shares by which the masks of the sum are removed.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -45,7 +44,6 @@ from fedstage.randomness import numpy_generator, secret
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Made
 from fedstage.storage.tensors import open_tensors, save_tensors
-from fedstage.weights import Tensors
 
 
 def advertise(
@@ -66,15 +64,12 @@ def advertise(
     client, base = client_of(read.participation, round_, participant)
     place = {"round": round_, "group": group, "participant": participant, "client": client}
     metadata = place | {"base_round": base}
-    if client is None:
-        save_tensors(made["private"], {}, metadata)
-        save_tensors(made["public"], {}, metadata)
-        return
-    names = ("channel", "mask", "seed")
-    key = (recipe.seed, own_key(recipe), "advertise", round_, client)
-    own = {name: secret(*key, name) for name in names}
+    own, sent = dict[str, bytes](), dict[str, bytes]()
+    if client is not None:
+        key = (recipe.seed, own_key(recipe), "advertise", round_, client)
+        own = {name: secret(*key, name) for name in Secrets._fields}
+        sent = {name: public_key(own[name]) for name in ("channel", "mask")}
     save_tensors(made["private"], as_tensors(own), metadata)
-    sent = {name: public_key(own[name]) for name in ("channel", "mask")}
     save_tensors(made["public"], as_tensors(sent), metadata)
 
 
@@ -166,38 +161,16 @@ def unmask(recipe: Recipe, read: UnmaskInputs[Path], *, revealed: Path) -> None:
     save_tensors(revealed, tensors, own.metadata | of)
 
 
-def next_states(recipe: Recipe, before: Tensors, updates: Sequence[Update]) -> Tensors:
-    """Return the clients' part of the round state, named client/ID/NAME.
+def client_state(recipe: Recipe, read: ClientStateInputs[Path], *, output: Path) -> None:
+    """Write the states of all clients of a group after a round, named client/ID/NAME.
 
-    Parameters
-    ----------
-    before : mapping
-        The clients' part after the previous round; empty in the first round.
-    updates : sequence of Update
-        The updates of the participants in the round's sums.
+    A participant whose masked vector has not arrived is not in the sums, so it keeps its previous
+    state, and the server's control variate stays the mean of the clients'.
 
     Raises
     ------
     FedstageError
         If the server's part of the state cannot be computed from sums.
-    """
-    trainer = local_trainer(recipe.local)
-    after = trainer.next_state(before, updates, recipe.clients)
-    own = of_clients(after)
-    lost = after.keys() - own.keys()
-    if lost and type(trainer).server_state is LocalTrainer.server_state:
-        raise FedstageError(
-            f"local = {recipe.local.name}: next_state returns {min(lost)!r}: must be returned by "
-            "server_state, too, with aggregation.secure, by which the server gets sums alone"
-        )
-    return own
-
-
-def client_state(recipe: Recipe, read: ClientStateInputs[Path], *, output: Path) -> None:
-    """Write the states of all clients of a group after a round.
-
-    A participant whose masked vector has not arrived is not in the sums, so it keeps its previous
-    state, and the server's control variate stays the mean of the clients'.
     """
     receipts = read_messages(read.receipts)
     arrived = answered(receipts)
@@ -207,5 +180,13 @@ def client_state(recipe: Recipe, read: ClientStateInputs[Path], *, output: Path)
         if update.metadata["participant"] in arrived
     ]
     before = open_tensors(read.state)[0] if read.state else {}
-    place = {key: receipts[0].metadata[key] for key in ("round", "group")}
-    save_tensors(output, next_states(recipe, before, updates), place)
+    trainer = local_trainer(recipe.local)
+    after = trainer.next_state(before, updates, recipe.clients)
+    own = of_clients(after)
+    lost = after.keys() - own.keys()
+    if lost and type(trainer).server_state is LocalTrainer.server_state:
+        raise FedstageError(
+            f"local = {recipe.local.name}: next_state returns {min(lost)!r}: must be returned by "
+            "server_state, too, with aggregation.secure, by which the server gets sums alone"
+        )
+    save_tensors(output, own, {key: receipts[0].metadata[key] for key in ("round", "group")})

@@ -91,11 +91,9 @@ def schedule(
         if job.stage == "local_training" and not is_withdrawn(recipe, job.round, job.participant)
     }
     own = {job: 0 if settings.one_client_at_a_time else client for job, client in clients.items()}
-    present = [job for job in edges if job.stage != "local_training" or job in clients]
-    # The steps of secure aggregation have no seconds.
-    seconds = dict.fromkeys(edges, 0.0) | {
-        job: getattr(settings, job.stage, 0.0) for job in present
-    }
+    absent = {job for job in edges if job.stage == "local_training"} - clients.keys()
+    # The steps of secure aggregation have no seconds, either.
+    seconds = {job: 0.0 if job in absent else getattr(settings, job.stage, 0.0) for job in edges}
     return list_schedule(edges, seconds, dict.fromkeys(edges, -1) | own), clients
 
 

@@ -94,7 +94,7 @@ def test_what_are_no_weights_is_told_in_one_line(tmp_path, content, suffix):
     assert "\n" not in str(caught.value)
 
 
-def test_initial_model_of_every_group_starts_from_the_file(tmp_path):
+def test_initial_model_of_every_group_starts_from_the_file(tmp_path, monkeypatch):
     from torchvision.models import efficientnet_b0
 
     given = efficientnet_b0(weights=None)
@@ -103,12 +103,11 @@ def test_initial_model_of_every_group_starts_from_the_file(tmp_path):
     save_json(tmp_path / "info.json", {"shape": [3, 32, 32], "classes": 8})
     chosen = {"efficientnet_b0": {"weights": settings(path).model_dump()}}
     text = json.dumps({"model": chosen, "seed": 0})
+    monkeypatch.setenv("FEDSTAGE_DATA", str(tmp_path))
     drawn = []
     for group in (0, 1):
         output = tmp_path / f"{group}.safetensors"
-        initial_model(
-            settings=text, group=group, info=tmp_path / "info.json", folder=tmp_path, output=output
-        )
+        initial_model(settings=text, group=group, info=tmp_path / "info.json", output=output)
         drawn.append(load_tensors(output)[0])
     (last,) = LAYOUTS["efficientnet_b0"].classifier
     for name, value in given.state_dict().items():

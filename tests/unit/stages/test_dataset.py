@@ -97,8 +97,9 @@ def test_the_servers_own_images_are_written_with_their_labels(tmp_path):
     assert load_json(paths["info"])["train"] == 1357
 
 
-def test_clients_stand_beside_the_training_labels_only(tmp_path, data_folder):
-    paths = run(MINE, tmp_path, folder=data_folder)
+def test_clients_stand_beside_the_training_labels_only(tmp_path, data_folder, monkeypatch):
+    monkeypatch.setenv("FEDSTAGE_DATA", str(data_folder))
+    paths = run(MINE, tmp_path)
 
     train, _ = load_tensors(paths["train"])
     assert train["clients"].tolist() == [1, 0]

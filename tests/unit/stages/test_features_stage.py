@@ -32,8 +32,9 @@ def option(*encoder, **more):
 
 
 @pytest.fixture
-def world(tmp_path):
+def world(tmp_path, monkeypatch):
     """Grey images of 8 pixels, and no test samples of each client's own."""
+    monkeypatch.setenv("FEDSTAGE_DATA", str(tmp_path))
     for part, count in zip(PARTS, (7, 4, 2, 1, 0), strict=True):
         images = torch.randint(0, 255, (count, 1, 8, 8), dtype=torch.uint8)
         tensors = {"images": images, "labels": torch.arange(count) % 2}
@@ -46,7 +47,7 @@ def encoded(world, chosen):
     names = {part: f"{part}.safetensors" for part in PARTS} | {"info": "info.json"}
     read = FeaturesInputs(raw=None, **{key: world / "of" / name for key, name in names.items()})
     made = {key: world / "made" / name for key, name in names.items()}
-    stage.features(chosen, read, made, folder=world)
+    stage.features(chosen, read, made)
     return {part: load_tensors(made[part])[0]["images"] for part in PARTS}, load_json(made["info"])
 
 

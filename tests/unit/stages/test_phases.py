@@ -20,7 +20,7 @@ from fedstage.stages.phases import (
     Phase,
     bytes_until,
     held_bytes,
-    one_shot_bytes,
+    model_bytes,
     phases_of,
     total,
 )
@@ -77,8 +77,8 @@ PHASES = [
 
 def test_rounds_are_sums_over_participants_per_client():
     write_rounds(RECIPE, MOVED)
-    assert phases_of([federated(3)]) == [Phase(1, "federated_round", 3, Moved(58 / 4, 92 / 4, 150))]
-    assert bytes_until(phases_of([federated(3)]), [federated(3)]) == {
+    assert phases_of([federated(3)]) == [Phase("federated_round", 3, Moved(58 / 4, 92 / 4, 150))]
+    assert bytes_until([federated(3)]) == {
         1: Moved(7.5, 15.0, 90),
         2: Moved(12.5, 21.0, 134),
         3: Moved(14.5, 23.0, 150),
@@ -93,26 +93,25 @@ def test_a_generator_and_discriminators_travel_once_before_the_rounds():
     save_tensors(Path(training_folder.client_discriminator(recipe, 0)), {"a": torch.zeros(30)})
     part = Part(length=RunLength(rounds=3), federated=recipe)
     assert phases_of([part]) == [
-        Phase(1, "generator", 0, Moved(0, 400, 1600)),
-        Phase(1, "discriminator", 0, Moved(120, 0, 480)),
-        Phase(1, "federated_round", 3, Moved(58 / 4, 92 / 4, 150)),
+        Phase("generator", 0, Moved(0, 400, 1600)),
+        Phase("discriminator", 0, Moved(120, 0, 480)),
+        Phase("federated_round", 3, Moved(58 / 4, 92 / 4, 150)),
     ]
-    assert bytes_until(phases_of([part]), [part])[1] == Moved(127.5, 415.0, 2080 + 90)
+    assert bytes_until([part])[1] == Moved(127.5, 415.0, 2080 + 90)
     write_rounds(RECIPE, MOVED)
-    goes_on = phases_of([part, federated(3)])
-    assert bytes_until(goes_on, [part, federated(3)])[1] == Moved(142.0, 438.0, 2080 + 150 + 90)
+    assert bytes_until([part, federated(3)])[1] == Moved(142.0, 438.0, 2080 + 150 + 90)
 
 
 def test_phases_of_an_aggregator_count_who_takes_part():
     write_phases(ENSEMBLE, PHASES)
     part = Part(length=RunLength(rounds=1), one_shot=ENSEMBLE)
     assert phases_of([part]) == [
-        Phase(1, "initial_model", 0, Moved(0, 100, 300)),
-        Phase(1, "local_model", 0, Moved(100, 0, 300)),
-        Phase(1, "ensemble", 0, Moved(0, 200, 600)),
-        Phase(1, "round", 2, Moved(16, 16, 96)),  # the second round by one of three
+        Phase("initial_model", 0, Moved(0, 100, 300)),
+        Phase("local_model", 0, Moved(100, 0, 300)),
+        Phase("ensemble", 0, Moved(0, 200, 600)),
+        Phase("round", 2, Moved(16, 16, 96)),  # the second round by one of three
     ]
-    assert bytes_until(phases_of([part]), [part]) == {1: Moved(116, 316, 1296)}
+    assert bytes_until([part]) == {1: Moved(116, 316, 1296)}
 
 
 def test_what_goes_on_from_something_adds_to_it():
@@ -120,15 +119,10 @@ def test_what_goes_on_from_something_adds_to_it():
     write_phases(STUDENT, PHASES[:2])
     student = Part(length=RunLength(rounds=1), one_shot=STUDENT)
     after = phases_of([student, federated(3)])
-    assert [(phase.part, phase.name) for phase in after] == [
-        (1, "initial_model"),
-        (1, "local_model"),
-        (2, "federated_round"),
-    ]
+    assert [phase.name for phase in after] == ["initial_model", "local_model", "federated_round"]
     assert total(after) == Moved(114.5, 123.0, 750)
-    assert bytes_until(after, [student, federated(3)])[1] == Moved(107.5, 115.0, 690)
-    before = [federated(3), student]
-    assert bytes_until(phases_of(before), before) == {1: Moved(114.5, 123.0, 750)}
+    assert bytes_until([student, federated(3)])[1] == Moved(107.5, 115.0, 690)
+    assert bytes_until([federated(3), student]) == {1: Moved(114.5, 123.0, 750)}
 
 
 @pytest.mark.parametrize(("evaluate", "held"), [("clients", 3 * 20 + 1 * 28), ("each_client", 28)])
@@ -144,4 +138,4 @@ def test_of_groups_that_are_drawn_those_are_held_who_took_part(evaluate, held):
         save_tensors(aggregated_model(recipe, 1, group), model)
     part = Part(length=RunLength(rounds=1, evaluate=evaluate), federated=recipe)
     assert held_bytes(part) == held
-    assert one_shot_bytes(part) == 2 * 28
+    assert model_bytes(part) == 28

@@ -63,11 +63,11 @@ def tweets():
             yield f'"{polarity}","{number}","Mon Apr 06","NO_QUERY","user{user}","{text}"\n'
 
 
-def prepare(at, settings, folder):
+def prepare(at, settings):
     """Make everything up to the initial model."""
     parts = ("train", "test", "held_out", "test_own", "server_validation")
     dataset(
-        settings=json.dumps(settings["data"]), folder=folder, info=at("info.json"),
+        settings=json.dumps(settings["data"]), info=at("info.json"),
         **{part: at(f"{part}.safetensors") for part in parts},
     )  # fmt: skip
     recipe(settings=json.dumps(settings), output=at("recipe.yaml"))
@@ -83,9 +83,9 @@ def prepare(at, settings, folder):
     initial_model(settings=model, group=0, info=at("info.json"), output=at("w0.safetensors"))
 
 
-def federate(at, settings, folder):
+def federate(at, settings):
     """Train for two rounds of FedAvg."""
-    prepare(at, settings, folder)
+    prepare(at, settings)
     for round_ in (1, 2):
         start = at(f"w{round_ - 1}.safetensors")
         updates = [
@@ -123,7 +123,7 @@ def losses(at):
 
 
 @pytest.fixture(params=MODELS)
-def world(request, tmp_path):
+def world(request, tmp_path, monkeypatch):
     """A folder with two rounds on tweets, and the settings of the recipe."""
     if request.param == "bert" and importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers, of the extra `text`, is not installed")
@@ -131,7 +131,8 @@ def world(request, tmp_path):
     folder.mkdir(parents=True)
     (folder / FILE).write_text("".join(tweets()), encoding="latin-1")
     settings = SETTINGS | {"model": MODELS[request.param]}
-    federate(tmp_path.joinpath, settings, folder.parent)
+    monkeypatch.setenv("FEDSTAGE_DATA", str(folder.parent))
+    federate(tmp_path.joinpath, settings)
     return tmp_path, settings
 
 
@@ -163,7 +164,7 @@ def test_a_student_learns_from_tweets_that_are_set_aside(world):
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason="FEDSTAGE_DATA has no ag_news/test.csv")
-def test_an_lstm_learns_from_real_articles(tmp_path):
+def test_an_lstm_learns_from_real_articles(tmp_path, monkeypatch):
     folder = tmp_path / "raw" / "ag_news"
     folder.mkdir(parents=True)
     articles = REAL.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -180,7 +181,8 @@ def test_an_lstm_learns_from_real_articles(tmp_path):
             "steps": 100, "batch_size": 32, "learning_rate": 0.003, "optimiser": "adam",
         },
     }  # fmt: skip
-    federate(tmp_path.joinpath, settings, folder.parent)
+    monkeypatch.setenv("FEDSTAGE_DATA", str(folder.parent))
+    federate(tmp_path.joinpath, settings)
     first, second = losses(tmp_path.joinpath)
     assert second < first
     assert accuracy(tmp_path.joinpath) > 35  # of four classes

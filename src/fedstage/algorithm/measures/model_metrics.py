@@ -1,6 +1,6 @@
 """Metrics of one model that all clients share, or of the models of single clients."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +12,7 @@ from fedstage.algorithm.measures.scores import (
     ClassCounts,
     Score,
     accuracies_on_own,
+    accuracy_on_own,
     by_own_mix,
     count_own,
     disagreement,
@@ -54,19 +55,28 @@ def model_metrics(
 
 
 def mean_metrics(
-    scores: Sequence[Score], samples: int, counts: ClassCounts, own: Sequence[float] | None = None
+    models: Iterable[tuple[int | None, torch.Tensor]],
+    labels: torch.Tensor,
+    counts: ClassCounts,
+    owners: torch.Tensor | None = None,
 ) -> dict[str, Any]:
     """Return the means of the scores of clients' models as columns of a metrics file.
 
     Parameters
     ----------
-    scores : sequence of Score
-        One score per client of `counts`, in the order of clients, or a single one.
-    samples : int
-        The number of scored samples.
-    own : sequence of float, optional
-        The accuracies on clients' own samples, in percent, if the samples' clients are known.
+    models : iterable of (int, Tensor)
+        Clients and the logits [n, classes] of their models: one model per client of `counts`, in
+        the order of clients, or a single one. A model of client None is all clients' own.
+    owners : Tensor, optional
+        As in `model_metrics`: int64 [n].
     """
+    scores, own = list[Score](), list[float]()
+    for client, logits in models:
+        scores.append(score(logits, labels))
+        if owners is not None and client is None:
+            own += accuracies_on_own(logits, labels, owners)
+        elif owners is not None and client is not None:
+            own += accuracy_on_own(logits, labels, owners, client)
     areas = [scored.auc for scored in scores if scored.auc is not None]
     errors = [scored.ece for scored in scores if scored.ece is not None]
     return {
@@ -75,11 +85,11 @@ def mean_metrics(
         "auc": fmean(areas) if len(areas) == len(scores) else None,
         "loss": fmean(scored.loss for scored in scores),
         "ece": fmean(errors) if len(errors) == len(scores) else None,
-        "samples": samples,
+        "samples": len(labels),
         "client_std": spread([scored.accuracy for scored in scores]),
         "disagreement": None,
         "ensemble_gain": None,
-        **_own_columns(scores, counts, own),
+        **_own_columns(scores, counts, None if owners is None else own),
     }
 
 

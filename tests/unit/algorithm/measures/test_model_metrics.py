@@ -55,6 +55,6 @@ def test_a_model_of_a_client_counts_on_its_own_samples_only():
     own = [accuracy_on_own(logits, labels, owners, client) for client in range(3)]
     assert own == [[pytest.approx(expected[client])] for client in range(3)]
     assert accuracy_on_own(logits, labels, owners, 7) == []
-    metrics = mean_metrics([score(logits, labels)], len(labels), COUNTS, own[1])
+    metrics = mean_metrics([(1, logits)], labels, COUNTS, owners)
     assert metrics["own_test_mean"] == pytest.approx(expected[1])
     assert metrics["own_test_std"] is None

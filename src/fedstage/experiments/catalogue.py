@@ -84,8 +84,7 @@ def load_catalogue(
     arguments = with_scales(arguments, every)
     names = named_experiments(checked, every, arguments)
     catalogue = resolve_all(checked, folder, names)
-    files = re.findall(r"\bresults/(\w+)/([^/\s'\"]+)", arguments)
-    named = {folder for kind, folder in files if kind in OF_SETTINGS} - catalogue.choices.keys()
+    named = named_folders(arguments) - catalogue.choices.keys()
     if not named or named <= {path.split("/")[2] for path in catalogue.folders}:
         return catalogue
     return resolve_sound(checked, folder, every, names)
@@ -131,11 +130,14 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
     for target, found in zip(config.targets, targets, strict=True):
         if not found:
             raise _unknown(target, known, split_target(target)[0])
-    texts = {name: re.escape(name) for name in known}
-    asked = {
-        name for name, it in texts.items() if re.search(rf"\b{it}/|experiment={it},", arguments)
-    }
+    asked = {name for name in known if re.search(rf"\b{re.escape(name)}/", arguments)}
     return asked.union(*targets)
+
+
+def named_folders(arguments: str) -> set[str]:
+    """Return the names of the folders of settings that a command line has."""
+    files = re.findall(r"\bresults/(\w+)/([^/\s'\"]+)", arguments)
+    return {folder for kind, folder in files if kind in OF_SETTINGS}
 
 
 def with_scales(arguments: str, known: Collection[str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments import descriptions
-from fedstage.experiments.catalogue import Catalogue, metrics_of
+from fedstage.experiments.catalogue import Catalogue, metrics_of, named_folders
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.runs_file import SEED
 from fedstage.plan.data_files import AnyRecipe
@@ -29,12 +29,13 @@ _SHOWN = 3  # runs in a line
 def asked(catalogue: Catalogue, arguments: str) -> list[tuple[str, str]]:
     """Return the experiments and scales that a command line is about.
 
-    These are the ones that it names, also by a recipe's id, or the configured targets.
+    These are the ones that it names, also by a folder of settings, or the configured targets.
     """
+    folders = named_folders(arguments)
     named = [
         key
         for key, runs in catalogue.runs.items()
-        if any(is_named(key, scored, arguments) for run in runs for scored in run.evaluated())
+        if "/".join(key) in arguments or (folders and not folders.isdisjoint(_folders(runs)))
     ]
     if not named or "all" in shlex.split(arguments):
         configured = {split_target(target) for target in catalogue.config.targets}
@@ -124,12 +125,10 @@ def _meant(catalogue: Catalogue, target: str) -> str:
     return suggest(target, (path for results in every for paths in results for path in paths))
 
 
-def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
-    """Whether a text contains a run's experiment and scale, or the name of one of its folders."""
-    folders = settings_of_folders(part.recipe for part in run.chain())
-    ids = (path.split("/")[2] for path in folders)
-    marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
-    return any(mark in text for mark in marks)
+def _folders(runs: Iterable[Run]) -> set[str]:
+    """Return the names of the folders of settings that runs need."""
+    recipes = (part.recipe for run in runs for part in run.trained())
+    return {path.split("/")[2] for path in settings_of_folders(recipes)}
 
 
 def _shared(recipe: AnyRecipe) -> AnyRecipe:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from fedstage.errors import FedstageError
 from fedstage.settings.cells import as_text, check_cells, names_of
-from fedstage.settings.experiments import Experiment, Table, Values, is_fixed
+from fedstage.settings.experiments import Experiment, Table, Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis, Cells, Reach
 from fedstage.settings.validation import suggest
@@ -143,19 +143,6 @@ def _check_names(where: str, table: Table, axes: list[str], allowed: set[str]) -
 # --- goals ----------------------------------------------------------------------------------------
 
 
-def fixed_goal(reach: Reach | None, point: Mapping[str, Axis]) -> float | None:
-    """Return the accuracy in percent that a run is to reach, None unless `reach` fixes it.
-
-    `point` are the run's values on all axes.
-    """
-    if not is_fixed(reach):
-        return None
-    if not isinstance(reach, dict):
-        return reach
-    ((axis, goals),) = by_value(reach).items()
-    return next((goals[name] for name in names_of(axis, point[axis]) if name in goals), None)
-
-
 def by_value(reach: Reach | None) -> dict[str, dict[str, float]]:
     """Return the goals of the values of an axis, written as texts; empty if there are none."""
     parts = reach.items() if isinstance(reach, dict) else ()
@@ -174,15 +161,13 @@ def check_goal(experiment: str, reach: Reach | None, points: Sequence[Mapping[st
     FedstageError
         If an axis or a value is in none of the experiment's points, or a point has no goal.
     """
-    where = f"{experiment}: communication.reach"
-    if isinstance(reach, dict):
-        named: Cells = {axis: list(goals) for axis, goals in by_value(reach).items()}
-        check_cells(where, experiment, named or cast(Cells, reach), points)
-    if not is_fixed(reach):
+    if not isinstance(reach, dict):
         return
-    for point in points:
-        if fixed_goal(reach, point) is None:
-            ((axis, goals),) = by_value(reach).items()
-            raise FedstageError(
-                f"{where}.{axis}: {as_text(point[axis])!r}: missing; there are {', '.join(goals)}"
-            )
+    where, goals = f"{experiment}: communication.reach", by_value(reach)
+    named: Cells = {axis: list(values) for axis, values in goals.items()}
+    check_cells(where, experiment, named or cast(Cells, reach), points)
+    for axis, values in goals.items():
+        for point in points:
+            if values.keys().isdisjoint(names_of(axis, point[axis])):
+                told = f"{as_text(point[axis])!r}: missing; there are {', '.join(values)}"
+                raise FedstageError(f"{where}.{axis}: {told}")

@@ -73,11 +73,8 @@ def resolve(
     layers = _Layers(
         merge(experiment.base, change.base),
         methods,
-        {
-            axis: {value: in_full(settings) for value, settings in implied.items()}
-            for axis, implied in experiment.implies.items()
-        },
-        [cell.model_copy(update={"settings": in_full(cell.settings)}) for cell in change.cells],
+        experiment.implies,
+        change.cells,
         data_folder,
     )
     runs = _runs(where, layers, points(grid))
@@ -88,7 +85,7 @@ def resolve(
 
 @dataclass(frozen=True)
 class _Layers:
-    """Settings, without short forms, that are merged at each point of a grid."""
+    """Settings that are merged at each point of a grid; those of methods without short forms."""
 
     base: Raw
     methods: Mapping[str, Raw]
@@ -124,7 +121,7 @@ class _Layers:
             # By the value's name or, if it is a choice, by the name of the choice.
             implied = self.implies.get(path, {})
             by_choice = implied.get(short_name(value), {})
-            settings = lay(settings, implied.get(point.shown[path], by_choice))
+            settings = lay(settings, in_full(implied.get(point.shown[path], by_choice)))
         labels = {axis: label(value) for axis, value in point.values.items()} if self.cells else {}
         for cell in self.cells:
             # Each axis may be selected by the name shown in tables, or by its value's label.
@@ -133,7 +130,7 @@ class _Layers:
                 or selects({axis: values}, {"method": method, **labels})
                 for axis, values in cell.at.items()
             ):
-                settings = lay(settings, cell.settings)
+                settings = lay(settings, in_full(cell.settings))
         return settings
 
 

@@ -29,6 +29,7 @@ from fedstage.protocol.digests import digest
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.merging import Raw
+from fedstage.settings.scores import Axis
 from fedstage.settings.validation import see_list, suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
@@ -172,14 +173,18 @@ def resolve_all(
     targets = [found for target in config.targets for found in expand(target, runs)]
     papers = folder / "papers"
     claims = load_claims(config.claims, papers, None if names is None else experiments)
-    metrics = {(one.claim.experiment, one.claim.metric) for one in claims}
-    published = find_published(experiments, runs, papers, metrics=metrics)
-    communicated = find_published(experiments, runs, papers, "communication")
-    grids = _grids(runs)
+    grids: dict[str, list[dict[str, Axis]]] = {}
+    published: dict[tuple[str, str], PublishedTable] = {}
+    communicated: dict[tuple[str, str], PublishedTable] = {}
+    for name, experiment in experiments.items():
+        scales = {scale: runs[name, scale] for scale in experiment.scales}
+        grids[name] = [run.axes for resolved in scales.values() for run in resolved]
+        metrics = {one.claim.metric for one in claims if one.claim.experiment == name}
+        published |= find_published(name, experiment, scales, papers, metrics=metrics)
+        communicated |= find_published(name, experiment, scales, papers, "communication")
+        check_goal(name, experiment.communication.reach, grids[name])
     check_claims(claims, grids)
     check_metrics(claims, experiments)
-    for name, experiment in experiments.items():
-        check_goal(name, experiment.communication.reach, grids[name])
     every = [run for resolved in runs.values() for run in resolved]
     choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
@@ -246,14 +251,6 @@ def choice_id(run: Run) -> str:
     number = digest({"metrics": decisive, "values": values})
     settings = "_".join(path.rpartition(".")[2] for path in run.candidates[0].axes)
     return f"{settings}-seed{run.recipe.seed}-{number}"
-
-
-def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the axes of all runs of an experiment, of all scales."""
-    grids: dict[str, list[Mapping[str, Any]]] = {}
-    for (experiment, _), resolved in runs.items():
-        grids.setdefault(experiment, []).extend(run.axes for run in resolved)
-    return grids
 
 
 def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
+from fedstage.experiments.catalogue import Catalogue, choice_id, metrics_of
 from fedstage.experiments.claims import Sourced, distinct_cells
 from fedstage.experiments.grid import by_value
 from fedstage.experiments.published import PAPER
@@ -38,7 +38,7 @@ _FEWEST_OF_INTERVALS = 5
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the runs file of an experiment at a scale: see `fedstage.experiments.runs_file`."""
-    definition = find(catalogue.experiments, experiment, "experiment")
+    definition = catalogue.experiments[experiment]
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition, resolved)}
@@ -73,8 +73,8 @@ def describe_results(catalogue: Catalogue, experiment: str) -> Raw:
 
     In a file of its own, for one more result makes no other one again.
     """
-    definition = find(catalogue.experiments, experiment, "experiment")
-    return {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
+    results = catalogue.experiments[experiment].results
+    return {"results": results, "judged": bool(claims_on(catalogue, experiment))}
 
 
 def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +34,6 @@ _NO_SETTING = (*Style.model_fields, LIKE)
 
 #: Maps a place for messages and a method's name to its settings at a point of the grid.
 SettingsOf = Callable[[str, str], Raw]
-
-#: Maps a place for messages and settings to their run.
-Resolved = Callable[[str, Raw], Run]
 
 #: Maps an axis and one of its values to the settings that the value implies.
 Implied = Mapping[str, Mapping[Any, Raw]]
@@ -185,9 +180,7 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     lengths = {key: settings[key] for key in set(keys(RunLength)) & settings.keys()}
     length = validate(RunLength, lengths, where)
     if length.choose is not None:
-        resolved = partial(_resolved, settings_of=settings_of, methods=methods)
-        candidates, scored = _choice(where, settings, length.choose, resolved)
-        return Run({}, candidates[0].recipe, length, candidates, scored)
+        return _choosing(where, settings, length, length.choose, settings_of, methods)
     rest = {key: value for key, value in settings.items() if key not in lengths}
     before = _before(where, settings, settings_of, methods)
     if before is not None:
@@ -223,31 +216,34 @@ def _before(
     return replace(run, length=only_last, axes={"method": method, "seed": run.recipe.seed})
 
 
-def _choice(
-    where: str, settings: Raw, choose: Choose, resolved: Resolved
-) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """Return the candidates of a run that takes the best, and the runs that are compared."""
-    candidates = compared = _candidates(where, settings, choose, resolved)
+def _choosing(
+    where: str,
+    settings: Raw,
+    length: RunLength,
+    choose: Choose,
+    settings_of: SettingsOf,
+    methods: tuple[str, ...],
+) -> Run:
+    """Return a run that takes the best of its candidates, one for every combination of values."""
+
+    def candidates(where: str, settings: Raw) -> tuple[Run, ...]:
+        tried = []
+        for point in points(choose.among):
+            changed = {**settings, "choose": None}
+            for path, value in point.values.items():
+                changed = assign(changed, path, value)
+            run = _resolved(f"{where}, choose", changed, settings_of, methods)
+            tried.append(replace(run, axes=point.shown))
+        return tuple(tried)
+
+    tried = compared = candidates(where, settings)
     if choose.compare_with:
         changed = merge(settings, choose.compare_with)
-        compared = _candidates(f"{where}, compare_with", changed, choose, resolved)
-    for run in compared:
-        if not run.recipe.validation:
-            raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
-    return candidates, tuple(run.in_role("validation") for run in compared)
-
-
-def _candidates(where: str, settings: Raw, choose: Choose, resolved: Resolved) -> tuple[Run, ...]:
-    """Return a run for every combination of the values that a run chooses among."""
-    tried = []
-    for values in product(*choose.among.values()):
-        point = dict(zip(choose.among, values, strict=True))
-        changed: Raw = {**settings, "choose": None}
-        for path, value in point.items():
-            changed = assign(changed, path, value)
-        axes = {path: label(value) for path, value in point.items()}
-        tried.append(replace(resolved(f"{where}, choose", changed), axes=axes))
-    return tuple(tried)
+        compared = candidates(f"{where}, compare_with", changed)
+    if not all(run.recipe.validation for run in compared):
+        raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
+    scored = tuple(run.in_role("validation") for run in compared)
+    return Run({}, tried[0].recipe, length, tried, scored)
 
 
 def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:

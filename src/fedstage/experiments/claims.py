@@ -59,9 +59,9 @@ def load_claims(
         If a file is not valid, an experiment has two claims with one id, or the rows that a claim
         names for its range are neither a single row nor a lower and an upper end.
     """
-    listed = list(own)
-    primary = _few("config.yaml: claims", sum(claim.primary for claim in listed))
-    claims = [replace(_own(claim), primary=primary) for claim in listed]
+    listed, where = list(own), "config.yaml: claims"
+    primary = _few(where, sum(claim.primary for claim in listed))
+    claims = [_with_statement(Sourced(where, claim, None, primary)) for claim in listed]
     for path in sorted(folder.glob("*/claims.yaml")):
         every = load_yaml(path)
         content = validate(ClaimList, _about(every, experiments), str(path))
@@ -134,20 +134,19 @@ def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experimen
             )
 
 
-def _own(claim: Claim) -> Sourced:
-    if isinstance(claim.stated, StatedRows):
-        raise FedstageError(
-            f"config.yaml: claims: {claim.id}: stated.table = {claim.stated.table!r}: only in a "
-            "file of a paper's claims; here give the ends of the range, [low, high]"
-        )
-    return Sourced("config.yaml: claims", claim)
+def _with_statement(sourced: Sourced, rows: Callable[[], Sequence[Row]] | None = None) -> Sourced:
+    """Return a claim with the ends of its stated range, instead of the rows that contain them.
 
-
-def _with_statement(sourced: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
-    """Return a claim with the ends of its stated range, instead of the rows that contain them."""
+    `rows` returns the numbers of the claim's paper.
+    """
     stated = sourced.claim.stated
     if not isinstance(stated, StatedRows):
         return sourced
+    if rows is None:
+        raise FedstageError(
+            f"{sourced.place}: stated.table = {stated.table!r}: only in a file of a paper's "
+            "claims; here give the ends of the range, [low, high]"
+        )
     keys = {key: as_text(value) for key, value in stated.where.items()}
     matching = [
         row for row in rows() if row.table == stated.table and keys.items() <= row.keys.items()

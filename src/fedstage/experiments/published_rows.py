@@ -132,13 +132,10 @@ def counterparts(
     """
     where = f"{where}.published"
     table = _table(where, published, rows)
-    found: dict[str, Row | None] = {}
-    keys = [show_point(without_seed(point)) for point in points]
-    for i, key in enumerate(keys):
-        if key not in found:
-            cell = without_seed(points[i])
-            found[key] = _counterpart(where, published, table, cell, known[i] if known else {})
-    return [found[key] for key in keys]
+    return [
+        _counterpart(where, published, table, without_seed(point), of)
+        for point, of in zip(points, known or [{}] * len(points), strict=True)
+    ]
 
 
 def without_seed(point: Point) -> dict[str, Axis]:

@@ -269,6 +269,4 @@ def _unknown(target: str, known: Collection[str], nearest: str) -> FedstageError
     """Return the error about a target, with possible targets, or where to list them if many."""
     few = len(known) <= _FEW
     listed = f"use one of {', '.join(sorted(known))}" if few else see_list("experiments")
-    return FedstageError(
-        f"config.yaml: targets = {target!r}: unknown; {listed}{suggest(nearest, known)}"
-    )
+    return FedstageError(f"targets = {target!r}: unknown; {listed}{suggest(nearest, known)}")

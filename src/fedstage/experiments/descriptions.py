@@ -8,7 +8,7 @@ from fedstage.experiments.catalogue import Catalogue, choice_id, metrics_of
 from fedstage.experiments.claims import Sourced, distinct_cells
 from fedstage.experiments.grid import by_value
 from fedstage.experiments.published import PAPER
-from fedstage.experiments.runs_file import SEED
+from fedstage.experiments.published_rows import without_seed
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
@@ -18,6 +18,7 @@ from fedstage.plan.traffic import read_files, traffic_files
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.privacy import example_privacy
 from fedstage.results.comparisons import comparisons
+from fedstage.settings.cells import show_point
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -101,9 +102,7 @@ def _bands(runs: Sequence[Run]) -> Bands:
 
     The interval of the mean of three seeds is 2.5 deviations to each side: it would fill a panel.
     """
-    seeds = Counter(
-        frozenset((axis, run.axes[axis]) for axis in run.axes if axis != SEED) for run in runs
-    )
+    seeds = Counter(show_point(without_seed(run.axes)) for run in runs)
     return "interval" if min(seeds.values()) >= _FEWEST_OF_INTERVALS else "deviation"
 
 

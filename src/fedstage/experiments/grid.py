@@ -1,6 +1,6 @@
 """The values of a grid's axes, as tables and messages show them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
@@ -98,46 +98,44 @@ def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
     FedstageError
         If there is such an axis; the message names it and the possible ones.
     """
-    axes = [*table.rows, *table.columns]
-    _check_names(where, table, axes, {"method", *grid} - {"seed"})
-    methods = list(map(str, grid.get("method", [])))
-    if table.baseline is not None and table.baseline not in methods:
-        raise FedstageError(
-            f"{where}: table.baseline = {table.baseline!r}: use one of {', '.join(methods)}"
-            f"{suggest(table.baseline, methods)}"
-        )
+    axes, allowed = [*table.rows, *table.columns], {"method", *grid} - {"seed"}
+    for axis in axes:
+        if axis not in allowed:
+            raise FedstageError(
+                f"{where}: table: {axis!r}: must be one of {', '.join(sorted(allowed))}"
+                f"{suggest(axis, allowed)}"
+            )
+        if axes.count(axis) > 1:
+            raise FedstageError(f"{where}: table: {axis!r} is among rows and columns twice")
+    if table.over is not None:
+        check_known(f"{where}: table.over", table.over, axes)
+    if table.baseline is not None:
+        check_known(f"{where}: table.baseline", table.baseline, map(str, grid.get("method", [])))
     for axis, values in grid.items():
         if axis in ("method", "seed") and not isinstance(values, list):
             raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")
         if axis not in axes and axis != "seed" and len(values) > 1:
             raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
         if isinstance(values, list):
-            _check_twice(f"{where}: grid.{axis}", axis, values)
+            full = [plain(axis.rpartition(".")[2], value) for value in values]
+            for place, value in enumerate(values):
+                if full[place] in full[:place]:
+                    told = f"{value!r} is listed twice; keep one"
+                    raise FedstageError(f"{where}: grid.{axis}: {told}")
 
 
-def _check_twice(where: str, axis: str, values: list[Any]) -> None:
-    full = [plain(axis.rpartition(".")[2], value) for value in values]
-    for place, value in enumerate(full):
-        if value in full[:place]:
-            count = full.count(value)
-            times = "twice" if count == 2 else f"{count} times"
-            raise FedstageError(f"{where}: {values[place]!r} is listed {times}; keep one")
+def check_known(key: str, value: str, known: Iterable[str]) -> None:
+    """Refuse a value that is not known; the message lists those that are.
 
-
-def _check_names(where: str, table: Table, axes: list[str], allowed: set[str]) -> None:
-    for place, axis in enumerate(axes):
-        if axis not in allowed:
-            raise FedstageError(
-                f"{where}: table: {axis!r}: must be one of {', '.join(sorted(allowed))}"
-                f"{suggest(axis, allowed)}"
-            )
-        if axis in axes[:place]:
-            raise FedstageError(f"{where}: table: {axis!r} is among rows and columns twice")
-    if table.over is not None and table.over not in axes:
-        raise FedstageError(
-            f"{where}: table.over = {table.over!r}: use one of {', '.join(axes)}"
-            f"{suggest(table.over, axes)}"
-        )
+    Raises
+    ------
+    FedstageError
+        If it is not known.
+    """
+    known = list(known)
+    if value not in known:
+        allowed = f"use one of {', '.join(known)}{suggest(value, known)}"
+        raise FedstageError(f"{key} = {value!r}: {allowed}")
 
 
 # --- goals ----------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.grid import check_known
 from fedstage.experiments.published_rows import (
-    SEED,
     Paper,
     Row,
     counterparts,
@@ -167,7 +167,7 @@ def find_published(
 ) -> dict[tuple[str, str], PublishedTable]:
     """Return the published counterpart of an experiment at each scale, if it names one in `place`.
 
-    `scales` are its runs, and `metrics` are those of claims on it.
+    `scales` are its runs, and `metrics` are the metrics of claims on it.
 
     Raises
     ------
@@ -179,9 +179,7 @@ def find_published(
     if published is None:
         return {}
     where, papers = f"{name}: {place}.published", load_papers(folder)
-    if published.paper not in papers:
-        known = ", ".join(papers)
-        raise FedstageError(f"{where}.paper = {published.paper!r}: use one of {known}")
+    check_known(f"{where}.paper", published.paper, papers)
     every = [run for runs in scales.values() for run in runs]
     _check_axes(where, published, every)
     paper, rows = papers[published.paper], load_rows(folder / published.paper)
@@ -224,7 +222,7 @@ def find_published(
 
 
 def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
-    axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != SEED)
+    axes = dict.fromkeys(axis for run in runs for axis in without_seed(run.axes))
     places = [("axes", axis) for axis in published.axes]
     places += [("match", axis) for axis in published.match]
     for key, axis in places:

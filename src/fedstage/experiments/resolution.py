@@ -80,7 +80,7 @@ def resolve(
 
 @dataclass(frozen=True)
 class _Layers:
-    """Settings that are merged at each point of a grid; those of methods without short forms."""
+    """Settings that are merged at each point of a grid; base and methods have no short forms."""
 
     base: Raw
     methods: Mapping[str, Raw]

@@ -8,7 +8,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments import descriptions
 from fedstage.experiments.catalogue import Catalogue, metrics_of, named_folders
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.runs_file import SEED
+from fedstage.experiments.published_rows import without_seed
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import Run, settings_of_folders, split_target
@@ -177,8 +177,7 @@ def explain_no_table(
         runs = catalogue.runs[key]
         lacking = [run.axes for run in runs if not exists(metrics_of(run))]
         if 0 < len(lacking) < len(runs):
-            points = [{axis: one[axis] for axis in one if axis != SEED} for one in lacking]
-            told = list(dict.fromkeys(map(show_point, points)))
+            told = list(dict.fromkeys(show_point(without_seed(axes)) for axes in lacking))
             more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
             yield (
                 f"{'/'.join(key)}: no table, as {len(lacking)} of {len(runs)} runs failed: "

@@ -119,10 +119,7 @@ class ExperimentRun(Settings):
         """The recipe of a federated run; raises FedstageError for other runs."""
         recipe = self.candidates[0].parts[-1].recipe
         if not isinstance(recipe, Recipe):
-            raise FedstageError(
-                f"{show_point(self.settings)}: has no rounds; only federated runs have jobs of "
-                "rounds"
-            )
+            raise FedstageError(f"{show_point(self.settings)}: has no rounds")
         return recipe
 
 

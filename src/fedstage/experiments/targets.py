@@ -240,14 +240,9 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     if (experiment, scale) not in catalogue.runs:
         if experiment in catalogue.experiments:
             raise FedstageError(_no_such_scale(catalogue, experiment, scale))
-        known = {"/".join(key) for key in catalogue.runs}
         names = experiment_names(catalogue.config, catalogue.folder)
-        # Others are not read for a misspelled name.
-        known |= {f"{name}/{scale}" for name in names if name not in catalogue.experiments}
-        raise FedstageError(
-            f"{experiment}/{scale}: no such experiment and scale"
-            f"{suggest(f'{experiment}/{scale}', known)}"
-        )
+        near = suggest(f"{experiment}/{scale}", (f"{name}/{scale}" for name in names))
+        raise FedstageError(f"{experiment}/{scale}: no such experiment{near}")
     if what == "runs":
         return descriptions.describe_runs(catalogue, experiment, scale)
     if what == "results":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.grid import Point, check_axes, label, points, short_name
+from fedstage.experiments.grid import Point, check_axes, label, points
 from fedstage.experiments.run_checks import (
     check_evaluated,
     check_keys,
@@ -35,9 +35,6 @@ _NO_SETTING = (*Style.model_fields, LIKE)
 #: Maps a place for messages and a method's name to its settings at a point of the grid.
 SettingsOf = Callable[[str, str], Raw]
 
-#: Maps an axis and one of its values to the settings that the value implies.
-Implied = Mapping[str, Mapping[Any, Raw]]
-
 
 def resolve(
     name: str,
@@ -65,13 +62,14 @@ def resolve(
         raise FedstageError(
             f"{name}: implies.{axis}: must be an axis of the grid{suggest(axis, grid)}"
         )
-    layers = _Layers(
-        merge(experiment.base, change.base),
-        methods,
-        experiment.implies,
-        change.cells,
-        data_folder,
-    )
+    # What a value implies are settings of all cells that have it.
+    implied = [
+        CellSettings(at={axis: value}, settings=settings)
+        for axis in grid
+        for value, settings in experiment.implies.get(axis, {}).items()
+    ]
+    base = merge(experiment.base, change.base)
+    layers = _Layers(base, methods, [*implied, *change.cells], data_folder)
     runs = _runs(where, layers, points(grid))
     check_results(where, experiment.results, runs)
     check_labels(where, runs)
@@ -84,7 +82,6 @@ class _Layers:
 
     base: Raw
     methods: Mapping[str, Raw]
-    implies: Implied
     cells: Sequence[CellSettings]
     data_folder: Path | None
 
@@ -112,11 +109,6 @@ class _Layers:
         if like is not None:
             settings = self._below(f"{where}, like", point.at("method", like), like, method, *heirs)
         settings = lay(settings, own)
-        for path, value in point.values.items():
-            # By the value's name or, if it is a choice, by the name of the choice.
-            implied = self.implies.get(path, {})
-            by_choice = implied.get(short_name(value), {})
-            settings = lay(settings, in_full(implied.get(point.shown[path], by_choice)))
         labels = {axis: label(value) for axis, value in point.values.items()} if self.cells else {}
         for cell in self.cells:
             # Each axis may be selected by the name shown in tables, or by its value's label.
@@ -139,7 +131,7 @@ def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
 
 def _runs(where: str, layers: _Layers, points: Iterable[Point]) -> list[Run]:
     """Return the run of each point; runs that differ only in the seed are checked once."""
-    apart = "seed" in layers.implies or any("seed" in cell.at for cell in layers.cells)
+    apart = any("seed" in cell.at for cell in layers.cells)
     checked: dict[Any, Run] = {}
     runs = []
     for point in points:

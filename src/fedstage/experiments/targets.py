@@ -156,15 +156,15 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
     every = sorted(wanted)
     configured = catalogue.config.targets if not every or "all" in every else []
     names = dict.fromkeys([*configured, *(name for name in every if name != "all")])
-    keys = ["/".join(key) for key in catalogue.runs]
-    targets = {*keys, *(key.removesuffix("/default") for key in keys)}
-    known = {file for key in keys for file in results_of(catalogue, key)}
+    known = {file for key in catalogue.runs for file in results_of(catalogue, "/".join(key))}
     files: dict[str, None] = {}
     for name in names:
         # A file shows its experiment's table, whatever its format.
         table = str(PurePosixPath(name).with_suffix(".md"))
-        shown = [table] if {name, table} <= known else []
-        files |= dict.fromkeys(results_of(catalogue, name) if name in targets else shown)
+        if split_target(name) in catalogue.runs:
+            files |= dict.fromkeys(results_of(catalogue, name))
+        elif {name, table} <= known:
+            files[table] = None
     tables = [path for path in files if path.endswith(".md")]
     return tables + [path for path in files if path.startswith("results/report/")]
 

@@ -20,7 +20,7 @@ from fedstage.settings.experiments import Also, Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
-from fedstage.settings.scores import Axis, Metric, Reach, Regime
+from fedstage.settings.scores import Axis, Metric, Number, Reach, Regime
 from fedstage.settings.validation import validate
 from fedstage.storage.files import folder_above, load_json
 from fedstage.storage.yaml_files import load_project_plugins
@@ -37,14 +37,6 @@ def _placed(file: str, info: ValidationInfo) -> str:
 ResultsFile = Annotated[str, AfterValidator(_placed)]
 #: One for each candidate.
 ResultsFiles = Annotated[list[ResultsFile], Field(min_length=1)]
-
-
-class PublishedNumber(Settings):
-    """The paper's number for a cell: its mean, the number after the ± sign, and its seeds."""
-
-    value: float
-    std: float | None = None
-    seeds: int | None = None
 
 
 class Part(Settings):
@@ -96,8 +88,8 @@ class ExperimentRun(Settings):
     over_rounds: ResultsFile | None = None
     retention: ResultsFiles | None = None
     clients: ResultsFiles | None = None
-    published: PublishedNumber | None = None
-    published_in: dict[str, PublishedNumber | None] = {}
+    published: Number | None = None
+    published_in: dict[str, Number | None] = {}
     memory_mib: float | None = None
     published_params: float | None = None
     published_ratio: float | None = None

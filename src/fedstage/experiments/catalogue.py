@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.claims import Sourced, check_claims, check_metrics, load_claims
+from fedstage.experiments.claims import Sourced, check_claims, load_claims
 from fedstage.experiments.grid import check_goal, with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.published import PublishedTable, find_published
@@ -29,7 +29,6 @@ from fedstage.protocol.digests import digest
 from fedstage.settings.config_file import Config
 from fedstage.settings.experiments import MEASURED, Experiment
 from fedstage.settings.merging import Raw
-from fedstage.settings.scores import Axis
 from fedstage.settings.validation import see_list, suggest, validate
 from fedstage.storage.yaml_files import load_yaml
 
@@ -127,12 +126,13 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
 
     FedstageError if a target names no experiment, before any is resolved.
     """
-    targets = [fnmatch.filter(known, split_target(target)[0]) for target in config.targets]
-    for target, found in zip(config.targets, targets, strict=True):
-        if not found:
-            raise _unknown(target, known, split_target(target)[0])
     asked = {name for name in known if re.search(rf"\b{re.escape(name)}/", arguments)}
-    return asked.union(*targets)
+    for target in config.targets:
+        name = split_target(target)[0]
+        if not (found := fnmatch.filter(known, name)):
+            raise _unknown(target, known, name)
+        asked.update(found)
+    return asked
 
 
 def named_folders(arguments: str) -> set[str]:
@@ -173,18 +173,17 @@ def resolve_all(
     targets = [found for target in config.targets for found in expand(target, runs)]
     papers = folder / "papers"
     claims = load_claims(config.claims, papers, None if names is None else experiments)
-    grids: dict[str, list[dict[str, Axis]]] = {}
     published: dict[tuple[str, str], PublishedTable] = {}
     communicated: dict[tuple[str, str], PublishedTable] = {}
     for name, experiment in experiments.items():
         scales = {scale: runs[name, scale] for scale in experiment.scales}
-        grids[name] = [run.axes for resolved in scales.values() for run in resolved]
-        metrics = {one.claim.metric for one in claims if one.claim.experiment == name}
+        points = [run.axes for resolved in scales.values() for run in resolved]
+        own = [one for one in claims if one.claim.experiment == name]
+        check_claims(own, experiment.results, points)
+        check_goal(name, experiment.communication.reach, points)
+        metrics = {one.claim.metric for one in own}
         published |= find_published(name, experiment, scales, papers, metrics=metrics)
         communicated |= find_published(name, experiment, scales, papers, "communication")
-        check_goal(name, experiment.communication.reach, grids[name])
-    check_claims(claims, grids)
-    check_metrics(claims, experiments)
     every = [run for resolved in runs.values() for run in resolved]
     choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
@@ -259,8 +258,7 @@ def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
     if not found:
         name = split_target(target)[0]
-        scales = [shown for (one, _), shown in zip(runs, known.values(), strict=True)
-                  if one == name]  # fmt: skip
+        scales = [shown for full, shown in known.items() if full.startswith(f"{name}/")]
         raise _unknown(target, scales or known.values(), target)
     return found
 

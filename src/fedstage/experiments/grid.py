@@ -57,14 +57,11 @@ def with_seeds(experiment: Experiment, seeds: Collection[int]) -> Experiment:
     """Return an experiment whose grid has other seeds, at all scales."""
     scales = {}
     for name, change in experiment.scales.items():
-        grid = _seeded({**experiment.grid, **change.grid}, seeds)
+        known = {**experiment.grid, **change.grid}.get("seed", ())
+        first = [seed for seed in known if seed in seeds]
+        grid = {**change.grid, "seed": [*first, *sorted(set(seeds).difference(first))]}
         scales[name] = change.model_copy(update={"grid": grid})
     return experiment.model_copy(update={"scales": scales})
-
-
-def _seeded(grid: Mapping[str, Values], seeds: Collection[int]) -> dict[str, Values]:
-    first = [seed for seed in grid.get("seed", ()) if seed in seeds]
-    return {**grid, "seed": [*first, *sorted(set(seeds).difference(first))]}
 
 
 def label(value: Any) -> Axis:

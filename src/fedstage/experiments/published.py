@@ -223,12 +223,11 @@ def find_published(
 
 def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
     axes = dict.fromkeys(axis for run in runs for axis in without_seed(run.axes))
-    places = [("axes", axis) for axis in published.axes]
-    places += [("match", axis) for axis in published.match]
-    for key, axis in places:
-        if axis not in axes:
-            known = ", ".join(axes)
-            raise FedstageError(f"{where}.{key}: {axis!r}: must be one of {known}")
+    for key in ("axes", "match"):
+        for axis in getattr(published, key):
+            if axis not in axes:
+                known = ", ".join(axes)
+                raise FedstageError(f"{where}.{key}: {axis!r}: must be one of {known}")
 
 
 def _known(run: Run) -> dict[str, str]:

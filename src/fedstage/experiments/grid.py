@@ -66,22 +66,12 @@ def with_seeds(experiment: Experiment, seeds: Collection[int]) -> Experiment:
 
 def label(value: Any) -> Axis:
     """Return the text of a value of an axis; of a choice, its name and settings."""
-    return _written(plain("", value))
-
-
-def short_name(value: Any) -> Any:
-    """Return a value of an axis: for a choice with settings its name, for a list its text."""
-    if isinstance(value, Mapping):
-        return value.get("name", next(iter(value), None))
-    return _written(value)
-
-
-def _written(value: Any) -> Axis:
+    value = plain("", value)
     if isinstance(value, list):
-        return " ".join(str(_written(inner)) for inner in value)
+        return " ".join(str(label(inner)) for inner in value)
     if not isinstance(value, Mapping):
         return cast(Axis, value)
-    return " ".join(f"{key} {_written(inner)}" for key, inner in value.items())
+    return " ".join(f"{key} {label(inner)}" for key, inner in value.items())
 
 
 # --- checks ---------------------------------------------------------------------------------------

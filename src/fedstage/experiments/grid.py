@@ -74,6 +74,13 @@ def label(value: Any) -> Axis:
     return " ".join(f"{key} {label(inner)}" for key, inner in value.items())
 
 
+def short_name(value: Any) -> Any:
+    """Return the name of a choice with settings, or the first of these; else the value as text."""
+    if isinstance(value, Mapping):
+        return value.get("name", next(iter(value), None))
+    return label(value)
+
+
 # --- checks ---------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from fedstage.experiments.catalogue import (
     resolve_all,
     resolve_sound,
 )
-from fedstage.experiments.grid import check_known
+from fedstage.experiments.grid import check_known, short_name
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.links import folder_of
 from fedstage.plan.graph import Stage
@@ -156,12 +156,7 @@ def _composed(raw: Raw) -> str:
     optimiser = {} if server is None else {"server optimiser": server}
     parts = {part: raw[part] for part in _PARTS if raw.get(part) is not None}
     composed = (like | parts | optimiser).items()
-    return ", ".join(f"{part} {_short_name(one)}" for part, one in composed)
-
-
-def _short_name(choice: Any) -> Any:
-    """Return the name of a choice, or of the first of its settings if these have no name."""
-    return choice.get("name", next(iter(choice), None)) if isinstance(choice, dict) else choice
+    return ", ".join(f"{part} {short_name(one)}" for part, one in composed)
 
 
 def _experiments(config: Config, folder: Path) -> Listing:

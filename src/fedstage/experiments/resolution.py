@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.grid import Point, check_axes, label, points
+from fedstage.experiments.grid import Point, check_axes, label, points, short_name
 from fedstage.experiments.run_checks import (
     check_evaluated,
     check_keys,
@@ -109,12 +109,13 @@ class _Layers:
         if like is not None:
             settings = self._below(f"{where}, like", point.at("method", like), like, method, *heirs)
         settings = lay(settings, own)
-        labels = {axis: label(value) for axis, value in point.values.items()} if self.cells else {}
+        # Each axis may be selected by the name shown in tables, or by its value, in full or short.
+        labels = {axis: label(value) for axis, value in point.values.items()}
+        short = {axis: short_name(value) for axis, value in point.values.items()}
+        names = [{"method": method, **one} for one in (point.shown, labels, short)]
         for cell in self.cells:
-            # Each axis may be selected by the name shown in tables, or by its value's label.
             if all(
-                selects({axis: values}, {"method": method, **point.shown})
-                or selects({axis: values}, {"method": method, **labels})
+                any(selects({axis: values}, one) for one in names)
                 for axis, values in cell.at.items()
             ):
                 settings = lay(settings, in_full(cell.settings))

@@ -123,7 +123,7 @@ def test_bad_data_is_told_last_and_stops_only_what_depends_on_it(project):
         ("tiny/mini", "fedstage: tiny/mini: no such scale; use one of tiny/default"),
         (
             "results/tables/tyni/default.md",
-            "fedstage: tyni/default: no such experiment and scale; did you mean 'tiny/default'?",
+            "fedstage: tyni/default: no such experiment; did you mean 'tiny/default'?",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.claims import Sourced, check_claims, check_metrics, load_claims
+from fedstage.experiments.claims import Sourced, check_claims, load_claims
 from fedstage.experiments.grid import check_goal, with_seeds
 from fedstage.experiments.library import experiment_names, faults_of, load_experiments
 from fedstage.experiments.published import PublishedTable, find_published
@@ -84,8 +84,7 @@ def load_catalogue(
     arguments = with_scales(arguments, every)
     names = named_experiments(checked, every, arguments)
     catalogue = resolve_all(checked, folder, names)
-    files = re.findall(r"\bresults/(\w+)/([^/\s'\"]+)", arguments)
-    named = {folder for kind, folder in files if kind in OF_SETTINGS} - catalogue.choices.keys()
+    named = named_folders(arguments) - catalogue.choices.keys()
     if not named or named <= {path.split("/")[2] for path in catalogue.folders}:
         return catalogue
     return resolve_sound(checked, folder, every, names)
@@ -127,15 +126,19 @@ def named_experiments(config: Config, known: Collection[str], arguments: str) ->
 
     FedstageError if a target names no experiment, before any is resolved.
     """
-    targets = [fnmatch.filter(known, split_target(target)[0]) for target in config.targets]
-    for target, found in zip(config.targets, targets, strict=True):
-        if not found:
-            raise _unknown(target, known, split_target(target)[0])
-    texts = {name: re.escape(name) for name in known}
-    asked = {
-        name for name, it in texts.items() if re.search(rf"\b{it}/|experiment={it},", arguments)
-    }
-    return asked.union(*targets)
+    asked = {name for name in known if re.search(rf"\b{re.escape(name)}/", arguments)}
+    for target in config.targets:
+        name = split_target(target)[0]
+        if not (found := fnmatch.filter(known, name)):
+            raise _unknown(target, known, name)
+        asked.update(found)
+    return asked
+
+
+def named_folders(arguments: str) -> set[str]:
+    """Return the names of the folders of settings that a command line has."""
+    files = re.findall(r"\bresults/(\w+)/([^/\s'\"]+)", arguments)
+    return {folder for kind, folder in files if kind in OF_SETTINGS}
 
 
 def with_scales(arguments: str, known: Collection[str]) -> str:
@@ -170,14 +173,17 @@ def resolve_all(
     targets = [found for target in config.targets for found in expand(target, runs)]
     papers = folder / "papers"
     claims = load_claims(config.claims, papers, None if names is None else experiments)
-    metrics = {(one.claim.experiment, one.claim.metric) for one in claims}
-    published = find_published(experiments, runs, papers, metrics=metrics)
-    communicated = find_published(experiments, runs, papers, "communication")
-    grids = _grids(runs)
-    check_claims(claims, grids)
-    check_metrics(claims, experiments)
+    published: dict[tuple[str, str], PublishedTable] = {}
+    communicated: dict[tuple[str, str], PublishedTable] = {}
     for name, experiment in experiments.items():
-        check_goal(name, experiment.communication.reach, grids[name])
+        scales = {scale: runs[name, scale] for scale in experiment.scales}
+        points = [run.axes for resolved in scales.values() for run in resolved]
+        own = [one for one in claims if one.claim.experiment == name]
+        check_claims(own, experiment.results, points)
+        check_goal(name, experiment.communication.reach, points)
+        metrics = {one.claim.metric for one in own}
+        published |= find_published(name, experiment, scales, papers, metrics=metrics)
+        communicated |= find_published(name, experiment, scales, papers, "communication")
     every = [run for resolved in runs.values() for run in resolved]
     choices = {choice_id(run): run for run in every if run.candidates}
     config = config.model_copy(update={"targets": list(dict.fromkeys(targets))})
@@ -246,22 +252,13 @@ def choice_id(run: Run) -> str:
     return f"{settings}-seed{run.recipe.seed}-{number}"
 
 
-def _grids(runs: Mapping[tuple[str, str], list[Run]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the axes of all runs of an experiment, of all scales."""
-    grids: dict[str, list[Mapping[str, Any]]] = {}
-    for (experiment, _), resolved in runs.items():
-        grids.setdefault(experiment, []).extend(run.axes for run in resolved)
-    return grids
-
-
 def expand(target: str, runs: Mapping[tuple[str, str], Any]) -> list[str]:
     """Return the targets that a pattern such as ``*/smoke`` names; at least one."""
     known = {"/".join(key): "/".join(key).removesuffix("/default") for key in runs}
     found = [known[name] for name in fnmatch.filter(known, "/".join(split_target(target)))]
     if not found:
         name = split_target(target)[0]
-        scales = [shown for (one, _), shown in zip(runs, known.values(), strict=True)
-                  if one == name]  # fmt: skip
+        scales = [shown for full, shown in known.items() if full.startswith(f"{name}/")]
         raise _unknown(target, scales or known.values(), target)
     return found
 
@@ -270,6 +267,4 @@ def _unknown(target: str, known: Collection[str], nearest: str) -> FedstageError
     """Return the error about a target, with possible targets, or where to list them if many."""
     few = len(known) <= _FEW
     listed = f"use one of {', '.join(sorted(known))}" if few else see_list("experiments")
-    return FedstageError(
-        f"config.yaml: targets = {target!r}: unknown; {listed}{suggest(nearest, known)}"
-    )
+    return FedstageError(f"targets = {target!r}: unknown; {listed}{suggest(nearest, known)}")

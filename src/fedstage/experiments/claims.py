@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.published_rows import Point, Row, load_rows, without_seed
 from fedstage.results.comparisons import Cell, comparisons, sides
 from fedstage.settings.cells import as_text, check_cells, show_point
-from fedstage.settings.experiments import Experiment, Result
+from fedstage.settings.experiments import Result
 from fedstage.settings.merging import Raw
 from fedstage.settings.scores import COMMUNICATED, RETAINED, SECONDS, Claim, ClaimList, StatedRows
 from fedstage.settings.validation import validate
@@ -59,9 +59,9 @@ def load_claims(
         If a file is not valid, an experiment has two claims with one id, or the rows that a claim
         names for its range are neither a single row nor a lower and an upper end.
     """
-    listed = list(own)
-    primary = _few("config.yaml: claims", sum(claim.primary for claim in listed))
-    claims = [replace(_own(claim), primary=primary) for claim in listed]
+    listed, where = list(own), "config.yaml: claims"
+    primary = _few(where, sum(claim.primary for claim in listed))
+    claims = [_with_statement(Sourced(where, claim, None, primary)) for claim in listed]
     for path in sorted(folder.glob("*/claims.yaml")):
         every = load_yaml(path)
         content = validate(ClaimList, _about(every, experiments), str(path))
@@ -100,54 +100,45 @@ def _about(raw: Raw, experiments: Collection[str] | None) -> Raw:
     return {**raw, "claims": kept}
 
 
-def check_claims(claims: Iterable[Sourced], grids: Mapping[str, Sequence[Point]]) -> None:
-    """Check that claims name cells of their experiments, and compare some.
+def check_claims(
+    claims: Iterable[Sourced], results: Collection[Result], points: Sequence[Point]
+) -> None:
+    """Check that claims on an experiment name cells that it has, compare some, and can be measured.
 
-    Claims on unknown experiments are not checked. `grids` are the axes of each run of an
-    experiment, of all scales together.
+    `points` are the axes of each of its runs, of all scales together. Claims about seconds, bytes
+    or forgetting need a result that measures it.
     """
-    known = [sourced for sourced in claims if sourced.claim.experiment in grids]
-    cells = {
-        name: distinct_cells(grids[name])
-        for name in {sourced.claim.experiment for sourced in known}
-    }
-    for sourced in known:
+    cells = distinct_cells(points)
+    for sourced in claims:
         where, claim = sourced.place, sourced.claim
         for named in (claim.where, *sides(claim)):
-            check_cells(where, claim.experiment, named, grids[claim.experiment])
-        if not comparisons(claim, cells[claim.experiment]):
+            check_cells(where, claim.experiment, named, points)
+        if not comparisons(claim, cells):
             raise FedstageError(
                 f"{where}: compares no cells of {claim.experiment}: both sides must agree on all "
                 "axes that neither names"
             )
+        for needed, metrics in MEASURES.items():
+            if claim.metric in metrics and needed not in results:
+                raise FedstageError(
+                    f"{where}: metric = {claim.metric!r}: only of experiments with {needed} among "
+                    f"their results, unlike {claim.experiment}"
+                )
 
 
-def check_metrics(claims: Iterable[Sourced], experiments: Mapping[str, Experiment]) -> None:
-    """Check that claims about seconds, bytes or forgetting are on experiments that measure it."""
-    for sourced in claims:
-        name, metric = sourced.claim.experiment, sourced.claim.metric
-        needed = next((result for result, metrics in MEASURES.items() if metric in metrics), None)
-        if needed and name in experiments and needed not in experiments[name].results:
-            raise FedstageError(
-                f"{sourced.place}: metric = {metric!r}: only of experiments with {needed} among "
-                f"their results, unlike {name}"
-            )
+def _with_statement(sourced: Sourced, rows: Callable[[], Sequence[Row]] | None = None) -> Sourced:
+    """Return a claim with the ends of its stated range, instead of the rows that contain them.
 
-
-def _own(claim: Claim) -> Sourced:
-    if isinstance(claim.stated, StatedRows):
-        raise FedstageError(
-            f"config.yaml: claims: {claim.id}: stated.table = {claim.stated.table!r}: only in a "
-            "file of a paper's claims; here give the ends of the range, [low, high]"
-        )
-    return Sourced("config.yaml: claims", claim)
-
-
-def _with_statement(sourced: Sourced, rows: Callable[[], Sequence[Row]]) -> Sourced:
-    """Return a claim with the ends of its stated range, instead of the rows that contain them."""
+    `rows` returns the numbers of the claim's paper.
+    """
     stated = sourced.claim.stated
     if not isinstance(stated, StatedRows):
         return sourced
+    if rows is None:
+        raise FedstageError(
+            f"{sourced.place}: stated.table = {stated.table!r}: only in a file of a paper's "
+            "claims; here give the ends of the range, [low, high]"
+        )
     keys = {key: as_text(value) for key, value in stated.where.items()}
     matching = [
         row for row in rows() if row.table == stated.table and keys.items() <= row.keys.items()

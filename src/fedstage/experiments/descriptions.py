@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.catalogue import Catalogue, choice_id, find, metrics_of
+from fedstage.experiments.catalogue import Catalogue, choice_id, metrics_of
 from fedstage.experiments.claims import Sourced, distinct_cells
 from fedstage.experiments.grid import by_value
 from fedstage.experiments.published import PAPER
-from fedstage.experiments.runs_file import SEED
+from fedstage.experiments.published_rows import without_seed
 from fedstage.plan import data_files, one_shot
 from fedstage.plan.graph import files_in
 from fedstage.plan.results import chosen_file
@@ -18,6 +18,7 @@ from fedstage.plan.traffic import read_files, traffic_files
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.privacy import example_privacy
 from fedstage.results.comparisons import comparisons
+from fedstage.settings.cells import show_point
 from fedstage.settings.experiments import MEMORY, PARAMETERS, RATIO, SIZE, Bands, Experiment
 from fedstage.settings.merging import Raw
 from fedstage.settings.one_shot import OneShotRecipe
@@ -38,7 +39,7 @@ _FEWEST_OF_INTERVALS = 5
 
 def describe_runs(catalogue: Catalogue, experiment: str, scale: str) -> Raw:
     """Return the runs file of an experiment at a scale: see `fedstage.experiments.runs_file`."""
-    definition = find(catalogue.experiments, experiment, "experiment")
+    definition = catalogue.experiments[experiment]
     resolved = catalogue.runs[experiment, scale]
     runs = [_described(run, definition) for run in resolved]
     head = {"experiment": experiment, "scale": scale, **_head(definition, resolved)}
@@ -73,8 +74,8 @@ def describe_results(catalogue: Catalogue, experiment: str) -> Raw:
 
     In a file of its own, for one more result makes no other one again.
     """
-    definition = find(catalogue.experiments, experiment, "experiment")
-    return {"results": definition.results, "judged": bool(claims_on(catalogue, experiment))}
+    results = catalogue.experiments[experiment].results
+    return {"results": results, "judged": bool(claims_on(catalogue, experiment))}
 
 
 def _head(experiment: Experiment, runs: Sequence[Run]) -> Raw:
@@ -101,9 +102,7 @@ def _bands(runs: Sequence[Run]) -> Bands:
 
     The interval of the mean of three seeds is 2.5 deviations to each side: it would fill a panel.
     """
-    seeds = Counter(
-        frozenset((axis, run.axes[axis]) for axis in run.axes if axis != SEED) for run in runs
-    )
+    seeds = Counter(show_point(without_seed(run.axes)) for run in runs)
     return "interval" if min(seeds.values()) >= _FEWEST_OF_INTERVALS else "deviation"
 
 

@@ -1,13 +1,13 @@
 """The values of a grid's axes, as tables and messages show them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
 from fedstage.errors import FedstageError
 from fedstage.settings.cells import as_text, check_cells, names_of
-from fedstage.settings.experiments import Experiment, Table, Values, is_fixed
+from fedstage.settings.experiments import Experiment, Table, Values
 from fedstage.settings.merging import plain
 from fedstage.settings.scores import Axis, Cells, Reach
 from fedstage.settings.validation import suggest
@@ -57,34 +57,28 @@ def with_seeds(experiment: Experiment, seeds: Collection[int]) -> Experiment:
     """Return an experiment whose grid has other seeds, at all scales."""
     scales = {}
     for name, change in experiment.scales.items():
-        grid = _seeded({**experiment.grid, **change.grid}, seeds)
+        known = {**experiment.grid, **change.grid}.get("seed", ())
+        first = [seed for seed in known if seed in seeds]
+        grid = {**change.grid, "seed": [*first, *sorted(set(seeds).difference(first))]}
         scales[name] = change.model_copy(update={"grid": grid})
     return experiment.model_copy(update={"scales": scales})
 
 
-def _seeded(grid: Mapping[str, Values], seeds: Collection[int]) -> dict[str, Values]:
-    first = [seed for seed in grid.get("seed", ()) if seed in seeds]
-    return {**grid, "seed": [*first, *sorted(set(seeds).difference(first))]}
-
-
 def label(value: Any) -> Axis:
     """Return the text of a value of an axis; of a choice, its name and settings."""
-    return _written(plain("", value))
+    value = plain("", value)
+    if isinstance(value, list):
+        return " ".join(str(label(inner)) for inner in value)
+    if not isinstance(value, Mapping):
+        return cast(Axis, value)
+    return " ".join(f"{key} {label(inner)}" for key, inner in value.items())
 
 
 def short_name(value: Any) -> Any:
-    """Return a value of an axis: for a choice with settings its name, for a list its text."""
+    """Return the name of a choice with settings, or the first of these; else the value as text."""
     if isinstance(value, Mapping):
         return value.get("name", next(iter(value), None))
-    return _written(value)
-
-
-def _written(value: Any) -> Axis:
-    if isinstance(value, list):
-        return " ".join(str(_written(inner)) for inner in value)
-    if not isinstance(value, Mapping):
-        return cast(Axis, value)
-    return " ".join(f"{key} {_written(inner)}" for key, inner in value.items())
+    return label(value)
 
 
 # --- checks ---------------------------------------------------------------------------------------
@@ -98,62 +92,47 @@ def check_axes(where: str, table: Table, grid: Mapping[str, Values]) -> None:
     FedstageError
         If there is such an axis; the message names it and the possible ones.
     """
-    axes = [*table.rows, *table.columns]
-    _check_names(where, table, axes, {"method", *grid} - {"seed"})
-    methods = list(map(str, grid.get("method", [])))
-    if table.baseline is not None and table.baseline not in methods:
-        raise FedstageError(
-            f"{where}: table.baseline = {table.baseline!r}: use one of {', '.join(methods)}"
-            f"{suggest(table.baseline, methods)}"
-        )
+    axes, allowed = [*table.rows, *table.columns], {"method", *grid} - {"seed"}
+    for axis in axes:
+        if axis not in allowed:
+            raise FedstageError(
+                f"{where}: table: {axis!r}: must be one of {', '.join(sorted(allowed))}"
+                f"{suggest(axis, allowed)}"
+            )
+        if axes.count(axis) > 1:
+            raise FedstageError(f"{where}: table: {axis!r} is among rows and columns twice")
+    if table.over is not None:
+        check_known(f"{where}: table.over", table.over, axes)
+    if table.baseline is not None:
+        check_known(f"{where}: table.baseline", table.baseline, map(str, grid.get("method", [])))
     for axis, values in grid.items():
         if axis in ("method", "seed") and not isinstance(values, list):
             raise FedstageError(f"{where}: grid.{axis}: must be a list; names are of other axes")
         if axis not in axes and axis != "seed" and len(values) > 1:
             raise FedstageError(f"{where}: table: {axis}: make it one of the rows or columns")
         if isinstance(values, list):
-            _check_twice(f"{where}: grid.{axis}", axis, values)
+            full = [plain(axis.rpartition(".")[2], value) for value in values]
+            for place, value in enumerate(values):
+                if full[place] in full[:place]:
+                    told = f"{value!r} is listed twice; keep one"
+                    raise FedstageError(f"{where}: grid.{axis}: {told}")
 
 
-def _check_twice(where: str, axis: str, values: list[Any]) -> None:
-    full = [plain(axis.rpartition(".")[2], value) for value in values]
-    for place, value in enumerate(full):
-        if value in full[:place]:
-            count = full.count(value)
-            times = "twice" if count == 2 else f"{count} times"
-            raise FedstageError(f"{where}: {values[place]!r} is listed {times}; keep one")
+def check_known(key: str, value: str, known: Iterable[str]) -> None:
+    """Refuse a value that is not known; the message lists those that are.
 
-
-def _check_names(where: str, table: Table, axes: list[str], allowed: set[str]) -> None:
-    for place, axis in enumerate(axes):
-        if axis not in allowed:
-            raise FedstageError(
-                f"{where}: table: {axis!r}: must be one of {', '.join(sorted(allowed))}"
-                f"{suggest(axis, allowed)}"
-            )
-        if axis in axes[:place]:
-            raise FedstageError(f"{where}: table: {axis!r} is among rows and columns twice")
-    if table.over is not None and table.over not in axes:
-        raise FedstageError(
-            f"{where}: table.over = {table.over!r}: use one of {', '.join(axes)}"
-            f"{suggest(table.over, axes)}"
-        )
+    Raises
+    ------
+    FedstageError
+        If it is not known.
+    """
+    known = list(known)
+    if value not in known:
+        allowed = f"use one of {', '.join(known)}{suggest(value, known)}"
+        raise FedstageError(f"{key} = {value!r}: {allowed}")
 
 
 # --- goals ----------------------------------------------------------------------------------------
-
-
-def fixed_goal(reach: Reach | None, point: Mapping[str, Axis]) -> float | None:
-    """Return the accuracy in percent that a run is to reach, None unless `reach` fixes it.
-
-    `point` are the run's values on all axes.
-    """
-    if not is_fixed(reach):
-        return None
-    if not isinstance(reach, dict):
-        return reach
-    ((axis, goals),) = by_value(reach).items()
-    return next((goals[name] for name in names_of(axis, point[axis]) if name in goals), None)
 
 
 def by_value(reach: Reach | None) -> dict[str, dict[str, float]]:
@@ -174,15 +153,13 @@ def check_goal(experiment: str, reach: Reach | None, points: Sequence[Mapping[st
     FedstageError
         If an axis or a value is in none of the experiment's points, or a point has no goal.
     """
-    where = f"{experiment}: communication.reach"
-    if isinstance(reach, dict):
-        named: Cells = {axis: list(goals) for axis, goals in by_value(reach).items()}
-        check_cells(where, experiment, named or cast(Cells, reach), points)
-    if not is_fixed(reach):
+    if not isinstance(reach, dict):
         return
-    for point in points:
-        if fixed_goal(reach, point) is None:
-            ((axis, goals),) = by_value(reach).items()
-            raise FedstageError(
-                f"{where}.{axis}: {as_text(point[axis])!r}: missing; there are {', '.join(goals)}"
-            )
+    where, goals = f"{experiment}: communication.reach", by_value(reach)
+    named: Cells = {axis: list(values) for axis, values in goals.items()}
+    check_cells(where, experiment, named or cast(Cells, reach), points)
+    for axis, values in goals.items():
+        for point in points:
+            if values.keys().isdisjoint(names_of(axis, point[axis])):
+                told = f"{as_text(point[axis])!r}: missing; there are {', '.join(values)}"
+                raise FedstageError(f"{where}.{axis}: {told}")

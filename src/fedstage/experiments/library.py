@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -43,21 +43,16 @@ def load_experiments(
         If a file is not valid, extends an unknown experiment or itself, or has settings for cells
         that do not exist.
     """
-    files = _files(folder)
     known = experiment_names(config, folder)
-    read = cache(partial(_read, config, files))
-    wanted = [name for name in known if names is None or name in names]
-    for one in (one for name in wanted for one in lineage(name, read)):
-        if (like := read(one).like) not in (None, *known):
-            where = next(iter(files.get(one, [])), one)
-            near = suggest(like, known) or f"; {see_list('experiments')}"
-            raise FedstageError(f"{where}: like = {like!r}: unknown{near}")
-    for name in wanted:
+    read = cache(partial(_read, config, _files(folder)))
+    found = {name: inherit(name, read) for name in known if names is None or name in names}
+    for name in found:
         has_cells = any(change.cells for change in read(name).scales.values())
         # Settings of cells may be meant for experiments that extend this one.
         if has_cells and not faults_of(known, lambda key: list(lineage(key, read))):
-            _check_cells(name, read(name), map(read, heirs_of(name, known, read)))
-    return {name: inherit(name, read) for name in wanted}
+            family = {key: read(key) for key in known if name in lineage(key, read)}
+            _check_cells(name, family)
+    return found
 
 
 def lineage(name: str, read: Callable[[str], Experiment]) -> Iterator[str]:
@@ -73,11 +68,6 @@ def lineage(name: str, read: Callable[[str], Experiment]) -> Iterator[str]:
         seen.append(above)
         yield above
         above = read(above).like
-
-
-def heirs_of(name: str, known: Iterable[str], read: Callable[[str], Experiment]) -> list[str]:
-    """Return the experiments that extend one, or others that do; FedstageError if any is broken."""
-    return [key for key in known if key != name and name in lineage(key, read)]
 
 
 def faults_of(names: Iterable[str], read: Callable[[str], object]) -> dict[str, str]:
@@ -109,23 +99,30 @@ def _read(config: Config, files: Mapping[str, Sequence[Path]], name: str) -> Exp
 
     Its name is checked here, so that a file with a bad name affects no other experiment.
     """
-    paths = files.get(name, ())
-    if name in config.experiments and not paths:
-        return config.experiments[name]
-    if not re.fullmatch(NAME, name):
-        raise FedstageError(f"{next(iter(paths), name)}: name = {name!r}: {IN_WORDS[NAME]}")
+    paths = files.get(name)
     if not paths:
-        raise FedstageError(f"experiments.{name}: no such experiment")
-    if name in config.experiments or len(paths) > 1:
+        where, experiment = name, config.experiments[name]
+    elif not re.fullmatch(NAME, name):
+        raise FedstageError(f"{paths[0]}: name = {name!r}: {IN_WORDS[NAME]}")
+    elif name in config.experiments or len(paths) > 1:
         raise FedstageError(f"experiments.{name}: is also {paths[-1]}; rename one of them")
-    return validate(Experiment, load_yaml(paths[0]), str(paths[0]))
+    else:
+        where = str(paths[0])
+        experiment = validate(Experiment, load_yaml(paths[0]), where)
+    known = {*config.experiments, *files}
+    if experiment.like not in (None, *known):
+        near = suggest(experiment.like, known) or f"; {see_list('experiments')}"
+        raise FedstageError(f"{where}: like = {experiment.like!r}: unknown{near}")
+    return experiment
 
 
-def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experiment]) -> None:
-    """Refuse settings of cells that are neither in an experiment nor in one that extends it."""
-    family = (experiment, *extending)
-    scales = (scale for member in family for scale in member.scales.values())
-    parts: list[Experiment | Scale] = [*family, *scales]
+def _check_cells(name: str, family: Mapping[str, Experiment]) -> None:
+    """Refuse settings of an experiment's cells that neither it nor one that extends it has.
+
+    `family` are these experiments, by their names.
+    """
+    scales = (scale for member in family.values() for scale in member.scales.values())
+    parts: list[Experiment | Scale] = [*family.values(), *scales]
     points: list[dict[str, Axis]] = [
         {axis: text}
         for part in parts
@@ -133,36 +130,35 @@ def _check_cells(name: str, experiment: Experiment, extending: Iterable[Experime
         for shown, value in named(values)
         for text in (shown, label(value))
     ]
-    for scale, change in experiment.scales.items():
+    for scale, change in family[name].scales.items():
         for number, cell in enumerate(change.cells):
             where = f"{name}/{scale}: cells.{number}.at"
             check_cells(where, name, cell.at, points, seeds=True)
 
 
 def inherit(name: str, read: Callable[[str], Experiment]) -> Experiment:
+    """Return an experiment with all that it inherits.
+
+    FedstageError if it extends an unknown experiment or itself.
+    """
+    first, *heirs = reversed([read(one) for one in lineage(name, read)])
+    return reduce(_extended, heirs, first)
+
+
+def _extended(parent: Experiment, experiment: Experiment) -> Experiment:
     """Merge an experiment with all settings, inherited or own, of the one that it extends."""
-    experiment = read(name)
-    if experiment.like is None:
-        return experiment
-    parent = inherit(experiment.like, read)
-    methods = merge_each(parent.methods, experiment.methods)
-    base = merge(parent.base, experiment.base)
-    scales = {
-        name: _merge_scales(parent.scales.get(name, Scale()), scale)
-        for name, scale in experiment.scales.items()
+    implied = {axis: value for axis, value in parent.implies.items() if axis in experiment.grid}
+    update = {
+        "base": merge(parent.base, experiment.base),
+        "methods": merge_each(parent.methods, experiment.methods),
+        "scales": {
+            name: _merge_scales(parent.scales.get(name, Scale()), scale)
+            for name, scale in experiment.scales.items()
+        },
+        "implies": implied | experiment.implies,
+        "table": _inherit_table(experiment, parent.table),
     }
-    inherited = {axis: value for axis, value in parent.implies.items() if axis in experiment.grid}
-    implies = inherited | experiment.implies
-    table = _inherit_table(experiment, parent.table)
-    return experiment.model_copy(
-        update={
-            "base": base,
-            "methods": methods,
-            "scales": scales,
-            "implies": implies,
-            "table": table,
-        }
-    )
+    return experiment.model_copy(update=update)
 
 
 def _inherit_table(experiment: Experiment, parent: Table) -> Table:
@@ -193,7 +189,9 @@ def _inherit_table(experiment: Experiment, parent: Table) -> Table:
 
 def _merge_scales(below: Scale, above: Scale) -> Scale:
     """Merge scales of the same name; axes of the grid are not inherited."""
-    methods = merge_each(below.methods, above.methods)
-    cells = [*below.cells, *above.cells]
-    base = merge(below.base, above.base)
-    return Scale(base=base, methods=methods, grid=above.grid, cells=cells)
+    return Scale(
+        base=merge(below.base, above.base),
+        methods=merge_each(below.methods, above.methods),
+        grid=above.grid,
+        cells=[*below.cells, *above.cells],
+    )

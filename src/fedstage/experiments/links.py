@@ -49,32 +49,23 @@ def link_runs(catalogue: Catalogue, keys: Iterable[tuple[str, str]], root: Path)
     """
     for experiment, scale in keys:
         folder = root / BY_METHOD / experiment / scale
-        wanted = {
-            folder / name: root / target
-            for name, target in links_of(catalogue.runs[experiment, scale]).items()
-            if (root / target).is_dir()
-        }
-        _remove(folder, wanted)
-        for link, target in wanted.items():
-            _link(link, target)
+        try:
+            _remove(folder)
+            for name, target in links_of(catalogue.runs[experiment, scale]).items():
+                link = folder / name
+                # A copy of results may have folders in place of links.
+                if (root / target).is_dir() and not link.exists():
+                    link.parent.mkdir(parents=True, exist_ok=True)
+                    link.symlink_to(os.path.relpath(root / target, link.parent))
+        except OSError as error:
+            raise FedstageError(f"{folder}: links cannot be made ({error.strerror})") from None
 
 
-def _link(link: Path, target: Path) -> None:
-    try:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not os.path.lexists(link):  # a copy of results may have folders in place of links
-            link.symlink_to(os.path.relpath(target, link.parent))
-    except OSError as error:
-        raise FedstageError(f"{link}: cannot be linked to {target} ({error.strerror})") from None
-
-
-def _remove(folder: Path, wanted: dict[Path, Path]) -> None:
-    """Remove the links that are not wanted or lead elsewhere, and folders left empty."""
+def _remove(folder: Path) -> None:
+    """Remove all links below a folder, and folders left empty."""
     for place, folders, files in os.walk(folder, topdown=False):
-        for link in (Path(place, name) for name in (*folders, *files)):
-            if link.is_symlink():
-                target = wanted.get(link)
-                if target is None or link.readlink() != Path(os.path.relpath(target, link.parent)):
-                    link.unlink()
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink():
+                path.unlink()
         if not any(Path(place).iterdir()):
             Path(place).rmdir()

@@ -11,10 +11,11 @@ from fedstage.experiments.catalogue import (
     Catalogue,
     load_methods,
     metrics_of,
+    named_experiments,
     resolve_all,
     resolve_sound,
 )
-from fedstage.experiments.grid import short_name
+from fedstage.experiments.grid import check_known, short_name
 from fedstage.experiments.library import experiment_names
 from fedstage.experiments.links import folder_of
 from fedstage.plan.graph import Stage
@@ -33,7 +34,7 @@ from fedstage.settings.models import Model
 from fedstage.settings.partitions import Partition
 from fedstage.settings.recipes import Recipe
 from fedstage.settings.registry import PLUGINS
-from fedstage.settings.validation import see_list, suggest, validate
+from fedstage.settings.validation import validate
 from fedstage.storage.yaml_files import load_yaml
 
 #: Heads, and rows of texts.
@@ -81,8 +82,7 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
     FedstageError
         If the configuration or an experiment is not valid, or there is no such target.
     """
-    if what not in KINDS:
-        raise FedstageError(f"{what}: use one of {', '.join(KINDS)}{suggest(what, KINDS)}")
+    check_known("list", what, KINDS)
     if target is not None and what != "runs":
         raise FedstageError(f"{what} {target}: only runs are listed by target")
     if what in _CHOICES:
@@ -98,12 +98,8 @@ def listing(what: str, target: str | None, config: Path, folder: Path) -> Listin
         return _experiments(checked, folder)
     if target is not None:
         checked = checked.model_copy(update={"targets": [target]})
-    names = {split_target(target)[0] for target in checked.targets}
-    known = experiment_names(checked, folder)
-    if unknown := [name for name in names if name not in known and "*" not in name]:
-        raise FedstageError(f"{unknown[0]}: no such experiment; {see_list('experiments')}")
-    everything = any("*" in name for name in names)
-    return _runs(resolve_all(checked, folder, None if everything else names))
+    names = named_experiments(checked, experiment_names(checked, folder), "")
+    return _runs(resolve_all(checked, folder, names))
 
 
 def _stages() -> Listing:
@@ -159,9 +155,8 @@ def _composed(raw: Raw) -> str:
     server = raw.get("aggregation", {}).get("server_optimizer")
     optimiser = {} if server is None else {"server optimiser": server}
     parts = {part: raw[part] for part in _PARTS if raw.get(part) is not None}
-    return ", ".join(
-        f"{part} {short_name(one)}" for part, one in (like | parts | optimiser).items()
-    )
+    composed = (like | parts | optimiser).items()
+    return ", ".join(f"{part} {short_name(one)}" for part, one in composed)
 
 
 def _experiments(config: Config, folder: Path) -> Listing:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.grid import check_known
 from fedstage.experiments.published_rows import (
-    SEED,
     Paper,
     Row,
     counterparts,
@@ -158,15 +158,16 @@ class PublishedTable:
 
 
 def find_published(
-    experiments: Mapping[str, Experiment],
-    runs: Mapping[tuple[str, str], Sequence[Run]],
+    name: str,
+    experiment: Experiment,
+    scales: Mapping[str, Sequence[Run]],
     folder: Path,
     place: Place = "table",
-    metrics: Collection[tuple[str, str | None]] = (),
+    metrics: Collection[str | None] = (),
 ) -> dict[tuple[str, str], PublishedTable]:
-    """Return the published counterpart of each experiment and scale that names one in `place`.
+    """Return the published counterpart of an experiment at each scale, if it names one in `place`.
 
-    `metrics` are pairs of an experiment and the metric of a claim on it.
+    `scales` are its runs, and `metrics` are the metrics of claims on it.
 
     Raises
     ------
@@ -174,85 +175,59 @@ def find_published(
         If a paper or table is unknown, a cell names several rows, or none of an experiment's own
         table names one.
     """
-    parts = {name: getattr(experiment, place).published for name, experiment in experiments.items()}
-    named = {name: published for name, published in parts.items() if published is not None}
-    if not named:
+    published: Published | None = getattr(experiment, place).published
+    if published is None:
         return {}
-    papers = load_papers(folder)
-    for name, published in named.items():
-        if published.paper not in papers:
-            raise FedstageError(
-                f"{name}: {place}.published.paper = {published.paper!r}: "
-                f"use one of {', '.join(papers)}"
-            )
-    rows = {published.paper: load_rows(folder / published.paper) for published in named.values()}
-    for name, published in named.items():
-        every = [run for key in runs for run in runs[key] if key[0] == name]
-        _check_axes(f"{name}: {place}", published, every)
-    found = {
-        (name, scale): _counterpart(
-            f"{name}/{scale}",
-            place,
-            scale,
-            named[name],
-            papers[named[name].paper],
-            resolved,
-            rows[named[name].paper],
-            runs.get((name, PAPER), ()),
-            {metric for of, metric in metrics if of == name},
+    where, papers = f"{name}: {place}.published", load_papers(folder)
+    check_known(f"{where}.paper", published.paper, papers)
+    every = [run for runs in scales.values() for run in runs]
+    _check_axes(where, published, every)
+    paper, rows = papers[published.paper], load_rows(folder / published.paper)
+    printed = {row.metric for row in rows if row.table == published.table}
+
+    def numbers(scale: str, metric: str) -> list[Row | None]:
+        """Return the published row of each run at a scale."""
+        return counterparts(
+            f"{name}/{scale}: {place}",
+            published.model_copy(update={"metric": metric}),
+            [run.axes for run in scales[scale]],
+            rows,
+            [_known(run) for run in scales[scale]],
         )
-        for (name, scale), resolved in runs.items()
-        if name in named
-    }
-    for name, published in named.items():
-        numbers = [of for (one, _), table in found.items() if one == name for of in table.numbers]
-        if experiments[name].like is None and numbers and not any(numbers):
-            first = next(run for (one, _), of in runs.items() if one == name for run in of)
-            columns = show_point(describe_cell(published, without_seed(first.axes)) or {})
-            raise FedstageError(
-                f"{name}: {place}.published: no cell has a row of {published.paper}, "
-                f"{published.table}; the first one needs a row with {columns}"
-            )
+
+    found, source = {}, name_source(paper, published)
+    for scale, runs in scales.items():
+        own = numbers(scale, published.metric)
+        of_claims = {one: numbers(scale, one) for one in sorted(printed.intersection(metrics))}
+        as_published = scales.get(PAPER, ())
+        same = has_published_parts(runs, own, as_published, of_models=place == "communication")
+        found[name, scale] = PublishedTable(
+            source=source,
+            measured_at=measured_at(scale, runs),
+            published_at=published_at(source, paper, own),
+            numbers=[_number(row) for row in own],
+            others=[
+                {metric: _number(of[i]) for metric, of in of_claims.items()}
+                for i in range(len(runs))
+            ],
+            comparable=same or scale == PAPER,
+        )
+    if experiment.like is None and not any(any(one.numbers) for one in found.values()):
+        columns = show_point(describe_cell(published, without_seed(every[0].axes)) or {})
+        raise FedstageError(
+            f"{where}: no cell has a row of {published.paper}, {published.table}; the first one "
+            f"needs a row with {columns}"
+        )
     return found
 
 
 def _check_axes(where: str, published: Published, runs: Iterable[Run]) -> None:
-    axes = dict.fromkeys(axis for run in runs for axis in run.axes if axis != SEED)
-    places = [("axes", axis) for axis in published.axes]
-    places += [("match", axis) for axis in published.match]
-    for key, axis in places:
-        if axis not in axes:
-            known = ", ".join(axes)
-            raise FedstageError(f"{where}.published.{key}: {axis!r}: must be one of {known}")
-
-
-def _counterpart(
-    where: str,
-    place: Place,
-    scale: str,
-    published: Published,
-    paper: Paper,
-    runs: Sequence[Run],
-    rows: Sequence[Row],
-    as_published: Sequence[Run],
-    metrics: Collection[str | None],
-) -> PublishedTable:
-    axes, known = [run.axes for run in runs], [_known(run) for run in runs]
-
-    def in_metric(metric: str) -> list[Row | None]:
-        one = published.model_copy(update={"metric": metric})
-        return counterparts(f"{where}: {place}", one, axes, rows, known)
-
-    printed = {row.metric for row in rows if row.table == published.table}
-    found = in_metric(published.metric)
-    source = name_source(paper, published)
-    same = has_published_parts(runs, found, as_published, place == "communication")
-    named = {metric: in_metric(metric) for metric in printed.intersection(metrics)}
-    others = [{of: _number(rows[i]) for of, rows in named.items()} for i, _ in enumerate(runs)]
-    return PublishedTable(
-        source, measured_at(scale, runs), published_at(source, paper, found),
-        [*map(_number, found)], others, same or scale == PAPER,
-    )  # fmt: skip
+    axes = dict.fromkeys(axis for run in runs for axis in without_seed(run.axes))
+    for key in ("axes", "match"):
+        for axis in getattr(published, key):
+            if axis not in axes:
+                known = ", ".join(axes)
+                raise FedstageError(f"{where}.{key}: {axis!r}: must be one of {known}")
 
 
 def _known(run: Run) -> dict[str, str]:

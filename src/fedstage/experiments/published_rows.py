@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedstage.errors import FedstageError
+from fedstage.experiments.grid import check_known
 from fedstage.settings.base import Settings
 from fedstage.settings.cells import as_text, names_of, show_point
 from fedstage.settings.scores import Axis, Columns, Published
@@ -132,13 +133,10 @@ def counterparts(
     """
     where = f"{where}.published"
     table = _table(where, published, rows)
-    found: dict[str, Row | None] = {}
-    keys = [show_point(without_seed(point)) for point in points]
-    for i, key in enumerate(keys):
-        if key not in found:
-            cell = without_seed(points[i])
-            found[key] = _counterpart(where, published, table, cell, known[i] if known else {})
-    return [found[key] for key in keys]
+    return [
+        _counterpart(where, published, table, without_seed(point), of)
+        for point, of in zip(points, known or [{}] * len(points), strict=True)
+    ]
 
 
 def without_seed(point: Point) -> dict[str, Axis]:
@@ -193,12 +191,7 @@ def _of_axis(published: Published, axis: str, value: Axis) -> Columns | None:
 
 
 def _table(where: str, published: Published, rows: Sequence[Row]) -> list[Row]:
-    tables = dict.fromkeys(row.table for row in rows)
-    if published.table not in tables:
-        raise FedstageError(f"{where}.table = {published.table!r}: use one of {', '.join(tables)}")
+    check_known(f"{where}.table", published.table, dict.fromkeys(row.table for row in rows))
     found = [row for row in rows if row.table == published.table]
-    metrics = dict.fromkeys(row.metric for row in found)
-    if published.metric not in metrics:
-        known = ", ".join(metrics)
-        raise FedstageError(f"{where}.metric = {published.metric!r}: use one of {known}")
+    check_known(f"{where}.metric", published.metric, dict.fromkeys(row.metric for row in found))
     return [row for row in found if row.metric == published.metric]

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +35,6 @@ _NO_SETTING = (*Style.model_fields, LIKE)
 #: Maps a place for messages and a method's name to its settings at a point of the grid.
 SettingsOf = Callable[[str, str], Raw]
 
-#: Maps a place for messages and settings to their run.
-Resolved = Callable[[str, Raw], Run]
-
-#: Maps an axis and one of its values to the settings that the value implies.
-Implied = Mapping[str, Mapping[Any, Raw]]
-
 
 def resolve(
     name: str,
@@ -70,16 +62,14 @@ def resolve(
         raise FedstageError(
             f"{name}: implies.{axis}: must be an axis of the grid{suggest(axis, grid)}"
         )
-    layers = _Layers(
-        merge(experiment.base, change.base),
-        methods,
-        {
-            axis: {value: in_full(settings) for value, settings in implied.items()}
-            for axis, implied in experiment.implies.items()
-        },
-        [cell.model_copy(update={"settings": in_full(cell.settings)}) for cell in change.cells],
-        data_folder,
-    )
+    # What a value implies are settings of all cells that have it.
+    implied = [
+        CellSettings(at={axis: value}, settings=settings)
+        for axis in grid
+        for value, settings in experiment.implies.get(axis, {}).items()
+    ]
+    base = merge(experiment.base, change.base)
+    layers = _Layers(base, methods, [*implied, *change.cells], data_folder)
     runs = _runs(where, layers, points(grid))
     check_results(where, experiment.results, runs)
     check_labels(where, runs)
@@ -88,11 +78,10 @@ def resolve(
 
 @dataclass(frozen=True)
 class _Layers:
-    """Settings, without short forms, that are merged at each point of a grid."""
+    """Settings that are merged at each point of a grid; base and methods have no short forms."""
 
     base: Raw
     methods: Mapping[str, Raw]
-    implies: Implied
     cells: Sequence[CellSettings]
     data_folder: Path | None
 
@@ -120,20 +109,16 @@ class _Layers:
         if like is not None:
             settings = self._below(f"{where}, like", point.at("method", like), like, method, *heirs)
         settings = lay(settings, own)
-        for path, value in point.values.items():
-            # By the value's name or, if it is a choice, by the name of the choice.
-            implied = self.implies.get(path, {})
-            by_choice = implied.get(short_name(value), {})
-            settings = lay(settings, implied.get(point.shown[path], by_choice))
-        labels = {axis: label(value) for axis, value in point.values.items()} if self.cells else {}
+        # Each axis may be selected by the name shown in tables, or by its value, in full or short.
+        labels = {axis: label(value) for axis, value in point.values.items()}
+        short = {axis: short_name(value) for axis, value in point.values.items()}
+        names = [{"method": method, **one} for one in (point.shown, labels, short)]
         for cell in self.cells:
-            # Each axis may be selected by the name shown in tables, or by its value's label.
             if all(
-                selects({axis: values}, {"method": method, **point.shown})
-                or selects({axis: values}, {"method": method, **labels})
+                any(selects({axis: values}, one) for one in names)
                 for axis, values in cell.at.items()
             ):
-                settings = lay(settings, cell.settings)
+                settings = lay(settings, in_full(cell.settings))
         return settings
 
 
@@ -147,7 +132,7 @@ def _check_methods(where: str, methods: Mapping[str, Raw]) -> None:
 
 def _runs(where: str, layers: _Layers, points: Iterable[Point]) -> list[Run]:
     """Return the run of each point; runs that differ only in the seed are checked once."""
-    apart = "seed" in layers.implies or any("seed" in cell.at for cell in layers.cells)
+    apart = any("seed" in cell.at for cell in layers.cells)
     checked: dict[Any, Run] = {}
     runs = []
     for point in points:
@@ -188,9 +173,7 @@ def _resolved(where: str, settings: Raw, settings_of: SettingsOf, methods: tuple
     lengths = {key: settings[key] for key in set(keys(RunLength)) & settings.keys()}
     length = validate(RunLength, lengths, where)
     if length.choose is not None:
-        resolved = partial(_resolved, settings_of=settings_of, methods=methods)
-        candidates, scored = _choice(where, settings, length.choose, resolved)
-        return Run({}, candidates[0].recipe, length, candidates, scored)
+        return _choosing(where, settings, length, length.choose, settings_of, methods)
     rest = {key: value for key, value in settings.items() if key not in lengths}
     before = _before(where, settings, settings_of, methods)
     if before is not None:
@@ -226,31 +209,34 @@ def _before(
     return replace(run, length=only_last, axes={"method": method, "seed": run.recipe.seed})
 
 
-def _choice(
-    where: str, settings: Raw, choose: Choose, resolved: Resolved
-) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """Return the candidates of a run that takes the best, and the runs that are compared."""
-    candidates = compared = _candidates(where, settings, choose, resolved)
+def _choosing(
+    where: str,
+    settings: Raw,
+    length: RunLength,
+    choose: Choose,
+    settings_of: SettingsOf,
+    methods: tuple[str, ...],
+) -> Run:
+    """Return a run that takes the best of its candidates, one for every combination of values."""
+
+    def candidates(where: str, settings: Raw) -> tuple[Run, ...]:
+        tried = []
+        for point in points(choose.among):
+            changed = {**settings, "choose": None}
+            for path, value in point.values.items():
+                changed = assign(changed, path, value)
+            run = _resolved(f"{where}, choose", changed, settings_of, methods)
+            tried.append(replace(run, axes=point.shown))
+        return tuple(tried)
+
+    tried = compared = candidates(where, settings)
     if choose.compare_with:
         changed = merge(settings, choose.compare_with)
-        compared = _candidates(f"{where}, compare_with", changed, choose, resolved)
-    for run in compared:
-        if not run.recipe.validation:
-            raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
-    return candidates, tuple(run.in_role("validation") for run in compared)
-
-
-def _candidates(where: str, settings: Raw, choose: Choose, resolved: Resolved) -> tuple[Run, ...]:
-    """Return a run for every combination of the values that a run chooses among."""
-    tried = []
-    for values in product(*choose.among.values()):
-        point = dict(zip(choose.among, values, strict=True))
-        changed: Raw = {**settings, "choose": None}
-        for path, value in point.items():
-            changed = assign(changed, path, value)
-        axes = {path: label(value) for path, value in point.items()}
-        tried.append(replace(resolved(f"{where}, choose", changed), axes=axes))
-    return tuple(tried)
+        compared = candidates(f"{where}, compare_with", changed)
+    if not all(run.recipe.validation for run in compared):
+        raise FedstageError(f"{where}: validation = 0: choose needs more than 0")
+    scored = tuple(run.in_role("validation") for run in compared)
+    return Run({}, tried[0].recipe, length, tried, scored)
 
 
 def _recipe(where: str, settings: Raw, length: RunLength) -> AnyRecipe:

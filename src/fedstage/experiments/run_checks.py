@@ -1,7 +1,6 @@
 """Checks of runs: their keys, what is scored and presented, clients to count, what is hidden."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +131,9 @@ def check_labels(where: str, runs: Iterable[Run]) -> None:
             )
 
 
-#: All settings of a run.
+#: All settings of a run, and their keys.
 _KINDS = (Recipe, OneShotRecipe, RunLength)
+_KNOWN = dict.fromkeys(key for kind in _KINDS for key in keys(kind))
 
 
 def check_keys(where: str, settings: Mapping[str, Any], more: Collection[str] = ()) -> None:
@@ -144,34 +144,21 @@ def check_keys(where: str, settings: Mapping[str, Any], more: Collection[str] = 
     FedstageError
         If there are such keys; the message has a line for each.
     """
-    unknown = [key for key in settings if key not in _known() and key not in more]
-    if unknown:
-        known = sorted({*_known(), *more})
-        raise FedstageError(
-            "\n".join(
-                f"{where}: {key} = {settings[key]!r}: unknown key{_meant(key, known)}"
-                for key in unknown
-            )
-        )
+    faults = [
+        f"{where}: {key} = {value!r}: unknown key{_meant(key, sorted({*_KNOWN, *more}))}"
+        for key, value in settings.items()
+        if key not in _KNOWN and key not in more
+    ]
+    if faults:
+        raise FedstageError("\n".join(faults))
 
 
 def _meant(key: str, known: Iterable[str]) -> str:
     """Return what a key may have meant: a setting inside a part, one spelt like it, or any."""
-    inside = (f"{part}.{key}" for part in _known() if key in _inside(part))
-    if path := next(inside, None):
-        return f"; did you mean {path!r}?"
+    for part in _KNOWN:
+        if key != "name" and any(key in keys_at(kind, [part]) for kind in _KINDS):
+            return f"; did you mean '{part}.{key}'?"
     return suggest(key, known) or f"; use one of {', '.join(known)}"
-
-
-@cache
-def _known() -> dict[str, None]:
-    """Return the keys of all settings of runs, in the order of the classes."""
-    return dict.fromkeys(key for kind in _KINDS for key in keys(kind))
-
-
-def _inside(part: str) -> set[str]:
-    """Return the keys that a part may have, in any of its alternatives."""
-    return {key for kind in _KINDS for key in keys_at(kind, [part])} - {"name"}
 
 
 KEY = "clients"

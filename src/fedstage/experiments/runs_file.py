@@ -7,9 +7,9 @@ the published numbers of its cell.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from fedstage.errors import FedstageError
 from fedstage.plan.results import RESULTS
@@ -20,24 +20,23 @@ from fedstage.settings.experiments import Also, Bands, Simulation, Style
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.settings.runs import RunLength
-from fedstage.settings.scores import Axis, Metric, Reach, Regime
+from fedstage.settings.scores import Axis, Metric, Number, Reach, Regime
 from fedstage.settings.validation import validate
 from fedstage.storage.files import folder_above, load_json
 from fedstage.storage.yaml_files import load_project_plugins
 
 SEED = "seed"
-#: The files of a run, one or several each.
-_FILES = (
-    "metrics", "partition", "info", "chosen", "validation", "over_rounds", "retention", "clients",
-)  # fmt: skip
 
 
-class PublishedNumber(Settings):
-    """The paper's number for a cell: its mean, the number after the ± sign, and its seeds."""
+def _placed(file: str, info: ValidationInfo) -> str:
+    """Return the path that leads to a file from here; the context is the folder above results."""
+    return str(Path(info.context or "", file))
 
-    value: float
-    std: float | None = None
-    seeds: int | None = None
+
+#: A path that begins with the folder `results`, wherever that folder is.
+ResultsFile = Annotated[str, AfterValidator(_placed)]
+#: One for each candidate.
+ResultsFiles = Annotated[list[ResultsFile], Field(min_length=1)]
 
 
 class Part(Settings):
@@ -63,7 +62,7 @@ class Candidate(Settings):
     """
 
     values: dict[str, Axis] = {}
-    participants: list[str] = []
+    participants: list[ResultsFile] = []
     parts: Annotated[list[Part], Field(min_length=1)]
 
 
@@ -80,17 +79,17 @@ class ExperimentRun(Settings):
     """
 
     settings: dict[str, Axis]
-    metrics: str
-    partition: str
-    info: str | None = None
+    metrics: ResultsFile
+    partition: ResultsFile
+    info: ResultsFile | None = None
     candidates: Annotated[list[Candidate], Field(min_length=1)]
-    chosen: str | None = None
-    validation: Annotated[list[str], Field(min_length=1)] | None = None
-    over_rounds: str | None = None
-    retention: Annotated[list[str], Field(min_length=1)] | None = None
-    clients: Annotated[list[str], Field(min_length=1)] | None = None
-    published: PublishedNumber | None = None
-    published_in: dict[str, PublishedNumber | None] = {}
+    chosen: ResultsFile | None = None
+    validation: ResultsFiles | None = None
+    over_rounds: ResultsFile | None = None
+    retention: ResultsFiles | None = None
+    clients: ResultsFiles | None = None
+    published: Number | None = None
+    published_in: dict[str, Number | None] = {}
     memory_mib: float | None = None
     published_params: float | None = None
     published_ratio: float | None = None
@@ -112,10 +111,7 @@ class ExperimentRun(Settings):
         """The recipe of a federated run; raises FedstageError for other runs."""
         recipe = self.candidates[0].parts[-1].recipe
         if not isinstance(recipe, Recipe):
-            raise FedstageError(
-                f"{show_point(self.settings)}: has no rounds; only federated runs have jobs of "
-                "rounds"
-            )
+            raise FedstageError(f"{show_point(self.settings)}: has no rounds")
         return recipe
 
 
@@ -165,26 +161,7 @@ def read_runs_file(path: Path) -> ExperimentRuns:
     FedstageError
         If the file is missing, damaged or of another kind.
     """
-    experiment = validate(ExperimentRuns, load_json(path), str(path))
-    folder = folder_above(path)
-    runs = [_placed(run, folder) for run in experiment.runs]
-    return experiment.model_copy(update={"runs": runs})
-
-
-def _placed(run: ExperimentRun, folder: Path) -> ExperimentRun:
-    fields = run.model_dump(include={*_FILES})
-    candidates = tuple(
-        one.model_copy(update={"participants": _below(folder, one.participants)})
-        for one in run.candidates
-    )
-    placed = {key: _below(folder, files) for key, files in fields.items()}
-    return run.model_copy(update={**placed, "candidates": candidates})
-
-
-def _below(folder: Path, files: Any) -> Any:
-    if isinstance(files, str):
-        return str(folder / files)
-    return files and type(files)(str(folder / file) for file in files)
+    return validate(ExperimentRuns, load_json(path), str(path), folder_above(path))
 
 
 # --- the runs of a target -------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 from fedstage.errors import FedstageError
 from fedstage.experiments import descriptions
-from fedstage.experiments.catalogue import Catalogue, metrics_of
+from fedstage.experiments.catalogue import Catalogue, metrics_of, named_folders
 from fedstage.experiments.library import experiment_names
-from fedstage.experiments.runs_file import SEED
+from fedstage.experiments.published_rows import without_seed
 from fedstage.plan.data_files import AnyRecipe
 from fedstage.plan.results import result_files
 from fedstage.plan.runs import Run, settings_of_folders, split_target
@@ -29,12 +29,13 @@ _SHOWN = 3  # runs in a line
 def asked(catalogue: Catalogue, arguments: str) -> list[tuple[str, str]]:
     """Return the experiments and scales that a command line is about.
 
-    These are the ones that it names, also by a recipe's id, or the configured targets.
+    These are the ones that it names, also by a folder of settings, or the configured targets.
     """
+    folders = named_folders(arguments)
     named = [
         key
         for key, runs in catalogue.runs.items()
-        if any(is_named(key, scored, arguments) for run in runs for scored in run.evaluated())
+        if "/".join(key) in arguments or (folders and not folders.isdisjoint(_folders(runs)))
     ]
     if not named or "all" in shlex.split(arguments):
         configured = {split_target(target) for target in catalogue.config.targets}
@@ -124,12 +125,10 @@ def _meant(catalogue: Catalogue, target: str) -> str:
     return suggest(target, (path for results in every for paths in results for path in paths))
 
 
-def is_named(key: tuple[str, str], run: Run, text: str) -> bool:
-    """Whether a text contains a run's experiment and scale, or the name of one of its folders."""
-    folders = settings_of_folders(part.recipe for part in run.chain())
-    ids = (path.split("/")[2] for path in folders)
-    marks = ("{}/{}".format(*key), "experiment={},scale={}".format(*key), *ids)
-    return any(mark in text for mark in marks)
+def _folders(runs: Iterable[Run]) -> set[str]:
+    """Return the names of the folders of settings that runs need."""
+    recipes = (part.recipe for run in runs for part in run.trained())
+    return {path.split("/")[2] for path in settings_of_folders(recipes)}
 
 
 def _shared(recipe: AnyRecipe) -> AnyRecipe:
@@ -157,15 +156,15 @@ def shown_results(catalogue: Catalogue, wanted: Collection[str]) -> list[str]:
     every = sorted(wanted)
     configured = catalogue.config.targets if not every or "all" in every else []
     names = dict.fromkeys([*configured, *(name for name in every if name != "all")])
-    keys = ["/".join(key) for key in catalogue.runs]
-    targets = {*keys, *(key.removesuffix("/default") for key in keys)}
-    known = {file for key in keys for file in results_of(catalogue, key)}
+    known = {file for key in catalogue.runs for file in results_of(catalogue, "/".join(key))}
     files: dict[str, None] = {}
     for name in names:
         # A file shows its experiment's table, whatever its format.
         table = str(PurePosixPath(name).with_suffix(".md"))
-        shown = [table] if {name, table} <= known else []
-        files |= dict.fromkeys(results_of(catalogue, name) if name in targets else shown)
+        if split_target(name) in catalogue.runs:
+            files |= dict.fromkeys(results_of(catalogue, name))
+        elif {name, table} <= known:
+            files[table] = None
     tables = [path for path in files if path.endswith(".md")]
     return tables + [path for path in files if path.startswith("results/report/")]
 
@@ -178,8 +177,7 @@ def explain_no_table(
         runs = catalogue.runs[key]
         lacking = [run.axes for run in runs if not exists(metrics_of(run))]
         if 0 < len(lacking) < len(runs):
-            points = [{axis: one[axis] for axis in one if axis != SEED} for one in lacking]
-            told = list(dict.fromkeys(map(show_point, points)))
+            told = list(dict.fromkeys(show_point(without_seed(axes)) for axes in lacking))
             more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
             yield (
                 f"{'/'.join(key)}: no table, as {len(lacking)} of {len(runs)} runs failed: "
@@ -242,14 +240,9 @@ def describe(catalogue: Catalogue, experiment: str, scale: str, what: str) -> Ra
     if (experiment, scale) not in catalogue.runs:
         if experiment in catalogue.experiments:
             raise FedstageError(_no_such_scale(catalogue, experiment, scale))
-        known = {"/".join(key) for key in catalogue.runs}
         names = experiment_names(catalogue.config, catalogue.folder)
-        # Others are not read for a misspelled name.
-        known |= {f"{name}/{scale}" for name in names if name not in catalogue.experiments}
-        raise FedstageError(
-            f"{experiment}/{scale}: no such experiment and scale"
-            f"{suggest(f'{experiment}/{scale}', known)}"
-        )
+        near = suggest(f"{experiment}/{scale}", (f"{name}/{scale}" for name in names))
+        raise FedstageError(f"{experiment}/{scale}: no such experiment{near}")
     if what == "runs":
         return descriptions.describe_runs(catalogue, experiment, scale)
     if what == "results":

@@ -17,7 +17,7 @@ from fedstage.errors import FedstageError
 from fedstage.settings.base import Settings
 from fedstage.settings.cells import as_text
 from fedstage.settings.experiments import Bands, Style
-from fedstage.settings.scores import Axis, Metric, Reach, Regime
+from fedstage.settings.scores import Axis, Metric, Number, Reach, Regime
 from fedstage.settings.validation import validate
 from fedstage.storage.tables import frame_of, load_foreign_table, load_table, save_table
 
@@ -41,14 +41,6 @@ _TYPES = {"round": pa.int32(), "value": pa.float64(), "seconds": pa.float64()}
 _TYPES |= dict.fromkeys(COSTS, pa.float64())
 #: The types of columns that may have gaps.
 _NULLABLE = {pa.bool_(): "boolean", pa.int64(): "Int64", pa.float64(): "Float64"}
-
-
-class Number(Settings):
-    """A number of a paper: its mean, what follows its ± sign, and its seeds."""
-
-    value: float
-    std: float | None = None
-    seeds: int | None = None
 
 
 class CellHeader(Settings):

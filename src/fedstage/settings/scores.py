@@ -102,6 +102,14 @@ class Published(Settings):
     """
 
 
+class Number(Settings):
+    """A number of a paper: its mean, what follows its ± sign, and its seeds."""
+
+    value: float
+    std: float | None = None
+    seeds: int | None = None
+
+
 class StatedRows(Settings):
     """Rows of a published table that state a claimed effect, as one number or a range."""
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import groupby
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -92,7 +93,7 @@ _MESSAGES = {
 }
 
 
-def validate(settings: type[S], raw: Any, where: str, context: str | None = None) -> S:
+def validate(settings: type[S], raw: Any, where: str, context: str | Path | None = None) -> S:
     """Build settings from parsed YAML.
 
     Raises

@@ -24,7 +24,6 @@ from fedstage.results.tidy import (
     WHAT,
     CellHeader,
     Header,
-    Number,
     Tidy,
     typed,
     write_tidy,
@@ -249,9 +248,7 @@ def _cell(run: ExperimentRun, axes: Row, experiment: ExperimentRuns) -> CellHead
         axes=axes,
         training=run.length.training,
         role=run.length.role,
-        published={
-            name: Number(**number.model_dump()) for name, number in numbers.items() if number
-        },
+        published={name: number for name, number in numbers.items() if number},
         memory_mib=run.memory_mib,
         params=run.published_params,
         ratio=run.published_ratio,

@@ -288,7 +288,6 @@ def loaded(tmp_path, arguments, targets=("a",)):
         ("--cores 2", ["a"]),
         ("results/tables/b/mini.md -n", ["a", "b"]),
         ("results/figures/like_b/mini_accuracy.png", ["a", "like_b"]),
-        ("--target-jobs tables:experiment=b,scale=mini", ["a", "b"]),
         ("--directory broken", ["a"]),
         ("b", ["a", "b"]),
         ("--cores 2 like_b/mini", ["a", "like_b"]),

@@ -4,8 +4,7 @@ import pytest
 import yaml
 
 from fedstage.errors import FedstageError
-from fedstage.experiments.claims import check_claims, check_metrics, load_claims
-from fedstage.settings.experiments import Experiment
+from fedstage.experiments.claims import check_claims, load_claims
 from fedstage.settings.scores import Claim
 
 PAPERS = Path(__file__).parents[3] / "workflow/papers"
@@ -28,9 +27,9 @@ def written(folder, name, *claims):
         (folder / name / "numbers.csv").symlink_to(PAPERS / name / "numbers.csv")
 
 
-def check(tmp_path, grid=None, **changes):
+def check(tmp_path, **changes):
     written(tmp_path, "fedsdd", raw(**changes))
-    check_claims(load_claims([], tmp_path), {"e": GRID if grid is None else grid})
+    check_claims(load_claims([], tmp_path), ["table"], GRID)
 
 
 def test_claims_of_the_configuration_and_of_files_are_read(tmp_path):
@@ -86,10 +85,6 @@ def test_a_faulty_file_is_named(tmp_path):
         load_claims([], tmp_path)
 
 
-def test_claims_on_experiments_that_are_not_there_wait(tmp_path):
-    check(tmp_path, experiment="later", greater={"metod": "x"})
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -141,18 +136,15 @@ def test_what_names_nothing_is_told_in_one_line(tmp_path, changes, told):
     ],
 )
 def test_seconds_are_claimed_of_experiments_that_measure_them(tmp_path, results, metric, passes):
-    written(tmp_path, "fedsdd", raw(metric=metric), raw(experiment="later", metric="round_s"))
-    claims, timed = (
-        load_claims([], tmp_path),
-        Experiment(title="t", results=results, scales={"a": None}),
-    )
+    written(tmp_path, "fedsdd", raw(metric=metric))
+    claims = load_claims([], tmp_path)
     if passes:
-        check_metrics(claims, {"e": timed})
+        check_claims(claims, results, GRID)
         return
     needed = {"round_s": "round_times", "forget_score": "retention"}.get(metric, "communication")
     told = f"fedsdd/claims.yaml: i: metric = '{metric}': only of experiments with {needed} among"
     with pytest.raises(FedstageError, match=told):
-        check_metrics(claims, {"e": timed})
+        check_claims(claims, results, GRID)
 
 
 # --- what papers state ----------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_a_target_that_is_none_is_told_in_one_line(capsys):
     where = ["--config", str(ROOT / "config.yaml"), "--workflow", str(ROOT / "workflow")]
     assert main(["list", "runs", "nothing", *where]) == 1
     assert capsys.readouterr().err == (
-        "fedstage list: nothing: no such experiment; see `fedstage list experiments`\n"
+        "fedstage list: targets = 'nothing': unknown; see `fedstage list experiments`\n"
     )
     assert main(["list", "models", "quickstart", *where]) == 1
     assert "only runs are listed by target" in capsys.readouterr().err

@@ -179,7 +179,6 @@ def test_a_cell_with_two_rows_names_what_would_tell_them_apart():
 
 
 def test_unknown_table_or_metric():
-    assert refused([point()], table="table9").endswith(
-        ".table = 'table9': use one of table2, table3"
-    )
+    told = refused([point()], table="table9")
+    assert told.endswith(".table = 'table9': use one of table2, table3; did you mean 'table3'?")
     assert refused([point()], metric="auc").endswith("'auc': use one of top1_accuracy, seconds")

@@ -279,6 +279,12 @@ def test_a_value_of_an_axis_can_imply_settings():
     assert found == ["held_out", "svhn", "cifar10"]
 
 
+def test_settings_of_a_value_are_implied_by_the_first_of_them():
+    grid = {"client": [{"epochs": 2}, {"learning_rate": 0.2}], "seed": [0]}
+    implies = {"client": {"learning_rate": {"participants": 3}}}
+    assert [run.recipe.participants for run in runs(grid=grid, implies=implies)] == [4, 3]
+
+
 def at_cells(*cells):
     found = [{"at": at, "settings": {"client": {"learning_rate": rate}}} for at, rate in cells]
     return {"default": {"cells": found}}

@@ -8,8 +8,8 @@ from fedstage.results.curves import draw_differences, draw_rounds
 from fedstage.results.points import draw_ensembles, draw_published, draw_sweep
 from fedstage.results.statistics import confidence_interval
 from fedstage.results.style import ends_of, looks_of, save_figure
-from fedstage.results.tidy import Number
 from fedstage.settings.experiments import Style
+from fedstage.settings.scores import Number
 
 
 def many(number):

@@ -7,7 +7,7 @@ from tests.unit.results.conftest import ACCURACIES, tidy_of
 from fedstage.errors import FedstageError
 from fedstage.results.statistics import welch_interval
 from fedstage.results.summary import summarise
-from fedstage.results.tidy import Number
+from fedstage.settings.scores import Number
 
 
 def test_rows_follow_each_axis_in_turn(tidy):

@@ -6,7 +6,8 @@ from tests.unit.results.conftest import ACCURACIES, tidy_of
 
 from fedstage.results.documents import as_markdown
 from fedstage.results.table import BEST, STAR, score_table
-from fedstage.results.tidy import Number, read_tidy
+from fedstage.results.tidy import read_tidy
+from fedstage.settings.scores import Number
 
 
 def of_header(tidy, **changes):

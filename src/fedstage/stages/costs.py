@@ -26,7 +26,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.phases import Moved, held_bytes, one_shot_bytes, phases_of
 from fedstage.stages.scores import header_of
 from fedstage.storage.provenance import PARTS
-from fedstage.storage.records import by_path, records_in_order
+from fedstage.storage.records import by_path, records_of
 
 #: The stages of a one-shot method that clients compute; they may also train an aggregator together.
 _CLIENTS = (
@@ -144,7 +144,7 @@ def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
 
     @cache
     def latest(identity: str) -> dict[str, dict[str, Any]]:
-        records = records_in_order(root, identity)
+        records = records_of(root, identity)
         return {file: record for record in records for file in by_path(record["outputs"])}
 
     waiting, found = list(dict.fromkeys(files)), dict[str, dict[str, Any]]()
@@ -176,7 +176,7 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, float]:
     """
     latest = {
         file: seconds
-        for record in records_in_order(root, *map(training_id, reversed(owners(recipe))))
+        for record in records_of(root, *map(training_id, reversed(owners(recipe))))
         for file, seconds in _seconds_of(record).items()
     }
     made = (

@@ -31,7 +31,7 @@ from fedstage.results.tidy import (
 from fedstage.settings.cells import show_point
 from fedstage.stages.measured import OF_RUNS, measure, read_metrics
 from fedstage.stages.phases import bytes_until, phases_of
-from fedstage.storage.records import find_artefact, records_in_order, records_of
+from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -125,7 +125,7 @@ def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
     ids = (folder.rpartition("/")[2] for folder in folders_of(recipe))
     told = {
         row["round"]: row
-        for record in records_in_order(Path(), *ids)
+        for record in records_of(Path(), *ids)
         for row in record.get("distilled", ())
         if not row.get("group")
     }
@@ -201,7 +201,7 @@ def spent(run: ExperimentRun, known: dict[str, float]) -> float:
     ids = dict.fromkeys(path.rpartition("/")[2] for path in paths)
     for name in ids:
         if name not in known:
-            known[name] = sum(float(job["compute_s"]) for _, job in records_of(Path(), name))
+            known[name] = sum(float(job["compute_s"]) for job in records_of(Path(), name))
     return sum(known[name] for name in ids)
 
 

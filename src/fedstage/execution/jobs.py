@@ -51,8 +51,6 @@ from fedstage.storage.provenance import (
     WRITTEN,
     commit,
     digests,
-    digests_of,
-    listed_files,
     machine,
     versions,
 )
@@ -171,10 +169,32 @@ def _of_results(name: str, file: Path, words: Sequence[str]) -> Work:
     known = {"shown": shown, **paths}
     arguments = {key: known[key] for key in get_type_hints(function) if key in known}
     record = ".".join((f"{RESULTS}/logs/{name}/{'/'.join(at)}", *filter(None, [shown]), *formats))
-    of = [Source(name)]
-    return Work(
-        name, f"{record}{SUFFIX}", given, outputs, of, partial(function, **arguments), place
-    )
+    run = partial(function, **arguments)
+    inputs = given | files_of_runs(name, described, shown)
+    return Work(name, f"{record}{SUFFIX}", inputs, outputs, [Source(name)], run, place)
+
+
+#: The kinds of files of runs that a stage of results reads, by what it shows.
+_OF_RUNS = {
+    ("scores", ""): ("metrics", "over_rounds", "retention", "clients"),
+    ("costs", ""): ("metrics",),
+    ("table", "clients"): ("info",),
+    ("figure", "partition"): ("partition", "info"),
+    ("report", ""): ("partition", "info"),
+}
+
+
+def files_of_runs(stage: str, described: Mapping[str, Any], shown: str) -> dict[str, list[str]]:
+    """Return the files of runs that a stage of results reads, by kind, as its rule names them.
+
+    Any may ask which of its candidates a run has chosen.
+    """
+    kinds = ["chosen", *_OF_RUNS.get((stage, shown), ())]
+    if stage == "scores" and described.get("traffic"):
+        kinds.append("validation")
+    runs = described["runs"]
+    found = {kind: [file for run in runs for file in listed(run.get(kind))] for kind in kinds}
+    return {kind: list(dict.fromkeys(files)) for kind, files in found.items() if files}
 
 
 def _of_choice(file: Path) -> Work:
@@ -263,8 +283,6 @@ def write_record(
     they say of distillations.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}
-    if "runs" in inputs:
-        inputs |= listed_files(job.stage, [Path(str(inputs["runs"]))])
     named = {path for files in job.outputs.values() for path in listed(files)}
     record: dict[str, Any] = {
         "stage": job.stage,
@@ -283,8 +301,9 @@ def write_record(
         record["raw"] = {"files": load_json(Path(str(raw)))}
     if parts:
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
-    if others := [path for path in written if path not in named]:  # a segment's files
-        record[WRITTEN] = digests_of(others)
+    others = digests([path for path in written if path not in named])  # a segment's files
+    if left := {path: digest for path, digest in others.items() if digest}:
+        record[WRITTEN] = left
     if lines := notices.getvalue().splitlines():
         record["notices"] = lines
     if notices.distilled:

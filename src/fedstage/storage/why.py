@@ -16,7 +16,7 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.source import changed_files, digest_now
 from fedstage.settings.validation import as_typed
 from fedstage.storage.files import load_json
-from fedstage.storage.provenance import SUFFIX, content_digest, listed_files
+from fedstage.storage.provenance import SUFFIX, content_digest
 from fedstage.storage.raw_files import recorded
 from fedstage.storage.records import (
     Artefact,
@@ -161,11 +161,9 @@ def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
     """Return the job's inputs by option; in a segment, inputs of the stage that made the file."""
-    inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
-    if own := _job_of_segment(artefact):
-        return {option: listed(files) for option, files in own.inputs.items() if files}
-    runs = (artefact.root / file for file in inputs.get("runs", ()))
-    return inputs | listed_files(artefact.job["stage"], runs)
+    own = _job_of_segment(artefact)
+    inputs: Mapping[str, Any] = own.inputs if own else artefact.job["inputs"]
+    return {option: list(listed(files)) for option, files in inputs.items() if files}
 
 
 def _job_of_segment(artefact: Artefact) -> Job | None:

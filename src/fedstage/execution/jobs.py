@@ -43,7 +43,7 @@ from fedstage.plan.stages import (
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
-from fedstage.storage.files import load_json, save_json, writing
+from fedstage.storage.files import WRITTEN_FILES, load_json, save_json
 from fedstage.storage.provenance import (
     ERROR,
     PARTS,
@@ -226,10 +226,12 @@ def run(stage: str, file: str, *words: str, started: float | None = None) -> int
         load_project_plugins()
         job = job_of(stage, Path(file), words)
         record = Path(job.record)
-        with writing() as written, noticing(stage, sys.stderr) as notices:
+        before = len(WRITTEN_FILES)
+        with noticing(stage, sys.stderr) as notices:
             source = planned_source(job.sources, since)
             parts = job.run()
             planned_source(job.sources, since)
+        written = WRITTEN_FILES[before:]
         write_record(job, command, source, timings.finish(), parts, written, notices)
     except (FedstageError, OSError) as error:
         told = "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines())

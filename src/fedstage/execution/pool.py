@@ -139,13 +139,14 @@ class Pool:
         self._room = Condition()
         self._stopped = False
 
-    def start(self) -> None:
-        """Start the fork server, unless it runs, and return while it imports."""
+    def start(self) -> ForkServer:
+        """Start the fork server, unless it runs, and return it while it imports."""
         with self._room:
             if self._stopped:
                 raise FedstageError("the run was stopped")
             if self._server is None or not self._server.alive:
                 self._server = ForkServer()
+            return self._server
 
     def run(self, arguments: Sequence[str]) -> int:
         """Run a stage command in a worker, once there is room; return its exit code.
@@ -230,9 +231,7 @@ class Pool:
         return sum(worker.busy and worker.place.gpu == place.gpu for worker in self._workers)
 
     def _new(self, place: Place) -> Worker:
-        self.start()
-        assert self._server is not None
-        return Worker(self._server, place)
+        return Worker(self.start(), place)
 
     def _give_back(self, worker: Worker, again: bool) -> None:
         if not again:

@@ -77,7 +77,7 @@ class Timings:
     """
 
     def __init__(self, startup: float) -> None:
-        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the process
+        with suppress(OSError):  # not allowed: the peak is then that of the process
             Path("/proc/self/clear_refs").write_text("5")
         forget_peak()
         self.startup = startup
@@ -93,13 +93,9 @@ class Timings:
 
 def peak_mb() -> int:
     """Return the peak of resident memory: VmHWM, which can be reset, or the peak of the process."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return kilobytes // 1024
-    rows = (row.split() for row in status.splitlines() if row.startswith("VmHWM:"))
-    return int(next(rows, ["", str(kilobytes)])[1]) // 1024
+    rows = Path("/proc/self/status").read_text().splitlines()
+    peaks = (int(row.split()[1]) for row in rows if row.startswith("VmHWM:"))
+    return next(peaks, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024
 
 
 def forget_peak() -> None:
@@ -123,10 +119,7 @@ def _cuda() -> Any:
 
 
 def process_age() -> float:
-    """Return the seconds since this process was started, before any import (Linux: /proc)."""
-    try:
-        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-    except OSError:
-        return 0.0
+    """Return the seconds since this process was started, before any import."""
+    start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
     return max(0.0, uptime - start / os.sysconf("SC_CLK_TCK"))

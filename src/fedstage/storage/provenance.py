@@ -60,22 +60,13 @@ def _output(command: list[str]) -> str:
 
 def machine() -> dict[str, Any]:
     """Return the processor, the number of cores that the job may use, and the GPU if any."""
-    return {"processor": _processor(), "cores": cores(), "gpu": _gpu()}
-
-
-def cores() -> int:
-    """Return the number of cores that the job may use."""
-    linux = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
+    return {"processor": _processor(), "cores": len(os.sched_getaffinity(0)), "gpu": _gpu()}
 
 
 @cache
 def _processor() -> str:
-    """Return the processor's name (Linux: /proc)."""
-    try:
-        rows = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
+    """Return the processor's name, or its architecture if the system does not give one."""
+    rows = Path("/proc/cpuinfo").read_text().splitlines()
     names = (row.partition(":")[2].strip() for row in rows if row.startswith("model name"))
     return next(names, platform.machine())
 

@@ -129,7 +129,7 @@ def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
         job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
-        partial(_run_alone, job), job.at,
+        partial(run_job, job), job.at,
     )  # fmt: skip
 
 
@@ -138,10 +138,6 @@ def record_of(job: Job) -> str:
     path = PurePosixPath(next(iter(job.files.values())))
     below = path.with_suffix("").parts[2:] if job.place else path.parts[2:-1]
     return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}{SUFFIX}"
-
-
-def _run_alone(job: Job) -> None:
-    run_job(job)  # the record has its seconds
 
 
 def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[str, Any]) -> Work:

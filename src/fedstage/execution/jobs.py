@@ -209,6 +209,9 @@ def _of_choice(file: Path) -> Work:
 def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
     """Run a job by its words, and write its record. Return its exit code.
 
+    `started` is the start of the command on the clock of `time.perf_counter`, by default the start
+    of this process.
+
     A `FedstageError`, or a file that cannot be opened, ends in one line, which is shown and
     recorded; for any other error the job's record has the traceback as well.
     """

@@ -67,9 +67,6 @@ def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
             logger.removeHandler(handler)
 
 
-MEGABYTE = 2**20
-
-
 class Timings:
     """A stop-watch for one stage, with its peaks of memory; earlier stages do not count.
 
@@ -109,7 +106,7 @@ def most_taken() -> int:
     """Return the megabytes that tensors took at the highest peak of any GPU."""
     cuda = _cuda()
     devices = range(cuda.device_count() if cuda else 0)
-    return max(map(cuda.max_memory_allocated, devices), default=0) // MEGABYTE if cuda else 0
+    return max(map(cuda.max_memory_allocated, devices), default=0) // 2**20 if cuda else 0
 
 
 def _cuda() -> Any:

@@ -156,8 +156,9 @@ class Pool:
         FedstageError
             If the worker ends before it has, or takes longer than a stage may.
         """
-        started = time.perf_counter()
-        worker, code = self._take(self._places(arguments)), None
+        started, device = time.perf_counter(), device_of(arguments)
+        where = places(device, () if device == "cpu" else self._gpus)
+        worker, code = self._take(where), None
         try:
             code = worker.do(arguments, started, self._timeout)
         finally:
@@ -173,10 +174,6 @@ class Pool:
             if self._server is not None:
                 self._server.stop()
             self._room.notify_all()
-
-    def _places(self, arguments: Sequence[str]) -> Sequence[Place]:
-        device = device_of(arguments)
-        return places(device, () if device == "cpu" else self._gpus)
 
     @cached_property
     def _gpus(self) -> Sequence[str]:

@@ -95,7 +95,9 @@ def digests(files: Mapping[str, Path], cache: Path) -> Contents:
     known = _load(cache)
     marks = {name: _mark(path) for name, path in files.items()}
     new = {name: mark for name, mark in marks.items() if known.get(name, [])[:-1] != mark}
-    _announce(sum(mark[0] for mark in new.values()), cache)
+    if (size := sum(mark[0] for mark in new.values())) >= _LARGE:
+        text = f"reading {size / 1e9:.0f} GB of raw data, whose digests are then kept in {cache}"
+        print(text, file=sys.stderr)
     read = {name: _digest(files[name]) for name in new}
     before = time.time() - _SETTLED
     kept = {name: [*mark, read[name]] for name, mark in new.items() if mark[-1] < before * 1e9}
@@ -124,12 +126,6 @@ def _mark(path: Path) -> list[int]:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
-
-
-def _announce(size: int, cache: Path) -> None:
-    if size >= _LARGE:
-        text = f"reading {size / 1e9:.0f} GB of raw data, whose digests are then kept in {cache}"
-        print(text, file=sys.stderr)
 
 
 # --- which files they are -------------------------------------------------------------------------

@@ -13,10 +13,9 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
+from multiprocessing.connection import Connection
 
 from fedstage.errors import FedstageError
 from fedstage.execution import jobs
@@ -35,19 +34,26 @@ _PARENT_DEATH_SIGNAL = 1  # as Linux's prctl.h numbers it
 def main(requests: socket.socket) -> None:
     """Fork a worker for each request, until the process that asks has gone."""
     warm_up()
-    workers: dict[ForkProcess, Connection] = {}
+    workers: dict[int, Connection] = {}
+    signal.signal(signal.SIGCHLD, lambda *_: bury(workers))
     while True:
-        ready = wait([requests, *(worker.sentinel for worker in workers)])
-        bury(workers)
-        if requests in ready:
-            visible, files, _, _ = socket.recv_fds(requests, _LONGEST, 1)
-            if not files:
-                os._exit(0)  # without waiting for workers, which end with it
-            connection, others = Connection(files[0]), [requests, *workers.values()]
-            given = (connection, json.loads(visible), os.getpid(), others)
-            worker = ForkProcess(target=begin, args=given)
-            worker.start()
-            workers[worker] = connection
+        visible, files, _, _ = socket.recv_fds(requests, _LONGEST, 1)
+        if not files:
+            return
+        connection, server = Connection(files[0]), os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # until its number is noted
+        pid = os.fork()
+        if pid == 0:
+            try:
+                end_with(server)
+                requests.close()
+                for other in workers.values():
+                    other.close()
+                work(connection, json.loads(visible))
+            finally:  # after any error, since this is not another fork server
+                os._exit(1)
+        workers[pid] = connection
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
 
 
 def warm_up() -> None:
@@ -73,25 +79,22 @@ def as_a_worker() -> None:
     keep_freed()
 
 
-def bury(workers: dict[ForkProcess, Connection]) -> None:
+def bury(workers: dict[int, Connection]) -> None:
     """Tell the pool of each worker that has ended how it did."""
-    for worker in [one for one in workers if one.exitcode is not None]:
-        with workers.pop(worker) as connection, suppress(OSError):
-            connection.send(("ended", worker.exitcode))
+    for pid in list(workers):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with workers.pop(pid) as connection, suppress(OSError):
+                connection.send(("ended", os.waitstatus_to_exitcode(status)))
 
 
-def begin(
-    connection: Connection,
-    visible: str | None,
-    server: int,
-    others: Iterable[socket.socket | Connection],
-) -> None:
-    """Work, until the pool lets go or the fork server has ended, however it did."""
-    for other in others:
-        other.close()
+def end_with(server: int) -> None:
+    """Let this worker be killed as soon as the fork server has ended, however it did."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() == server:
-        work(connection, visible)
+    if os.getppid() != server:
+        os._exit(1)
 
 
 def work(connection: Connection, visible: str | None) -> None:

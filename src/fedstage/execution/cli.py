@@ -33,18 +33,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _at_terminal() -> int:
     """Run the command of this process's arguments; return its exit code.
 
-    A command about results whose output is a pipe without a reader ends by SIGPIPE, as other
-    programs do; after Ctrl-C the exit code is 128 + SIGINT.
+    If output is closed, or is a pipe whose reader has ended, the exit code is 128 + SIGPIPE, as in
+    other programs; after Ctrl-C it is 128 + SIGINT.
     """
     open_standard_files()
-    if sys.argv[1:2] != ["run"]:  # jobs may load data from the network, whose end is an error
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.stdout = _ready(sys.stdout)
     sys.stderr = _ready(sys.stderr)
     try:
-        return main(sys.argv[1:])
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except BrokenPipeError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)  # else the end of the process would flush again
+        return 128 + signal.SIGPIPE
+    return code
 
 
 def _ready(stream: TextIO | None) -> TextIO:
@@ -90,6 +94,8 @@ def run_command(argv: Sequence[str]) -> int:
             given["workflow"] = given["workflow"] or workflow_folder()
         if text := getattr(import_module(module), function)(**given):
             print(text)
+    except BrokenPipeError:
+        raise
     except (FedstageError, OSError) as error:
         for line in str(error).splitlines():
             print(f"fedstage {name}: {line}", file=sys.stderr)

@@ -90,9 +90,20 @@ def _remove_strays(paths: Iterable[Path]) -> None:
     """Remove the temporary files of processes of this machine that have ended."""
     for path in paths:
         match = _TEMPORARY.fullmatch(path.name)
-        if match and match["machine"] == machine() and not Path("/proc", match["process"]).exists():
+        if match and match["machine"] == machine() and not _runs(int(match["process"])):
             with suppress(OSError):  # another process may do the same
                 path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this machine exists, another user's included."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _is_reported(path: Path) -> bool:

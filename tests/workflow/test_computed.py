@@ -8,7 +8,7 @@ import yaml
 from fedstage.plan.stages import jobs_of
 from fedstage.plan.training import global_model
 from fedstage.settings.recipes import Recipe
-from fedstage.storage.records import read_settings
+from fedstage.storage.yaml_files import read_recipe
 
 pytestmark = pytest.mark.workflow
 
@@ -65,7 +65,7 @@ def test_a_key_that_config_yaml_has_twice_is_refused(project):
 @pytest.mark.parametrize("method", ["fedavg-K2-designated", "scaffold"])
 def test_the_jobs_that_are_simulated_are_those_that_run(finished, tmp_path, method):
     """Snakemake, asked for the last models in an empty folder, plans the same jobs."""
-    recipe = read_settings(finished.recipe(method=method) / "recipe.yaml", Recipe)
+    recipe = read_recipe(finished.recipe(method=method) / "recipe.yaml", Recipe)
     models = [global_model(recipe, 2, group) for group in range(recipe.global_models)]
     planned = type(finished)(tmp_path).configure().plan(*models).jobs
     stages = [job.stage for job in jobs_of(recipe, 2)]

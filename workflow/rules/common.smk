@@ -16,6 +16,7 @@ from fedstage.storage.raw_files import default_folder
 from fedstage.execution.executor import prepare
 from fedstage.execution.terminal_log import explained
 from fedstage.execution.imported import PLANNED, last_change
+from fedstage.execution.jobs import files_of_runs
 from fedstage.execution.requirements import check_device, check_models, check_packages
 from fedstage.execution.requirements import check_tested, check_weights
 from fedstage.experiments.catalogue import choice_id, find, load_catalogue, with_scales
@@ -24,7 +25,7 @@ from fedstage.experiments.descriptions import files_of, files_of_rounds
 from fedstage.experiments.targets import asked, asked_runs, describe, describe_choice
 from fedstage.experiments.targets import last_states, named_targets, results_of
 from fedstage.plan.data_files import AnyRecipe, Initial, raw_choice
-from fedstage.plan.graph import listed, place_value, recipe_file
+from fedstage.plan.graph import place_value, recipe_file
 from fedstage.plan.members import PATTERN as MEMBERS
 from fedstage.plan.results import FILES, FURTHER, choice_file, description_file
 from fedstage.plan.runs import settings_of_folders, sources_of
@@ -239,41 +240,25 @@ def write_plan():
 # --- inputs of results ----------------------------------------------------------------------------
 
 
-def of_runs(*keys):
-    """Return an input function: files that the description of each run names, each once."""
-
-    def files(wildcards):
-        runs = described(wildcards, "runs")["runs"]
-        found = (listed(run[key]) for key in keys for run in runs if key in run)
-        return list(dict.fromkeys(chain.from_iterable(found)))
-
-    return files
-
-
 def participants(wildcards):
     """Return the participants of runs where they count, and how many samples each client has."""
-    tried = [one for run in described(wildcards, "runs")["runs"] for one in run["candidates"]]
+    runs = described(wildcards, "runs")["runs"]
+    tried = [one for run in runs for one in run["candidates"]]
     tables = [path for one in tried for path in one.get("participants", [])]
-    others = of_runs("partition", "info")(wildcards)
+    others = [run[key] for key in ("partition", "info") for run in runs if key in run]
     return list(dict.fromkeys([*tables, *others])) if tables else []
 
 
-def retention(wildcards):
-    """Return measures of forgetting, and their samples."""
-    measures = of_runs("retention")(wildcards)
-    right = [path.job.files["right"] for path in measures]
-    return [*measures, *right]
+def right(wildcards):
+    """Return the samples of measures of forgetting."""
+    runs = described(wildcards, "runs")["runs"]
+    return [file.job.files["right"] for run in runs for file in run.get("retention", ())]
 
 
 def traffic(wildcards):
     """Return what bytes are counted from, where they are."""
     at = (wildcards.experiment, wildcards.scale)
-    return files_of(CATALOGUE, *at) if counts_bytes(wildcards) else []
-
-
-def counts_bytes(wildcards):
-    """Return whether an experiment has communication among its results."""
-    return described(wildcards, "runs").get("traffic", False)
+    return files_of(CATALOGUE, *at) if described(wildcards, "runs").get("traffic") else []
 
 
 def described(wildcards, what):
@@ -292,19 +277,16 @@ def described_in(experiment, scale, what):
 
 
 def given(stage):
-    """Return the input function of a stage of results: what its command reads, and the source.
-
-    Any may ask which of its candidates a run has chosen.
-    """
+    """Return the input function of a stage of results: what its command reads, and the source."""
 
     def files(wildcards):
-        at = (wildcards.experiment, wildcards.scale)
+        at, shown = (wildcards.experiment, wildcards.scale), wildcards.get("shown", "")
         planned = {"runs": described_in(*at, "runs"), "source": Source(stage).file}
         about = description(*at, "runs") | description(*at, "results")
-        read = given_files(stage, about, wildcards.get("shown", ""))
+        read = given_files(stage, about, shown)
         planned |= {name: read.pop(name) for name in ("definitions", "wanted") if name in read}
-        chosen = {"chosen": of_runs("chosen")(wildcards)}
-        return {name: local(path) for name, path in planned.items()} | read | chosen
+        of_runs = files_of_runs(stage, about, shown)
+        return {name: local(path) for name, path in planned.items()} | read | of_runs
 
     return files
 

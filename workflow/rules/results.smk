@@ -26,10 +26,8 @@ rule scores:
     """Put all scores of an experiment's runs into one file."""
     input:
         unpack(given("scores")),
-        metrics=of_runs("metrics", "over_rounds", "clients"),
-        validation=lambda w: of_runs("validation")(w) if counts_bytes(w) else [],
         participants=participants,
-        retention=retention,
+        right=right,
         traffic=traffic,
     output:
         scores="results/tables/{experiment}/{scale}.scores.parquet",
@@ -45,7 +43,6 @@ rule costs:
     """Put seconds, bytes and memory of an experiment's runs into one file, from jobs' records."""
     input:
         unpack(given("costs")),
-        metrics=of_runs("metrics"),
         traffic=traffic,
     output:
         costs="results/tables/{experiment}/{scale}.costs.parquet",
@@ -61,7 +58,6 @@ rule table:
     """Put scores, claims, communication, costs and more of an experiment into a table."""
     input:
         unpack(given("table")),
-        infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
     output:
         files=[
             "results/{shown}/{experiment}/{scale}.md",
@@ -81,7 +77,6 @@ rule table_in_another_format:
     """Put something of an experiment into a table as HTML, LaTeX or Parquet."""
     input:
         unpack(given("table")),
-        infos=lambda w: of_runs("info")(w) if w.shown == "clients" else [],
     output:
         files="results/{shown}/{experiment}/{scale}.{format}",
     log:
@@ -99,8 +94,6 @@ rule figure:
     """Draw accuracy over rounds or bytes, the partition and more of an experiment."""
     input:
         unpack(given("figure")),
-        partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
-        infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
     output:
         files=in_report("results/figures/{experiment}/{scale}_{shown}.png", "{shown}"),
     log:
@@ -117,8 +110,6 @@ rule figure_in_another_format:
     """Draw something of an experiment as SVG or PDF."""
     input:
         unpack(given("figure")),
-        partitions=lambda w: of_runs("partition")(w) if w.shown == "partition" else [],
-        infos=lambda w: of_runs("info")(w) if w.shown == "partition" else [],
     output:
         files="results/figures/{experiment}/{scale}_{shown}.{format}",
     log:
@@ -167,7 +158,6 @@ rule report:
     """Show tables, figures, claims and their origin in one HTML file."""
     input:
         unpack(given("report")),
-        data=of_runs("partition", "info"),
     output:
         output="results/report/{experiment}/{scale}.html",
     log:

@@ -20,17 +20,13 @@ from fedstage.execution.project import workflow_folder
 from fedstage.storage.yaml_files import load_project_plugins
 
 
-def main(argv: Sequence[str] | None = None, started: float | None = None) -> int:
-    """Run one command; return its exit code.
-
-    `argv` defaults to the arguments of this process. `started` is the start of the command on the
-    clock of `time.perf_counter`, by default the start of this process.
-    """
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command, by default of the arguments of this process; return its exit code."""
     if argv is None:
         return _at_terminal()
     match list(argv):
         case ["run", stage, file, *words] if not stage.startswith("-"):
-            return run(stage, file, *words, started=started)
+            return run(stage, file, *words)
     return run_command(argv)
 
 

@@ -1,6 +1,6 @@
 """``fedstage check-data``: whether a folder, or the data of an experiment, can be used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,15 +46,18 @@ def check_data(named: str, settings: str, config: Path, workflow: Path) -> str:
     FedstageError
         If one of them cannot be used; the message has all faults, a line each.
     """
-    place = _place(named, config, workflow)
-    if place is not None:
-        folder, name = _below(place, config)
-        chosen = _settings_of(place, _given(settings) | {"folder": name})
-        return _report(f"{place}: usable as data = {chosen.name}", chosen, folder)
-    return "\n".join(
-        each(lambda one: _report(f"data = {one[0].name}: usable", *one),
-             _of_experiment(named, config, workflow))
-    )  # fmt: skip
+    content = load_yaml(config) if config.is_file() else {"targets": ["*"]}
+    checked = validate(Config, content, str(config))
+    folder = Path(checked.data_folder) if checked.data_folder else default_folder()
+    place = _place(named, experiment_names(checked, workflow), folder)
+    if place is None:
+        found = _of_experiment(named, content, workflow)
+        return "\n".join(
+            each(lambda one: _report(f"data = {one.name}: usable", one, folder), found)
+        )
+    above, name = _below(place, folder)
+    chosen = _settings_of(place, _given(settings) | {"folder": name})
+    return _report(f"{place}: usable as data = {chosen.name}", chosen, above)
 
 
 def _settings_of(place: Path, given: Mapping[str, Any]) -> Data:
@@ -71,10 +74,8 @@ def _settings_of(place: Path, given: Mapping[str, Any]) -> Data:
     return validate(DataOption, {"data": {**given, "name": name}}, str(place)).data
 
 
-def _below(place: Path, config: Path) -> tuple[Path, str]:
+def _below(place: Path, folder: Path | None) -> tuple[Path, str]:
     """Return the data folder and the name of a folder in it; for one elsewhere, that it is in."""
-    checked = validate(Config, load_yaml(config), str(config)) if config.is_file() else None
-    folder = _data_folder(checked) if checked else default_folder()
     known, absolute = (folder or Path()).absolute(), place.absolute()
     if folder and absolute != known and absolute.is_relative_to(known):
         return known, absolute.relative_to(known).as_posix()
@@ -152,19 +153,17 @@ def _given(settings: str) -> dict[str, Any]:
     return {str(key): plain(str(key), value) for key, value in given.items()}
 
 
-def _place(named: str, config: Path, workflow: Path) -> Path | None:
+def _place(named: str, known: Collection[str], folder: Path | None) -> Path | None:
     """Return the folder of a name, also one of the data folder, None for an experiment's name.
 
     FedstageError if there is neither, and an experiment has a similar name.
     """
-    place = Path(named)
-    if place.exists() or not config.is_file():
+    place, name = Path(named), split_target(named)[0]
+    if place.exists():
         return place
-    checked = validate(Config, load_yaml(config), str(config))
-    known, name = experiment_names(checked, workflow), split_target(named)[0]
     if name in known:
         return None
-    inside = (_data_folder(checked) or Path()) / named
+    inside = (folder or Path()) / named
     if inside.exists():
         return inside
     if hint := suggest(name, known):
@@ -172,14 +171,8 @@ def _place(named: str, config: Path, workflow: Path) -> Path | None:
     return place
 
 
-def _data_folder(config: Config) -> Path | None:
-    return Path(config.data_folder) if config.data_folder else default_folder()
-
-
-def _of_experiment(named: str, config: Path, workflow: Path) -> Iterator[tuple[Data, Path | None]]:
-    """Yield the data sets that runs train on, or encode, and the data folder."""
-    raw = load_yaml(config)
-    catalogue = load_catalogue({**raw, "targets": [named]}, workflow, "")
+def _of_experiment(named: str, config: Mapping[str, Any], workflow: Path) -> Iterable[Data]:
+    """Return the data sets that runs train on, or encode, each once."""
+    catalogue = load_catalogue({**config, "targets": [named]}, workflow, "")
     runs = catalogue.runs[split_target(named)]
-    for data in dict.fromkeys(getattr(run.recipe.data, "of", run.recipe.data) for run in runs):
-        yield data, _data_folder(catalogue.config)
+    return dict.fromkeys(getattr(run.recipe.data, "of", run.recipe.data) for run in runs)

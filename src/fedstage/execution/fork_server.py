@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from fedstage.errors import FedstageError
-from fedstage.execution import cli
+from fedstage.execution import jobs
 from fedstage.execution.gpus import count_gpus
 from fedstage.execution.imported import look_at_imports
 from fedstage.execution.notes import process_age
@@ -121,9 +121,7 @@ def run(folder: str, arguments: Sequence[str], started: float) -> int:
     """
     try:
         os.chdir(folder)
-        return cli.main(arguments, started=started)
-    except SystemExit as stop:  # argparse, after printing its usage
-        return stop.code if isinstance(stop.code, int) else 1
+        return jobs.run(*arguments[1:], started=started)
     except BaseException:  # noqa: BLE001 - whatever it is, it is the job's fault, not the worker's
         traceback.print_exc()
         return 1

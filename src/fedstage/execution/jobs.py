@@ -43,7 +43,7 @@ from fedstage.plan.stages import (
 from fedstage.settings.plugins import describe_error, line_of_plugin
 from fedstage.settings.recipes import Recipe
 from fedstage.stages import Seconds, find_stage, paths_of, run_job
-from fedstage.storage.files import load_json, save_json, writing
+from fedstage.storage.files import WRITTEN_FILES, load_json, save_json
 from fedstage.storage.provenance import (
     ERROR,
     PARTS,
@@ -51,8 +51,6 @@ from fedstage.storage.provenance import (
     WRITTEN,
     commit,
     digests,
-    digests_of,
-    listed_files,
     machine,
     versions,
 )
@@ -131,7 +129,7 @@ def of_graph(job: Job) -> Work:
     """Return a job of the graph."""
     return Work(
         job.stage.name, record_of(job), job.inputs, job.files, [source_of_job(job)],
-        partial(_run_alone, job), job.at,
+        partial(run_job, job), job.at,
     )  # fmt: skip
 
 
@@ -140,10 +138,6 @@ def record_of(job: Job) -> str:
     path = PurePosixPath(next(iter(job.files.values())))
     below = path.with_suffix("").parts[2:] if job.place else path.parts[2:-1]
     return f"{RESULTS}/logs/{job.stage.name}/{'/'.join(below)}{SUFFIX}"
-
-
-def _run_alone(job: Job) -> None:
-    run_job(job)  # the record has its seconds
 
 
 def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[str, Any]) -> Work:
@@ -171,10 +165,32 @@ def _of_results(name: str, file: Path, words: Sequence[str]) -> Work:
     known = {"shown": shown, **paths}
     arguments = {key: known[key] for key in get_type_hints(function) if key in known}
     record = ".".join((f"{RESULTS}/logs/{name}/{'/'.join(at)}", *filter(None, [shown]), *formats))
-    of = [Source(name)]
-    return Work(
-        name, f"{record}{SUFFIX}", given, outputs, of, partial(function, **arguments), place
-    )
+    run = partial(function, **arguments)
+    inputs = given | files_of_runs(name, described, shown)
+    return Work(name, f"{record}{SUFFIX}", inputs, outputs, [Source(name)], run, place)
+
+
+#: The kinds of files of runs that a stage of results reads, by what it shows.
+_OF_RUNS = {
+    ("scores", ""): ("metrics", "over_rounds", "retention", "clients"),
+    ("costs", ""): ("metrics",),
+    ("table", "clients"): ("info",),
+    ("figure", "partition"): ("partition", "info"),
+    ("report", ""): ("partition", "info"),
+}
+
+
+def files_of_runs(stage: str, described: Mapping[str, Any], shown: str) -> dict[str, list[str]]:
+    """Return the files of runs that a stage of results reads, by kind, as its rule names them.
+
+    Any may ask which of its candidates a run has chosen.
+    """
+    kinds = ["chosen", *_OF_RUNS.get((stage, shown), ())]
+    if stage == "scores" and described.get("traffic"):
+        kinds.append("validation")
+    runs = described["runs"]
+    found = {kind: [file for run in runs for file in listed(run.get(kind))] for kind in kinds}
+    return {kind: list(dict.fromkeys(files)) for kind, files in found.items() if files}
 
 
 def _of_choice(file: Path) -> Work:
@@ -193,6 +209,9 @@ def _of_choice(file: Path) -> Work:
 def run(stage: str, file: str, *words: str, started: float | None = None) -> int:
     """Run a job by its words, and write its record. Return its exit code.
 
+    `started` is the start of the command on the clock of `time.perf_counter`, by default the start
+    of this process.
+
     A `FedstageError`, or a file that cannot be opened, ends in one line, which is shown and
     recorded; for any other error the job's record has the traceback as well.
     """
@@ -206,10 +225,12 @@ def run(stage: str, file: str, *words: str, started: float | None = None) -> int
         load_project_plugins()
         job = job_of(stage, Path(file), words)
         record = Path(job.record)
-        with writing() as written, noticing(stage, sys.stderr) as notices:
+        before = len(WRITTEN_FILES)
+        with noticing(stage, sys.stderr) as notices:
             source = planned_source(job.sources, since)
             parts = job.run()
             planned_source(job.sources, since)
+        written = WRITTEN_FILES[before:]
         write_record(job, command, source, timings.finish(), parts, written, notices)
     except (FedstageError, OSError) as error:
         told = "".join(f"fedstage {stage}: {line}\n" for line in str(error).splitlines())
@@ -263,8 +284,6 @@ def write_record(
     they say of distillations.
     """
     inputs = {name: files for name, files in job.inputs.items() if files}
-    if "runs" in inputs:
-        inputs |= listed_files(job.stage, [Path(str(inputs["runs"]))])
     named = {path for files in job.outputs.values() for path in listed(files)}
     record: dict[str, Any] = {
         "stage": job.stage,
@@ -283,8 +302,9 @@ def write_record(
         record["raw"] = {"files": load_json(Path(str(raw)))}
     if parts:
         record[PARTS] = {file: round(seconds, 3) for file, seconds in parts.items()}
-    if others := [path for path in written if path not in named]:  # a segment's files
-        record[WRITTEN] = digests_of(others)
+    others = digests([path for path in written if path not in named])  # a segment's files
+    if left := {path: digest for path, digest in others.items() if digest}:
+        record[WRITTEN] = left
     if lines := notices.getvalue().splitlines():
         record["notices"] = lines
     if notices.distilled:

@@ -67,9 +67,6 @@ def noticing(command: str, stream: TextIO | None = None) -> Iterator[Notices]:
             logger.removeHandler(handler)
 
 
-MEGABYTE = 2**20
-
-
 class Timings:
     """A stop-watch for one stage, with its peaks of memory; earlier stages do not count.
 
@@ -77,7 +74,7 @@ class Timings:
     """
 
     def __init__(self, startup: float) -> None:
-        with suppress(OSError):  # not Linux, or not allowed: the peak is then that of the process
+        with suppress(OSError):  # not allowed: the peak is then that of the process
             Path("/proc/self/clear_refs").write_text("5")
         forget_peak()
         self.startup = startup
@@ -93,13 +90,9 @@ class Timings:
 
 def peak_mb() -> int:
     """Return the peak of resident memory: VmHWM, which can be reset, or the peak of the process."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return kilobytes // 1024
-    rows = (row.split() for row in status.splitlines() if row.startswith("VmHWM:"))
-    return int(next(rows, ["", str(kilobytes)])[1]) // 1024
+    rows = Path("/proc/self/status").read_text().splitlines()
+    peaks = (int(row.split()[1]) for row in rows if row.startswith("VmHWM:"))
+    return next(peaks, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024
 
 
 def forget_peak() -> None:
@@ -113,7 +106,7 @@ def most_taken() -> int:
     """Return the megabytes that tensors took at the highest peak of any GPU."""
     cuda = _cuda()
     devices = range(cuda.device_count() if cuda else 0)
-    return max(map(cuda.max_memory_allocated, devices), default=0) // MEGABYTE if cuda else 0
+    return max(map(cuda.max_memory_allocated, devices), default=0) // 2**20 if cuda else 0
 
 
 def _cuda() -> Any:
@@ -123,10 +116,7 @@ def _cuda() -> Any:
 
 
 def process_age() -> float:
-    """Return the seconds since this process was started, before any import (Linux: /proc)."""
-    try:
-        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-    except OSError:
-        return 0.0
+    """Return the seconds since this process was started, before any import."""
+    start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
     return max(0.0, uptime - start / os.sysconf("SC_CLK_TCK"))

@@ -139,13 +139,14 @@ class Pool:
         self._room = Condition()
         self._stopped = False
 
-    def start(self) -> None:
-        """Start the fork server, unless it runs, and return while it imports."""
+    def start(self) -> ForkServer:
+        """Start the fork server, unless it runs, and return it while it imports."""
         with self._room:
             if self._stopped:
                 raise FedstageError("the run was stopped")
             if self._server is None or not self._server.alive:
                 self._server = ForkServer()
+            return self._server
 
     def run(self, arguments: Sequence[str]) -> int:
         """Run a stage command in a worker, once there is room; return its exit code.
@@ -155,8 +156,9 @@ class Pool:
         FedstageError
             If the worker ends before it has, or takes longer than a stage may.
         """
-        started = time.perf_counter()
-        worker, code = self._take(self._places(arguments)), None
+        started, device = time.perf_counter(), device_of(arguments)
+        where = places(device, () if device == "cpu" else self._gpus)
+        worker, code = self._take(where), None
         try:
             code = worker.do(arguments, started, self._timeout)
         finally:
@@ -172,10 +174,6 @@ class Pool:
             if self._server is not None:
                 self._server.stop()
             self._room.notify_all()
-
-    def _places(self, arguments: Sequence[str]) -> Sequence[Place]:
-        device = device_of(arguments)
-        return places(device, () if device == "cpu" else self._gpus)
 
     @cached_property
     def _gpus(self) -> Sequence[str]:
@@ -230,9 +228,7 @@ class Pool:
         return sum(worker.busy and worker.place.gpu == place.gpu for worker in self._workers)
 
     def _new(self, place: Place) -> Worker:
-        self.start()
-        assert self._server is not None
-        return Worker(self._server, place)
+        return Worker(self.start(), place)
 
     def _give_back(self, worker: Worker, again: bool) -> None:
         if not again:

@@ -95,7 +95,8 @@ class LogHandler(LogHandlerBase):
             return not self._explained or bool(self.common_settings.show_failed_logs)
         if record.levelno >= logging.WARNING:
             self._held = []
-            return not (self._explained and _only_adds(record))
+            only_adds = any(text in str(record.msg) for text in _OF_FAILED_JOBS)
+            return not (self._explained and only_adds)
         if event == LogEvent.RUN_INFO:
             return first and bool(self.common_settings.dryrun)
         if event is None and first:
@@ -140,11 +141,6 @@ class LogHandler(LogHandlerBase):
         super().close()
 
 
-def _only_adds(record: LogRecord) -> bool:
-    """Whether a message only adds that jobs have failed."""
-    return any(text in str(record.msg) for text in _OF_FAILED_JOBS)
-
-
 # --- faults ---------------------------------------------------------------------------------------
 
 #: The parts in which faults of one cause differ: the job, and the seed of the recipe.
@@ -177,18 +173,14 @@ def faults(failed: Iterable[tuple[str, Path | None]], since: float) -> list[str]
     told: dict[str, list[tuple[str, str]]] = {}
     for rule, log in sorted(failed, key=str):
         text = _fault(log, since) or _NO_MESSAGE
-        told.setdefault(_cause(text), []).append((text, f"{rule} failed: {log or 'no log'}"))
+        cause = _OF_THE_JOB.sub(r"\1", text)
+        told.setdefault(cause, []).append((text, f"{rule} failed: {log or 'no log'}"))
     # An error is the last line; if there are several, the one of the most jobs.
     groups = sorted(told.values(), key=lambda jobs: (jobs[0][0] == _NO_MESSAGE, -len(jobs), jobs))
     lines = [line for jobs in reversed(groups[:_MOST]) for line in _summary(jobs)]
     rest = len(groups) - _MOST
     more = [f"{rest} more in the log of this run, in .snakemake/log"] if rest > 0 else []
     return [*more, *lines]
-
-
-def _cause(fault: str) -> str:
-    """Return a fault without the parts that only distinguish one job from another."""
-    return _OF_THE_JOB.sub(r"\1", fault)
 
 
 def _summary(jobs: Sequence[tuple[str, str]]) -> tuple[str, str]:

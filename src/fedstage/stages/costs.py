@@ -25,7 +25,7 @@ from fedstage.settings.recipes import LocalRecipe, Recipe
 from fedstage.stages.phases import Moved, held_bytes, model_bytes, phases_of
 from fedstage.stages.scores import header_of
 from fedstage.storage.provenance import PARTS
-from fedstage.storage.records import by_path, records_in_order
+from fedstage.storage.records import by_path, records_of
 
 #: The stages that clients run, in one way or another.
 _CLIENTS = {stage.name for stage in GRAPH if stage.private is not None}
@@ -128,7 +128,7 @@ def _behind(root: Path, files: Iterable[str]) -> list[dict[str, Any]]:
 
     @cache
     def latest(identity: str) -> dict[str, dict[str, Any]]:
-        records = records_in_order(root, identity)
+        records = records_of(root, identity)
         return {file: record for record in records for file in by_path(record["outputs"])}
 
     waiting, found = list(dict.fromkeys(files)), dict[str, dict[str, Any]]()
@@ -156,7 +156,7 @@ def read_times(root: Path, recipe: Recipe, rounds: int) -> dict[Job, float]:
         If a job has no record.
     """
     latest: dict[str, float] = {}
-    for record in records_in_order(root, *map(training_id, reversed(owners(recipe)))):
+    for record in records_of(root, *map(training_id, reversed(owners(recipe)))):
         latest |= dict.fromkeys(by_path(record["outputs"]), float(record["compute_s"]))
         latest |= record.get(PARTS, {})
     times = {}

@@ -31,7 +31,7 @@ from fedstage.results.tidy import (
 from fedstage.settings.cells import show_point
 from fedstage.stages.measured import OF_RUNS, measure, read_metrics
 from fedstage.stages.phases import bytes_until
-from fedstage.storage.records import find_artefact, records_in_order, records_of
+from fedstage.storage.records import find_artefact, records_of
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import load_tensors
 
@@ -52,7 +52,7 @@ def scores(*, runs: Path, scores: Path) -> None:
     @cache
     def seconds_of(identity: str) -> float:
         """Return the seconds of all jobs of a recipe, which runs may share."""
-        return sum(float(job["compute_s"]) for _, job in records_of(Path(), identity))
+        return sum(float(job["compute_s"]) for job in records_of(Path(), identity))
 
     experiment = read_runs_file(runs)
     measured = [measure(run, experiment) for run in experiment.runs]
@@ -134,7 +134,7 @@ def _agreed(run: ExperimentRun, measured: pd.DataFrame) -> Iterator[Row]:
     ids = (folder.rpartition("/")[2] for folder in folders_of(last_part(run).recipe))
     told = {
         row["round"]: row
-        for record in records_in_order(Path(), *ids)
+        for record in records_of(Path(), *ids)
         for row in record.get("distilled", ())
         if not row.get("group")
     }

@@ -17,7 +17,6 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +30,8 @@ _REPORTED = ("tables", "claims", "choices")
 _TEMPORARY = re.compile(r"\..+\.(?P<machine>[^.]+)\.(?P<process>\d+)\.tmp")
 
 
-#: The files that the job of this process has written.
-_WRITTEN: ContextVar[list[str] | None] = ContextVar("_WRITTEN", default=None)
-
-
-@contextmanager
-def writing() -> Iterator[list[str]]:
-    """Yield the list of files, to which those that are written in the block are added."""
-    written: list[str] = []
-    token = _WRITTEN.set(written)
-    try:
-        yield written
-    finally:
-        _WRITTEN.reset(token)
+#: The files that this process has written, one after the other.
+WRITTEN_FILES: list[str] = []
 
 
 def identity_of(path: str | Path) -> str | None:
@@ -83,8 +71,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if reported:
             _sync(temporary)
         os.replace(temporary, path)
-        if (written := _WRITTEN.get()) is not None:
-            written.append(str(path))
+        WRITTEN_FILES.append(str(path))
         if reported:
             _sync_folders(path)
     except OSError as error:

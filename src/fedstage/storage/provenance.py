@@ -11,14 +11,13 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fedstage.plan.graph import listed
-from fedstage.storage.files import load_json
 from fedstage.storage.tensors import CHECKSUM, read_header
 
 SUFFIX = ".json"
@@ -61,22 +60,13 @@ def _output(command: list[str]) -> str:
 
 def machine() -> dict[str, Any]:
     """Return the processor, the number of cores that the job may use, and the GPU if any."""
-    return {"processor": _processor(), "cores": cores(), "gpu": _gpu()}
-
-
-def cores() -> int:
-    """Return the number of cores that the job may use."""
-    linux = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
+    return {"processor": _processor(), "cores": len(os.sched_getaffinity(0)), "gpu": _gpu()}
 
 
 @cache
 def _processor() -> str:
-    """Return the processor's name (Linux: /proc)."""
-    try:
-        rows = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
+    """Return the processor's name, or its architecture if the system does not give one."""
+    rows = Path("/proc/cpuinfo").read_text().splitlines()
     names = (row.partition(":")[2].strip() for row in rows if row.startswith("model name"))
     return next(names, platform.machine())
 
@@ -104,12 +94,6 @@ def content_digest(path: Path) -> str | None:
         return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
 
 
-def digests_of(paths: Iterable[str]) -> dict[str, str]:
-    """Return the digests of the files that are still there."""
-    found = ((path, content_digest(Path(path))) for path in paths)
-    return {path: digest for path, digest in found if digest is not None}
-
-
 def digests(files: str | Sequence[str]) -> dict[str, str | None]:
     """Return files with their digests, None where there is no file."""
     return {str(path): content_digest(Path(path)) for path in listed(files)}
@@ -120,28 +104,3 @@ def _stated_checksum(file: BinaryIO) -> str | None:
     with suppress(ValueError, KeyError):
         return str(read_header(file).metadata[CHECKSUM])
     return None
-
-
-def listed_files(stage: str, runs_files: Iterable[Path]) -> dict[str, list[str]]:
-    """Return the files of runs that a stage of results reads, by kind, as no option names them.
-
-    Runs files may be gone.
-    """
-    described = [load_json(path) for path in runs_files if path.is_file()]
-    runs = [run for one in described for run in one["runs"]]
-    found = {}
-    if stage not in ("table", "figure"):
-        keys = ["metrics"]
-        if stage == "scores":
-            keys += ["over_rounds", "retention", "clients"]
-            keys += ["validation"] if any(one.get("traffic") for one in described) else []
-        found = {"metrics": _named(runs, *keys), "chosen": _named(runs, "chosen")}
-    if stage == "figure":
-        found |= {"partitions": _named(runs, "partition"), "infos": _named(runs, "info")}
-    return {kind: files for kind, files in found.items() if files}
-
-
-def _named(runs: Iterable[Mapping[str, Any]], *keys: str) -> list[str]:
-    """Return the files under some keys of runs, each once."""
-    named = (file for key in keys for run in runs for file in listed(run.get(key) or ()))
-    return list(dict.fromkeys(named))

@@ -47,8 +47,9 @@ def raw_contents(settings: OfFiles, folder: Path | None) -> Contents | None:
     if not parts or not all(parts.values()):
         return None
     files = {os.path.relpath(path, folder): path for paths in parts.values() for path in paths}
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:_DIGITS]
     try:
-        return digests(files, cache_folder() / "raw" / _name_of(folder))
+        return digests(files, cache_folder() / "raw" / f"{name}.json")
     except OSError:
         return None
 
@@ -94,7 +95,9 @@ def digests(files: Mapping[str, Path], cache: Path) -> Contents:
     known = _load(cache)
     marks = {name: _mark(path) for name, path in files.items()}
     new = {name: mark for name, mark in marks.items() if known.get(name, [])[:-1] != mark}
-    _announce(sum(mark[0] for mark in new.values()), cache)
+    if (size := sum(mark[0] for mark in new.values())) >= _LARGE:
+        text = f"reading {size / 1e9:.0f} GB of raw data, whose digests are then kept in {cache}"
+        print(text, file=sys.stderr)
     read = {name: _digest(files[name]) for name in new}
     before = time.time() - _SETTLED
     kept = {name: [*mark, read[name]] for name, mark in new.items() if mark[-1] < before * 1e9}
@@ -125,16 +128,6 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
 
 
-def _name_of(folder: Path) -> str:
-    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:_DIGITS] + ".json"
-
-
-def _announce(size: int, cache: Path) -> None:
-    if size >= _LARGE:
-        text = f"reading {size / 1e9:.0f} GB of raw data, whose digests are then kept in {cache}"
-        print(text, file=sys.stderr)
-
-
 # --- which files they are -------------------------------------------------------------------------
 
 
@@ -152,7 +145,11 @@ def raw_files(settings: OfFiles, folder: Path) -> dict[str, list[Path]]:
     FedstageError
         If a pattern names a setting that does not exist.
     """
-    return {part: _first(settings, folder, part) for part in _parts(settings)}
+    if not settings.in_folder:
+        return {}
+    # A part may belong to a setting that is left out, such as a vocabulary.
+    given = [part for part, patterns in settings.raw.items() if _value(settings, patterns[0])]
+    return {part: _first(settings, folder, part) for part in given}
 
 
 def find_part(settings: OfFiles, folder: Path, part: str) -> list[Path]:
@@ -176,13 +173,6 @@ def place_of(settings: OfFiles, folder: Path, part: str) -> Path:
     """Return the path of a part that is one file, or the first pattern of one that is several."""
     place, pattern = _split(settings, folder, settings.raw[part][0])
     return place / pattern
-
-
-def _parts(settings: OfFiles) -> list[str]:
-    """Return the parts without those whose setting is left out, such as a vocabulary."""
-    if not settings.in_folder:
-        return []
-    return [part for part, patterns in settings.raw.items() if _value(settings, patterns[0])]
 
 
 def _first(settings: OfFiles, folder: Path, part: str) -> list[Path]:

@@ -10,12 +10,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fedstage.errors import FedstageError
-from fedstage.plan.graph import Job, find_job
+from fedstage.plan.graph import Job, find_job, recipe_file
 from fedstage.plan.results import BY_METHOD, RESULTS
 from fedstage.plan.stages import OF_ROUNDS
 from fedstage.plan.training_folder import FOLDER
-from fedstage.settings.one_shot import OneShotRecipe
-from fedstage.settings.recipes import LocalRecipe, Recipe
+from fedstage.settings.recipes import Recipe
 from fedstage.settings.validation import validate_restricted
 from fedstage.storage.files import load_json
 from fedstage.storage.provenance import ERROR, SUFFIX, WRITTEN
@@ -93,24 +92,16 @@ def _in_its_run(path: Path) -> Path:
     return path
 
 
-def records_of(root: Path, identity: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the records below a working folder whose path contains an identity, like a recipe id.
+def records_of(root: Path, *identities: str) -> list[dict[str, Any]]:
+    """Return the records below a working folder of identities, such as recipe ids, oldest first.
 
     Raises
     ------
     FedstageError
         If one is damaged.
     """
-    for path in record_files(root, identity):
-        if record := load_record(path):
-            yield path, record
-
-
-def records_in_order(root: Path, *identities: str) -> list[dict[str, Any]]:
-    """Return the records of all identities, as `records_of` finds them, oldest first."""
-    records = [
-        record for identity in dict.fromkeys(identities) for _, record in records_of(root, identity)
-    ]
+    paths = (path for one in dict.fromkeys(identities) for path in record_files(root, one))
+    records = filter(None, map(load_record, paths))
     return sorted(records, key=lambda record: str(record["made"]))
 
 
@@ -146,13 +137,10 @@ def readable(paths: Iterable[Path]) -> tuple[dict[Path, dict[str, Any]], dict[Pa
 
 
 def record_files(root: Path, identity: str) -> Iterator[Path]:
-    """Yield the paths of `records_of`."""
-    logs = root / RESULTS / "logs"
-    name = f"*{glob.escape(identity)}*"
-    for place in logs.glob(f"*/{name}"):
-        for record in [place] if place.is_file() else place.rglob(f"*{SUFFIX}"):
-            if record.name.endswith(SUFFIX):
-                yield record
+    """Yield the files of records of an identity: it is in their names, or in their folder's."""
+    logs, name = root / RESULTS / "logs", f"*{glob.escape(identity)}*"
+    yield from logs.glob(f"*/{name}{SUFFIX}")
+    yield from logs.glob(f"*/{name}/**/*{SUFFIX}")
 
 
 def find_round_job(root: Path, name: str) -> Job | None:
@@ -160,7 +148,9 @@ def find_round_job(root: Path, name: str) -> Job | None:
     folder = "/".join(name.split("/")[:3])
     if not folder.startswith(f"{RESULTS}/{FOLDER.name}/") or not (root / folder).is_dir():
         return None
-    return find_job(OF_ROUNDS, read_settings(root / folder / "recipe.yaml", Recipe), name)
+    path = root / recipe_file(folder)
+    recipe = validate_restricted(Recipe, load_yaml(path).get("settings"), str(path))
+    return find_job(OF_ROUNDS, recipe, name)
 
 
 def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -171,10 +161,3 @@ def by_path(grouped: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 def files_made(job: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the digests of the files that a job wrote, including a segment's."""
     return {**by_path(job["outputs"]), **job.get(WRITTEN, {})}
-
-
-def read_settings(path: Path, kind: type[Recipe | LocalRecipe | OneShotRecipe]) -> Any:
-    """Read a recipe's settings, of any schema; FedstageError if they are missing or invalid now."""
-    if not path.is_file():
-        raise FedstageError(f"{path}: no such file, so the settings are not known")
-    return validate_restricted(kind, load_yaml(path).get("settings"), str(path))

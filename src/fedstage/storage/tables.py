@@ -48,11 +48,8 @@ def _around_digest(raw: bytes) -> tuple[bytes, bytes, bytes]:
     return raw[:start], raw[start : start + _DIGITS], raw[start + _DIGITS :]
 
 
-def _digest(*parts: bytes) -> bytes:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest().encode()
+def _digest(before: bytes, after: bytes) -> bytes:
+    return hashlib.sha256(before + after).hexdigest().encode()
 
 
 def save_rows(path: str | Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:

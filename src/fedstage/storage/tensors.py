@@ -1,14 +1,13 @@
 """Tensors as safetensors files, and what each such file, like each table, states of itself.
 
-That is its identity, the fingerprint of the source that made it, and a SHA-256 of its content.
-Readers verify all three: a damaged file, a copy in place of another file, and a file that other
-code made are refused with one line.
+That is its identity, and a SHA-256 of its content. Readers verify both: a damaged file, and a copy
+in place of another file, are refused with one line.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader, BytesIO
@@ -78,7 +77,8 @@ def save_tensors(
     Tensors are taken and written one at a time, so deferred tensors need not fit into memory.
     """
     spans = _layout(shapes_of(tensors))
-    texts = _texts(path, metadata or {})
+    stated = {**(metadata or {}), **statement(path)}
+    texts = {key: json.dumps(value) for key, value in stated.items()}
     content = {**spans, METADATA: texts}
     digest = hashlib.sha256(_encode(content))
     texts[CHECKSUM] = digest.hexdigest()  # a placeholder as long as the checksum
@@ -126,12 +126,6 @@ def _padded(content: Mapping[str, Any]) -> bytes:
     return encoded + b" " * (-len(encoded) % _LENGTH)
 
 
-def _texts(path: str | Path, metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metadata of the file at `path`, with its identity, as texts."""
-    stated = {**metadata, **statement(path)}
-    return {key: json.dumps(value) for key, value in stated.items()}
-
-
 def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     """Read tensors (onto the CPU) and metadata.
 
@@ -144,7 +138,7 @@ def load_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 
     raw = read_bytes(path)
     metadata = verify(path, BytesIO(raw))
-    return _parsed(path, partial(load, raw)), metadata
+    return load(raw), metadata
 
 
 def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
@@ -157,18 +151,7 @@ def map_tensors(path: str | Path) -> tuple[Weights, dict[str, Any]]:
 
     with _opened(path) as file:
         metadata = verify(path, file)
-    return _parsed(path, partial(load_file, path)), metadata
-
-
-def _parsed(path: str | Path, load: Callable[[], Weights]) -> Weights:
-    """Return what `load` returns; FedstageError if the header, although intact, is invalid."""
-    from safetensors import SafetensorError
-
-    try:
-        return load()
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        detail = " ".join(str(error).split())
-        raise FedstageError(describe_damage(path, "a safetensors file", detail)) from None
+    return load_file(path), metadata
 
 
 def open_tensors(path: str | Path) -> tuple[Deferred, dict[str, Any]]:
@@ -227,7 +210,7 @@ def verify(path: str | Path, file: BinaryIO) -> dict[str, Any]:
         intact = False
     if not intact:
         raise FedstageError(describe_damage(path, "a safetensors file with a valid SHA-256"))
-    check_statement(path, {key: metadata.pop(key, None) for key in ("file", "source")})
+    check_statement(path, {"file": metadata.pop("file", None)})
     return metadata
 
 
@@ -235,7 +218,6 @@ def _encode(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def describe_damage(path: str | Path, expected: str, detail: str = "") -> str:
+def describe_damage(path: str | Path, expected: str) -> str:
     """Return the message for a file that is not what a stage wrote."""
-    reason = f" ({detail})" if detail else ""
-    return f"{path}: truncated or altered, not {expected}{reason}; delete it to make it again"
+    return f"{path}: truncated or altered, not {expected}; delete it to make it again"

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from fedstage.plan.results import RESULTS
 from fedstage.plan.source import changed_files, digest_now
 from fedstage.settings.validation import as_typed
 from fedstage.storage.files import load_json
-from fedstage.storage.provenance import SUFFIX, content_digest, listed_files
+from fedstage.storage.provenance import SUFFIX, content_digest
 from fedstage.storage.raw_files import recorded
 from fedstage.storage.records import (
     Artefact,
@@ -161,11 +161,9 @@ def _some(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _read(artefact: Artefact) -> Mapping[str, Iterable[str]]:
     """Return the job's inputs by option; in a segment, inputs of the stage that made the file."""
-    inputs: dict[str, dict[str, Any]] = artefact.job["inputs"]
-    if own := _job_of_segment(artefact):
-        return {option: listed(files) for option, files in own.inputs.items() if files}
-    runs = (artefact.root / file for file in inputs.get("runs", ()))
-    return inputs | listed_files(artefact.job["stage"], runs)
+    own = _job_of_segment(artefact)
+    inputs: Mapping[str, Any] = own.inputs if own else artefact.job["inputs"]
+    return {option: list(listed(files)) for option, files in inputs.items() if files}
 
 
 def _job_of_segment(artefact: Artefact) -> Job | None:
@@ -190,7 +188,6 @@ def _table(rows: Iterable[tuple[str, str]], indent: int = 2) -> list[str]:
 
 # --- verify ---------------------------------------------------------------------------------------
 
-_Digest = Callable[[str], str | None]
 #: Files of other kinds have no digest except in their job's record.
 _READERS: Mapping[str, Callable[[Path], object]] = {
     ".safetensors": payload_size,
@@ -214,15 +211,13 @@ def verify() -> str:
     ordered = sorted(records, key=lambda path: str(records[path]["made"]))
     latest = {name: path for path in ordered for name in files_made(records[path])}
     there = {name: path for name, path in latest.items() if Path(name).is_file()}
-    digest = cache(lambda name: content_digest(Path(name)))
-    # Many files may be of one job.
-    source = cache(lambda path: changes_of_source(records[path]))
+    digest = cache(lambda name: content_digest(Path(name)))  # many jobs may read a file
     for fault in damaged.values():
         print(fault)
     wrong = []
     for name, path in there.items():
         try:
-            _check(name, records[path], digest, partial(source, path))
+            _check(name, records[path], digest)
         except FedstageError as error:
             wrong.append(name)
             print(f"{name}: {str(error).removeprefix(f'{name}: ')}", flush=True)
@@ -233,7 +228,7 @@ def verify() -> str:
     return f"{len(there)} files match their records and inputs"
 
 
-def _check(name: str, job: Mapping[str, Any], digest: _Digest, source: Callable[[], Any]) -> None:
+def _check(name: str, job: Mapping[str, Any], digest: Callable[[str], str | None]) -> None:
     """Raise FedstageError if a file is not what the record of its job says."""
     _READERS.get(Path(name).suffix, Path.stat)(Path(name))
     if digest(name) != (then := files_made(job)[name]):
@@ -241,5 +236,5 @@ def _check(name: str, job: Mapping[str, Any], digest: _Digest, source: Callable[
     for path, then in by_path(job["inputs"]).items():
         if then is not None and digest(path) not in (then, None):
             raise FedstageError(f"was made from another {path}: {then}, is {digest(path)} now")
-    if changed := source():
+    if changed := changes_of_source(job):
         raise FedstageError(f"was made by another source: {', '.join(changed)} has changed since")

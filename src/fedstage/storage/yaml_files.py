@@ -5,13 +5,13 @@ Content that YAML 1.1 reads in a surprising way is refused.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
-from fedstage.errors import FedstageError
+from fedstage.errors import FedstageError, fault_of
 from fedstage.protocol.digests import SCHEMA_VERSION, digest
 from fedstage.settings.base import Settings
 from fedstage.settings.plugins import load_plugins
@@ -19,10 +19,47 @@ from fedstage.settings.validation import validate_restricted
 
 S = TypeVar("S", bound=Settings)
 
-#: libyaml's loader, ten times as fast, where PyYAML has it; both refuse Python objects.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: Numbers of YAML 1.1 that YAML 1.2 reads otherwise: base 60 (``1:30``) and octal (``010``).
 _OLD_NUMBER = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A loader that refuses what is read in a surprising way.
+
+    libyaml's, where PyYAML has it, is ten times as fast; both refuse Python objects.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._checked: set[yaml.Node] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Refuse a repeated key, before the keys of other mappings are merged with these."""
+        first: dict[tuple[str, str], yaml.Node] = {}
+        for key, _ in node.value if node not in self._checked else ():
+            other = first.setdefault((key.tag, str(key.value)), key)
+            if other is not key:
+                raise FedstageError(
+                    f"{_line(key)}: duplicate key {key.value!r} (first used in {_line(other)})"
+                )
+        self._checked.add(node)
+        super().flatten_mapping(node)
+
+    def construct_scalar(self, node: yaml.Node) -> Any:
+        """Refuse a number that YAML 1.2 reads otherwise, and a NUL character."""
+        number = node.tag.endswith((":int", ":float")) and not getattr(node, "style", None)
+        if number and _OLD_NUMBER.fullmatch(str(node.value)):
+            raise FedstageError(
+                f"{_line(node)}: {node.value}: YAML 1.1 and 1.2 read different numbers: "
+                "write it in base 10 without leading zeros, or in quotes if it is text"
+            )
+        if "\0" in node.value:
+            raise FedstageError(f"{_line(node)}: {node.value!r}: has a NUL character")
+        return super().construct_scalar(node)
+
+
+def _line(node: yaml.Node) -> str:
+    return f"line {node.start_mark.line + 1}"
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -34,76 +71,22 @@ def load_yaml(path: Path) -> dict[str, Any]:
         If the file is missing, holds anything else, has a key twice in one mapping, or has a
         number that YAML 1.1 and 1.2 read differently.
     """
-    try:
-        content = _parse(path.read_text(encoding="utf-8"), path)
-    except OSError as error:
-        raise FedstageError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise FedstageError(f"{path}: not UTF-8 text: {error}") from None
-    except yaml.YAMLError as error:
-        raise FedstageError(f"{path}: {_explained(error)}") from None
-    if not isinstance(content, dict):
-        raise FedstageError(f"{path}: must be a mapping of keys to values")
+    with fault_of(str(path)):
+        try:
+            content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        except OSError as error:
+            raise FedstageError(error.strerror) from None
+        except UnicodeDecodeError as error:
+            raise FedstageError(f"not UTF-8 text: {error}") from None
+        except yaml.MarkedYAMLError as error:
+            where = error.problem_mark.line + 1 if error.problem_mark else "?"
+            raise FedstageError(f"line {where}: not valid YAML: {error.problem}") from None
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            told = " ".join(str(error).split())  # such as an integer of too many digits
+            raise FedstageError(f"not valid YAML: {told}") from None
+        if not isinstance(content, dict):
+            raise FedstageError("must be a mapping of keys to values")
     return content
-
-
-def _explained(error: yaml.YAMLError) -> str:
-    """Return the line of a syntax error, and what the parser says of it."""
-    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
-    if problem is None or mark is None:
-        return f"not valid YAML: {' '.join(str(error).split())}"
-    return f"line {mark.line + 1}: not valid YAML: {problem}"
-
-
-def _parse(text: str, path: Path) -> Any:
-    """Return the content of YAML, in which no key may be repeated."""
-    loader = _LOADER(text)
-    try:
-        root = loader.get_single_node()
-        for node in _nodes(root):
-            _check_node(node, path)
-        return None if root is None else loader.construct_document(root)
-    except (ValueError, RecursionError) as error:  # such as an integer of too many digits
-        raise FedstageError(f"{path}: not valid YAML: {error}") from None
-    finally:
-        loader.dispose()
-
-
-def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Yield all nodes in the order of the text, those with aliases once."""
-    waiting, seen = [root] if root else [], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            if isinstance(node, yaml.MappingNode):
-                waiting += [one for pair in reversed(node.value) for one in reversed(pair)]
-            elif isinstance(node, yaml.SequenceNode):
-                waiting += reversed(node.value)
-
-
-def _check_node(node: yaml.Node, path: Path) -> None:
-    """Refuse a repeated key, a number that YAML 1.2 reads otherwise, and a NUL character."""
-    line = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        first: dict[tuple[str, str], yaml.Node] = {}
-        for key, _ in node.value:
-            other = first.setdefault((key.tag, str(key.value)), key)
-            if other is not key:
-                raise FedstageError(
-                    f"{path}: line {key.start_mark.line + 1}: duplicate key {key.value!r} (first "
-                    f"used in line {other.start_mark.line + 1})"
-                )
-    elif isinstance(node, yaml.ScalarNode):
-        number = node.tag.endswith((":int", ":float")) and not node.style
-        if number and _OLD_NUMBER.fullmatch(node.value):
-            raise FedstageError(
-                f"{path}: line {line}: {node.value}: YAML 1.1 and 1.2 read different numbers: "
-                "write it in base 10 without leading zeros, or in quotes if it is text"
-            )
-        if "\0" in node.value:
-            raise FedstageError(f"{path}: line {line}: {node.value!r}: has a NUL character")
 
 
 def read_recipe(path: Path, kind: type[S]) -> S:

@@ -199,7 +199,7 @@ def test_startup_counts_from_the_start_of_the_process(here):
 
 
 def test_startup_counts_from_when_the_command_was_given(fake):
-    assert main(["run", "fake", "a"], started=time.perf_counter() - 100) == 0
+    assert jobs.run("fake", "a", started=time.perf_counter() - 100) == 0
     assert 100 <= json.loads(fake.read_text())["startup_s"] < 130
 
 

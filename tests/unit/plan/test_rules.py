@@ -110,7 +110,7 @@ def test_the_rules_of_results_are_their_stages(workflow, monkeypatch, tmp_path):
             work = work_of(rule, wildcards)
             assert work.stage == stage.name
             assert rule.name in (stage.name, f"{stage.name}_in_another_format")
-            # Files of runs are named by the description.
+            # Some files are behind those of runs.
             read = lists(rule.expand_input(wildcards)[0])
             others = {name: files for name, files in read.items() if name not in work.inputs}
             agree(rule, wildcards, work, others | {"source": Source(stage.name).file})

@@ -14,7 +14,7 @@ import pytest
 from fedstage.algorithm.exchange.updates import read_updates
 from fedstage.errors import FedstageError
 from fedstage.plan.training import updates
-from fedstage.storage.files import identity_of, save_json, writing
+from fedstage.storage.files import WRITTEN_FILES, identity_of, save_json
 from fedstage.storage.tables import load_table
 from fedstage.storage.tensors import check_statement, load_tensors, map_tensors
 
@@ -104,10 +104,10 @@ def test_results_may_be_anywhere(small, tmp_path, how):
 
 
 def test_what_a_job_wrote_is_noted(tmp_path):
-    with writing() as written:
-        save_json(tmp_path / "a.json", {})
-    save_json(tmp_path / "b.json", {})
-    assert written == [str(tmp_path / "a.json")]
+    paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path in paths:
+        save_json(path, {})
+    assert WRITTEN_FILES[-2:] == paths
 
 
 # --- flipped bits ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.runs import Run, settings_of_folders
 from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment, plan
+from fedstage.plan.source import source_of_job
 from fedstage.plan.training import cached_labels, logits, selected_labels
 from fedstage.plan.training_folder import FOLDER
 from fedstage.protocol.exchange import is_stale
@@ -242,7 +243,7 @@ def _segment_jobs(
             by_maker[maker.get(path, path)].append(path)
         if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
             words = part.words + (f" kept={','.join(kept[part])}" if part in kept else "")
-            sources = tuple(source.file for source in part.sources())
+            sources = tuple(dict.fromkeys(source_of_job(job).file for job in jobs[part]))
             read_of = tuple(map(tuple, by_maker.values()))
             made[SegmentJob(part, tuple(common), sources, words, read_of)] = [*map(str, paths)]
     return made

@@ -20,7 +20,6 @@ from typing import ClassVar
 
 from fedstage.plan import graph
 from fedstage.plan.runs import Run
-from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.stages import of_rounds, walk
 from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
@@ -54,10 +53,6 @@ class Segment:
     def words(self) -> str:
         """The rounds and the groups, for `fedstage run`."""
         return f"first={self.first} last={self.last} {_written('groups', self.groups)}"
-
-    def sources(self) -> list[Source]:
-        """Return the source of all stages that the segment runs, each once."""
-        return _sources(self.jobs())
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
@@ -100,10 +95,6 @@ class LogitsSegment:
         what = f"group={self.group} members={self.members} images={self.images}"
         return f"{_written('rounds', self.rounds)} {what}"
 
-    def sources(self) -> list[Source]:
-        """Return the source of the stage that the segment runs."""
-        return _sources(self.jobs()[:1])
-
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment."""
         what = (self.group, self.members, self.images)
@@ -112,12 +103,6 @@ class LogitsSegment:
 
 def _written(name: str, numbers: Iterable[int]) -> str:
     return f"{name}={','.join(map(str, numbers))}"
-
-
-def _sources(jobs: Iterable[graph.Job]) -> list[Source]:
-    """Return the source of jobs of the same folder, which depends on stage and members."""
-    first = {(job.stage, job.at.get("members")): job for job in jobs}
-    return list(dict.fromkeys(map(source_of_job, first.values())))
 
 
 def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Iterator[str]:

@@ -96,8 +96,8 @@ def folders_of(recipe: AnyRecipe) -> dict[str, AnyRecipe]:
 
     These are settings of training, clients, aggregators, students, and of what is generated.
     """
-    jobs = behind(scored(recipe))
-    return {job.folder: job.config for job in jobs if isinstance(job.config, AnyRecipe)}
+    every = settings_of_folders([recipe])
+    return {path: config for path, config in every.items() if isinstance(config, AnyRecipe)}
 
 
 def settings_of_folders(runs: Iterable[AnyRecipe]) -> dict[str, Any]:

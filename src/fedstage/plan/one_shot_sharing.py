@@ -12,11 +12,8 @@ from fedstage.plan.training_folder import PLAIN
 from fedstage.settings.equivalences import IN_ONE_TRAINING, left_out, simplest
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
-from fedstage.settings.one_shot_clients import NotQuantised
 from fedstage.settings.optimisation import Client
 from fedstage.settings.recipes import LocalRecipe, Recipe
-
-_UNQUANTISED = NotQuantised(name="none")
 
 #: Fields of local recipes that federated recipes lack, or that have another meaning there.
 _OF_CLIENTS = (
@@ -62,22 +59,9 @@ def local_recipe(recipe: OneShotRecipe) -> LocalRecipe:
     Clients that train on all their samples share models with a recipe without aggregator samples.
     """
     simple = simplest(recipe)
-    names = LocalRecipe.model_fields.keys() - {"pooled", "on_core", "quantisation"}
+    names = LocalRecipe.model_fields.keys() - {"pooled", "on_core"}
     own = {name: value for name, value in simple.__dict__.items() if name in names}
-    return interned(LocalRecipe.model_construct(**own, quantisation=_UNQUANTISED))
-
-
-@cache
-def unquantised(recipe: LocalRecipe) -> LocalRecipe:
-    """Return the recipe of the trained models, before quantisation."""
-    return interned(recipe.model_copy(update={"quantisation": _UNQUANTISED}))
-
-
-@cache
-def quantised_recipe(recipe: OneShotRecipe) -> LocalRecipe:
-    """Return the recipe of the aggregated client models, with their quantisation."""
-    precise = local_recipe(recipe).model_copy(update={"quantisation": recipe.quantisation})
-    return interned(precise)
+    return interned(LocalRecipe.model_construct(**own))
 
 
 # --- folders --------------------------------------------------------------------------------------

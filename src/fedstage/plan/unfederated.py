@@ -18,14 +18,14 @@ from fedstage.plan.data_files import (
     initial_weights,
     scored_samples,
 )
-from fedstage.plan.graph import File, Folder, Stage, folder_of
+from fedstage.plan.graph import File, Folder, Stage, name_of
 from fedstage.plan.inputs import (
     ClientLogitsInputs,
     LocalEvaluationInputs,
     LocalModelInputs,
     QuantisedModelInputs,
 )
-from fedstage.plan.one_shot_sharing import local_recipe, quantised_recipe, unquantised
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.one_shot import client_model, client_of, members, trained_on
 from fedstage.settings.one_shot import OneShotRecipe
@@ -44,11 +44,6 @@ FOLDER = Folder(
 )
 
 
-def local_folder(recipe: LocalRecipe) -> str:
-    """Return the folder of models that are trained without federation."""
-    return folder_of(FOLDER, unquantised(recipe))
-
-
 def _in_precision(part: str) -> Folder:
     """Return a folder, inside the folder of the models, for files made with a quantisation."""
 
@@ -56,8 +51,8 @@ def _in_precision(part: str) -> Folder:
         return recipe.quantisation.name == "none"
 
     def label(recipe: LocalRecipe) -> str:
-        name = local_folder(recipe).rpartition("/")[2]
-        return f"{name}/{part}/{'fp32' if is_precise(recipe) else recipe.quantisation.name}"
+        models = name_of(local_models(recipe)[0])
+        return f"{models}/{part}/{'fp32' if is_precise(recipe) else recipe.quantisation.name}"
 
     return Folder(
         FOLDER.name,
@@ -142,7 +137,7 @@ def members_quantised(recipe: OneShotRecipe) -> list[File]:
     """Return the quantised models of a one-shot ensemble, if it has them."""
     if recipe.quantisation.name == "none":
         return []
-    models = models_in_precision(quantised_recipe(recipe))
+    models = models_in_precision(local_recipe(recipe))
     return [models[client] for client in members(recipe)]
 
 
@@ -166,8 +161,8 @@ def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInp
 
 def members_logits(recipe: OneShotRecipe, images: str) -> list[File]:
     """Return the logits of a one-shot ensemble's members on images, in the order of clients."""
-    precise = quantised_recipe(recipe)
-    return [client_logits(precise, f"client_{client}", images) for client in members(recipe)]
+    local = local_recipe(recipe)
+    return [client_logits(local, f"client_{client}", images) for client in members(recipe)]
 
 
 #: The scores are entered under the round that they are compared with.

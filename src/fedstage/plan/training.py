@@ -602,14 +602,14 @@ def chosen_labels(recipe: Recipe, round_: int) -> File | None:
 # --- the global model -----------------------------------------------------------------------------
 
 #: A global model is found via models this many rounds apart, so that recursion is not deep.
-_STEP = 50
+_STEP = 25
 
 
 @cache
 def global_model(recipe: Recipe, round_: int, group: int) -> str:
     """Return w*_{t,k}; round 0 is the run's start, by default the initial model."""
-    if round_ > _STEP:
-        global_model(recipe, (round_ - 1) // _STEP * _STEP, group)
+    for earlier in range(_STEP, round_, _STEP):
+        global_model(recipe, earlier, group)
     if round_ == 0:
         if recipe.start and (recipe.start_of == "all" or group not in client_groups(recipe)):
             return recipe.start

@@ -84,8 +84,6 @@ class Command:
         Names of the files that it makes, by option; the first is the main one.
     on_device : callable
         Whether it computes on the device of a configuration.
-    presents : bool
-        Whether it draws or tabulates results, of which a run has few.
     about_plan : bool
         Whether its results are about the graph, and so depend on the code of `fedstage.plan`.
     module : str
@@ -95,7 +93,6 @@ class Command:
     name: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     on_device: Callable[[Any], bool] = never
-    presents: bool = False
     about_plan: bool = False
     module: str = ""
 

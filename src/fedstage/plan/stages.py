@@ -4,7 +4,7 @@ Stages are of the graph, of segments, which run several of them in one job, and 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
@@ -51,7 +51,6 @@ RESULTS = tuple(
     Command(
         name=name,
         outputs=files,
-        presents=True,
         about_plan=name not in ("table", "figure"),
         module="report" if name == "figure" else name,
     )
@@ -121,13 +120,7 @@ class Job:
     group: int
     stage: str
     file: str
-    node: graph.Job | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def participant(self) -> int:
-        """The participant that a local training trains."""
-        assert self.node is not None, "jobs of the graph have one"
-        return int(self.node.at["participant"])
+    participant: int = 0  # that a local training trains
 
 
 #: What each job waits for.
@@ -137,7 +130,7 @@ Edges = Mapping[Job, tuple[Job, ...]]
 def _named(job: graph.Job) -> Job:
     file = next(iter(job.files.values()))
     name = distillation.name if job.stage in DISTILLATIONS else job.stage.name
-    return Job(job.at["round"], job.at["group"], name, file, job)
+    return Job(job.at["round"], job.at["group"], name, file, job.at.get("participant", 0))
 
 
 def jobs_of(recipe: Recipe, last: int) -> dict[Job, tuple[Job, ...]]:

@@ -37,18 +37,18 @@ AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
 
 def common_name(recipe: Any, main: Model | None = None) -> str:
-    """Name data, partition and architecture, by default the `main` one of a recipe."""
+    """Name samples and architecture, by default the `main` one of a recipe."""
     model: str = (main or recipe.model).name
     if len(set(getattr(recipe, "architectures", ()))) > 1:
         model += "_and_others"
-    return f"{short(recipe.data)}-{partition_name(recipe)}-{model}"
+    return f"{samples_name(recipe)}-{model}"
 
 
-def partition_name(recipe: Any) -> str:
-    """Name a partition."""
+def samples_name(recipe: Any) -> str:
+    """Name a data set and its partition."""
     alpha = getattr(recipe.partition, "alpha", None)
-    name: str = recipe.partition.name
-    return name + (f"{alpha:g}" if alpha is not None else "")
+    name = f"{short(recipe.data)}-{recipe.partition.name}"
+    return name if alpha is None else f"{name}{alpha:g}"
 
 
 def short(data: Data) -> str:
@@ -167,7 +167,7 @@ class Division(PartitionSettings):
 PARTITIONS = Folder(
     "partitions",
     Division,
-    lambda division: f"{short(division.data)}-{partition_name(division)}-seed{division.seed}",
+    lambda division: f"{samples_name(division)}-seed{division.seed}",
 )
 
 

@@ -6,7 +6,7 @@ A folder declares the settings that reach all of its files.
 from functools import cache
 from typing import Any
 
-from fedstage.plan.data_files import common_name, initial_weights, partition_name, short
+from fedstage.plan.data_files import common_name, initial_weights, samples_name
 from fedstage.plan.graph import Folder, interned
 from fedstage.plan.training_folder import PLAIN
 from fedstage.settings.equivalences import IN_ONE_TRAINING, left_out, simplest
@@ -97,13 +97,12 @@ def _label_of_student(config: Any) -> str:
 
 
 def _label_of_images(config: Any) -> str:
-    name = f"{short(config.data)}-{partition_name(config)}-{config.generator.name}"
+    name = f"{samples_name(config)}-{config.generator.name}"
     return f"{name}{_without(config)}-seed{config.seed}"
 
 
 def _label_of_moments(config: Any) -> str:
-    name = f"{short(config.data)}-{partition_name(config)}-{config.student.name}"
-    return f"{name}-moments-seed{config.seed}"
+    return f"{samples_name(config)}-{config.student.name}-moments-seed{config.seed}"
 
 
 AGGREGATORS = Folder(

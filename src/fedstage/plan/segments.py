@@ -12,7 +12,6 @@ read the predictions of all taught groups, are trained in one job. Logits that n
 folder reads have segments of their own.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -172,11 +171,10 @@ def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
         own[job.folder][group].add(round_)
     for path, groups in own.items():
         for group, rounds in groups.items():
-            ordered = sorted(rounds)
+            of_runs = ([round_ for round_ in rounds if round_ <= last] for last in lasts)
             folders[path].rounds[group] |= rounds
-            found = (bisect_right(ordered, last) for last in lasts)
-            folders[path].stops[group] |= {ordered[end - 1] for end in found if end}
-            folders[path].stops[group] |= {end for end in ends[path, group] if end in rounds}
+            folders[path].stops[group] |= {max(trained) for trained in of_runs if trained}
+            folders[path].stops[group] |= ends[path, group] & rounds
 
 
 def _segments(folder: _Folder, length: int) -> Iterator[Segment]:

@@ -152,6 +152,4 @@ def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[gra
 @cache
 def of_rounds(job: graph.Job) -> tuple[graph.Job, ...]:
     """Return the jobs of rounds whose files a job reads."""
-    if job.alike is not job:
-        return of_rounds(job.alike)
     return tuple(before for before in job.before if before.stage in OF_ROUNDS)

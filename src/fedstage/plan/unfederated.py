@@ -30,6 +30,7 @@ from fedstage.protocol.digests import canonical
 from fedstage.protocol.one_shot import client_model, client_of, members, trained_on
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe
+from fedstage.settings.runs import RunLength
 
 
 def _label(recipe: LocalRecipe) -> str:
@@ -189,9 +190,8 @@ def local_evaluation(
     )
 
 
-def local_metrics_file(
-    recipe: LocalRecipe, role: str, rounds: int, client: int | None = None
-) -> File:
+def local_metrics_file(recipe: LocalRecipe, length: RunLength) -> File:
     """Return the metrics of all models, as means, or of one client's."""
+    client = length.evaluate_client
     who = trained_on(recipe) or "each_client" if client is None else f"client_{client}"
-    return local_evaluation(recipe, who, role, rounds)
+    return local_evaluation(recipe, who, length.role, length.rounds)

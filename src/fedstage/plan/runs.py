@@ -12,11 +12,7 @@ from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.source import Source, source_of, source_of_job
 from fedstage.plan.stages import GRAPH
-from fedstage.plan.training import (
-    global_model,
-    local_training,
-    member_logits,
-)
+from fedstage.plan.training import global_model, local_training, member_logits
 from fedstage.protocol.groups import client_groups, group_participants
 from fedstage.protocol.rounds import first_distillation
 from fedstage.settings.ensembles import GlobalModel

@@ -57,10 +57,7 @@ RESULTS = tuple(
     for name, files in FILES.items()
 )
 
-CHOICE = Command(
-    name="choice",
-    outputs={"output": "metrics.parquet", "chosen": "chosen.json"},
-)
+CHOICE = Command(name="choice", outputs={"output": "metrics.parquet", "chosen": "chosen.json"})
 
 #: All stages by name.
 STAGES: dict[str, Command] = {

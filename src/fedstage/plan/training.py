@@ -569,12 +569,7 @@ def _teacher_of(recipe: Recipe) -> Stage:
 
 
 #: The stages that make students, of which a configuration uses one.
-DISTILLATIONS = (
-    distillation,
-    label_distillation,
-    judged_distillation,
-    data_free_distillation,
-)
+DISTILLATIONS = (distillation, label_distillation, judged_distillation, data_free_distillation)
 
 
 @partial(

@@ -22,7 +22,7 @@ from fedstage.execution import jobs
 from fedstage.execution.gpus import count_gpus
 from fedstage.execution.imported import look_at_imports
 from fedstage.execution.notes import process_age
-from fedstage.plan.stages import STAGES
+from fedstage.plan.stages import RESULTS, STAGES
 from fedstage.stages import find_stage
 from fedstage.storage.yaml_files import load_project_plugins
 from fedstage.training.freed_memory import give_back, keep_freed
@@ -64,7 +64,7 @@ def warm_up() -> None:
     began = time.time_ns() - int(process_age() * 1e9)
     as_a_worker()
     for name, stage in STAGES.items():
-        if not stage.presents:
+        if stage not in RESULTS:
             find_stage(name)
     with suppress(FedstageError):  # which the first job says
         load_project_plugins()

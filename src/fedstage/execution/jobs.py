@@ -146,7 +146,8 @@ def _of_segment(file: Path, kind: type[Segment | LogitsSegment], place: Mapping[
     part = kind(recipe, **where)
     run = partial(find_stage(kind.stage), part, **kept)
     record = f"{RESULTS}/logs/{kind.stage}/{file.parent.name}/{part.name}{SUFFIX}"
-    return Work(kind.stage, record, {"recipe": str(file)}, {}, part.sources(), run, place)
+    sources = list(dict.fromkeys(map(source_of_job, part.jobs())))
+    return Work(kind.stage, record, {"recipe": str(file)}, {}, sources, run, place)
 
 
 def _of_results(name: str, file: Path, words: Sequence[str]) -> Work:

@@ -37,18 +37,18 @@ AnyRecipe = Recipe | LocalRecipe | OneShotRecipe
 
 
 def common_name(recipe: Any, main: Model | None = None) -> str:
-    """Name data, partition and architecture, by default the `main` one of a recipe."""
+    """Name samples and architecture, by default the `main` one of a recipe."""
     model: str = (main or recipe.model).name
     if len(set(getattr(recipe, "architectures", ()))) > 1:
         model += "_and_others"
-    return f"{short(recipe.data)}-{partition_name(recipe)}-{model}"
+    return f"{samples_name(recipe)}-{model}"
 
 
-def partition_name(recipe: Any) -> str:
-    """Name a partition."""
+def samples_name(recipe: Any) -> str:
+    """Name a data set and its partition."""
     alpha = getattr(recipe.partition, "alpha", None)
-    name: str = recipe.partition.name
-    return name + (f"{alpha:g}" if alpha is not None else "")
+    name = f"{short(recipe.data)}-{recipe.partition.name}"
+    return name if alpha is None else f"{name}{alpha:g}"
 
 
 def short(data: Data) -> str:
@@ -131,12 +131,10 @@ def public_id(recipe: Recipe | OneShotRecipe) -> str:
     if isinstance(recipe.public, HeldOut | CoreSamples):
         return recipe.public.name
     assert not isinstance(recipe.public, Generated), "generated images have names of their own"
-    return name_of(data_file(encoded(recipe.public, recipe.data), "train"))
-
-
-def encoded(public: Data, data: Data) -> Data:
-    """Return public data as models take them: by the encoder of the clients' `data`, if any."""
-    return data.model_copy(update={"of": public}) if isinstance(data, Features) else public
+    public: Data = recipe.public
+    if isinstance(recipe.data, Features):  # models take what its encoder makes
+        public = recipe.data.model_copy(update={"of": public})
+    return name_of(data_file(public, "train"))
 
 
 def samples_file(recipe: AnyRecipe, samples: str) -> str:
@@ -169,7 +167,7 @@ class Division(PartitionSettings):
 PARTITIONS = Folder(
     "partitions",
     Division,
-    lambda division: f"{short(division.data)}-{partition_name(division)}-seed{division.seed}",
+    lambda division: f"{samples_name(division)}-seed{division.seed}",
 )
 
 
@@ -301,24 +299,16 @@ def groups_drawn(recipe: Recipe) -> int | None:
     return len(client_groups(settings)) if settings.client_groups == "drawn" else None
 
 
-def delays(recipe: Recipe) -> Delays | None:
-    """Return how participants are late, if any are."""
-    settings = simplest(recipe)
-    if settings.staleness.name == "none":
-        return None
-    return Delays.model_construct(
-        staleness=settings.staleness, withdraw_stale=settings.withdraw_stale
-    )
-
-
 @cache
 def _plan_of(recipe: Recipe) -> Plan:
+    late = simplest(recipe)
+    delays = Delays.model_construct(staleness=late.staleness, withdraw_stale=late.withdraw_stale)
     return Plan.model_construct(
         clients=recipe.clients,
         participants=recipe.participants,
         participation=recipe.participation,
         groups=groups_drawn(recipe),
-        delays=delays(recipe),
+        delays=delays if late.staleness.name != "none" else None,
         data=division_of(recipe) if recipe.participation == "by_samples" else None,
         seed=recipe.seed,
     )

@@ -12,7 +12,7 @@ because stages, jobs and restricted configurations are defined by one another.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from inspect import signature
@@ -44,17 +44,17 @@ class File(str):
 class Folder:
     """Files below ``results/NAME/CONFIGURATION``, all of which depend on the settings in `reads`.
 
-    These are in the folder's ``recipe.yaml``, which all of its stages read. `label` gives the
-    readable beginning of a configuration's name, `kind` the class of its settings. The name ends in
-    a digest of the settings, or of their `identity` if that is given; for an identity of None there
-    is no digest. `pattern` is the name with Snakemake's wildcards.
+    These are in the folder's ``recipe.yaml``, which all of its stages read; by default all settings
+    of the class, `kind`. `label` gives the readable beginning of a configuration's name, which ends
+    in a digest of the settings, or of their `identity`; for an identity of None there is no digest.
+    `pattern` is the name with Snakemake's wildcards.
     """
 
     name: str
     kind: Any
     label: Callable[[Any], str]
-    reads: Callable[[Any], Iterable[str]] | None = None  # None: all settings of the class
-    identity: Callable[[Any], Any] | None = None
+    reads: Callable[[Any], Iterable[str]] = lambda config: type(config).model_fields
+    identity: Callable[[Any], Any] = canonical
     pattern: str = "{recipe}"
 
 
@@ -84,8 +84,6 @@ class Command:
         Names of the files that it makes, by option; the first is the main one.
     on_device : callable
         Whether it computes on the device of a configuration.
-    presents : bool
-        Whether it draws or tabulates results, of which a run has few.
     about_plan : bool
         Whether its results are about the graph, and so depend on the code of `fedstage.plan`.
     module : str
@@ -95,7 +93,6 @@ class Command:
     name: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     on_device: Callable[[Any], bool] = never
-    presents: bool = False
     about_plan: bool = False
     module: str = ""
 
@@ -174,18 +171,9 @@ class Stage(Command):
 
     def job(self, config: Any, *place: Any) -> "Job":
         """Return the job that makes the files of a place: the same for all that share it."""
-        key = (self, config, place)
-        found = _JOBS.get(key)
-        if found is None:
-            reached = reach(self, config, place)
-            owner = restricted(in_simplest_form(config), reached)
-            found = _JOBS.setdefault((self, owner, place), Job(self, owner, place, reached))
-            _JOBS[key] = found
-        return found
+        return _job(self, config if config in _OWNED else simplest(config), place)
 
 
-_JOBS: dict[tuple[Stage, Any, Place], "Job"] = {}
-_REACH: dict[tuple[Stage, Any, Place], frozenset[str]] = {}
 #: All files that were named, by their paths.
 _FILES: dict[str, File] = {}
 
@@ -244,6 +232,13 @@ class Job:
         return f"<{self.stage.name} {self.folder} {self.place}>"
 
 
+@cache
+def _job(stage: Stage, config: Any, place: Place) -> Job:
+    reached = reach(stage, config, place)
+    owner = restricted(config, reached)
+    return Job(stage, owner, place, reached) if owner is config else _job(stage, owner, place)
+
+
 def listed(files: str | Sequence[str] | None) -> Sequence[str]:
     """Return one file, several or none as a list."""
     if files is None:
@@ -260,36 +255,26 @@ def files_in(inputs: Mapping[str, str | Sequence[str] | None]) -> Iterator[File]
 def reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
     """Return the settings on which the files of a place depend, by themselves or by their inputs.
 
+    The configuration is in its simplest form, as required of those that own files.
     Settings of an input whose configuration is of another class, such as a partition, do not count:
     the folder declares the settings from which that configuration is derived.
     """
-    place = stage.settled(config, *stage.alike(config, *place))
-    key = (stage, config, place)
-    if key not in _REACH:
-        simple = in_simplest_form(config)
-        folder = stage.folder
-        known = type(simple).model_fields
-        own = known if folder.reads is None else folder.reads(simple)
-        jobs = (file.job for file in files_in(vars(stage.inputs(simple, *place))))
-        behind = {job.reached for job in jobs if type(job.config) is type(simple)}
-        own = frozenset((*own, *stage.reads(simple, *place)))
-        _REACH[key] = _united(own, frozenset(behind), frozenset(known))
-    return _REACH[key]
+    return _reach(stage, config, stage.settled(config, *stage.alike(config, *place)))
 
 
 @cache
-def _united(
-    own: frozenset[str], behind: frozenset[frozenset[str]], fields: frozenset[str]
-) -> frozenset[str]:
-    """Return a stage's own settings and the ones behind its inputs that its configuration has."""
-    passed = (name for names in behind for name in names)
-    return own.union(name for name in passed if name.partition(".")[0] in fields)
+def _reach(stage: Stage, config: Any, place: Place) -> frozenset[str]:
+    known = type(config).model_fields
+    jobs = (file.job for file in files_in(vars(stage.inputs(config, *place))))
+    behind = {job.reached for job in jobs if type(job.config) is type(config)}
+    passed = (name for names in behind for name in names if name.partition(".")[0] in known)
+    return frozenset((*stage.folder.reads(config), *stage.reads(config, *place), *passed))
 
 
 @cache
 def folder_of(folder: Folder, config: Any) -> str:
     """Return the folder of a configuration that owns files."""
-    content = canonical(config) if folder.identity is None else folder.identity(config)
+    content = folder.identity(config)
     path = f"{RESULTS}/{folder.name}/{folder.label(config)}"
     return path if content is None else f"{path}-{digest(content)}"
 
@@ -364,24 +349,13 @@ def interned(config: T) -> T:
     return found
 
 
-def in_simplest_form(config: Any) -> Any:
-    """Return a configuration in its simplest form, as required of configurations that own files."""
-    return config if config in _OWNED else simplest(config)
-
-
 @cache
 def restricted(config: Any, names: frozenset[str]) -> Any:
     """Return a configuration with some of its settings; others are at their defaults, or absent."""
-    whole = {name for name in names if "." not in name}
-    kept = {name: value for name, value in config.__dict__.items()
-            if name in whole and name in type(config).model_fields}  # fmt: skip
-    parts: dict[str, set[str]] = {}
-    for name in names:
-        field_name, _, part = name.partition(".")
-        if part and field_name not in whole:
-            parts.setdefault(field_name, {"name"}).add(part)
-    for field_name, read in parts.items():
-        kept[field_name] = _with_defaults(getattr(config, field_name), read)
+    fields = config.__dict__.keys() & type(config).model_fields.keys()
+    kept = {name: getattr(config, name) for name in names & fields}
+    for name, parts in _parts_of(names).items():
+        kept[name] = _with_defaults(getattr(config, name), parts)
     found = type(config).model_construct(**kept)
     return interned(config if found == config else found)
 
@@ -390,13 +364,21 @@ def _with_defaults(settings: Settings | None, read: set[str]) -> Settings | None
     """Return settings whose fields, nested ones included, are at their defaults unless read."""
     if settings is None:
         return None
-    whole = {name.partition(".")[0] for name in read}
     unread = {
         name: info.default
         for name, info in type(settings).model_fields.items()
-        if name not in whole and not info.is_required()
+        if name not in read and not info.is_required()
     }
-    for name in whole - read:
-        below = {part.removeprefix(f"{name}.") for part in read if part.startswith(f"{name}.")}
-        unread[name] = _with_defaults(getattr(settings, name), below)
+    for name, parts in _parts_of(read).items():
+        unread[name] = _with_defaults(getattr(settings, name), parts)
     return settings.model_copy(update=unread)
+
+
+def _parts_of(names: Set[str]) -> dict[str, set[str]]:
+    """Return the named parts of each field that is not named as a whole."""
+    parts: dict[str, set[str]] = {}
+    for name in names:
+        field_name, _, part = name.partition(".")
+        if part and field_name not in names:
+            parts.setdefault(field_name, set()).add(part)
+    return parts

@@ -48,7 +48,7 @@ def parse_sampled(kind: str) -> Bayesian | None:
     if not re.fullmatch(PATTERN, kind):
         allowed = "aggregated, clients, own, split, gaussian_M, dirichlet_M"
         raise FedstageError(f"members = {kind!r}: use {allowed}")
-    if kind in ("aggregated", "clients", "own", "split"):
+    if "_" not in kind:
         return None
     distribution, samples, *rest = kind.split("_", 2)
     settings: dict[str, Any] = {"distribution": distribution, "samples": int(samples)}
@@ -100,18 +100,12 @@ def _name(ensemble: Ensemble) -> str:
 
 
 def _parse(name: str) -> Evaluated | None:
-    kind, _, rest = name.partition("_")
-    if kind == "aggregated" and rest.isdecimal() and int(rest) > 0:
-        return Aggregated(name="aggregated", checkpoints=int(rest))
-    if kind == "clients":  # such as ``clients_by_samples``
-        known = get_args(Clients.model_fields["weights"].annotation)
-        ensembles = (Clients(name="clients", weights=weights) for weights in known)
-        return next((ensemble for ensemble in ensembles if _name(ensemble) == name), None)
-    if kind == "bayesian":
-        try:
-            return parse_sampled(rest)
-        except FedstageError:
-            return None
+    if found := re.fullmatch(r"aggregated_([1-9]\d*)", name):
+        return Aggregated(name="aggregated", checkpoints=int(found[1]))
+    if found := re.fullmatch(r"clients(?:_by_(samples|confidence))?", name):
+        return Clients.model_validate({"name": "clients", "weights": found[1] or "uniform"})
+    if found := re.fullmatch(rf"bayesian_({PATTERN})", name):
+        return parse_sampled(found[1])
     return _parse_pairs(name)
 
 

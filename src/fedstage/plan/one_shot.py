@@ -50,11 +50,6 @@ def client_generator(recipe: OneShotRecipe, client: int) -> ClientsInputs[str]:
     return ClientsInputs(**data_files.clients_samples(recipe))
 
 
-def client_generators(recipe: OneShotRecipe) -> list[File]:
-    """Return the generators of the members, in the order of clients."""
-    return [client_generator(recipe, client) for client in members(recipe)]
-
-
 _IMAGES = {
     "output": "train.safetensors",
     "histogram": "label_histogram.parquet",
@@ -65,7 +60,8 @@ _IMAGES = {
 @partial(_generating, folder=GENERATED, outputs=_IMAGES | {"rounds": "rounds.parquet"})
 def generated(recipe: OneShotRecipe) -> GeneratedInputs[str]:
     """Generate images with the clients' generators."""
-    return GeneratedInputs(info(recipe), [*client_generators(recipe)])
+    generators = (client_generator(recipe, client) for client in members(recipe))
+    return GeneratedInputs(info(recipe), [*generators])
 
 
 @partial(

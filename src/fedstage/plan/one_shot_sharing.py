@@ -6,17 +6,14 @@ A folder declares the settings that reach all of its files.
 from functools import cache
 from typing import Any
 
-from fedstage.plan.data_files import common_name, initial_weights, partition_name, short
+from fedstage.plan.data_files import common_name, initial_weights, samples_name
 from fedstage.plan.graph import Folder, interned
 from fedstage.plan.training_folder import PLAIN
 from fedstage.settings.equivalences import IN_ONE_TRAINING, left_out, simplest
 from fedstage.settings.generators import OfClients
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
-from fedstage.settings.one_shot_clients import NotQuantised
 from fedstage.settings.optimisation import Client
 from fedstage.settings.recipes import LocalRecipe, Recipe
-
-_UNQUANTISED = NotQuantised(name="none")
 
 #: Fields of local recipes that federated recipes lack, or that have another meaning there.
 _OF_CLIENTS = (
@@ -62,22 +59,9 @@ def local_recipe(recipe: OneShotRecipe) -> LocalRecipe:
     Clients that train on all their samples share models with a recipe without aggregator samples.
     """
     simple = simplest(recipe)
-    names = LocalRecipe.model_fields.keys() - {"pooled", "on_core", "quantisation"}
+    names = LocalRecipe.model_fields.keys() - {"pooled", "on_core"}
     own = {name: value for name, value in simple.__dict__.items() if name in names}
-    return interned(LocalRecipe.model_construct(**own, quantisation=_UNQUANTISED))
-
-
-@cache
-def unquantised(recipe: LocalRecipe) -> LocalRecipe:
-    """Return the recipe of the trained models, before quantisation."""
-    return interned(recipe.model_copy(update={"quantisation": _UNQUANTISED}))
-
-
-@cache
-def quantised_recipe(recipe: OneShotRecipe) -> LocalRecipe:
-    """Return the recipe of the aggregated client models, with their quantisation."""
-    precise = local_recipe(recipe).model_copy(update={"quantisation": recipe.quantisation})
-    return interned(precise)
+    return interned(LocalRecipe.model_construct(**own))
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -113,13 +97,12 @@ def _label_of_student(config: Any) -> str:
 
 
 def _label_of_images(config: Any) -> str:
-    name = f"{short(config.data)}-{partition_name(config)}-{config.generator.name}"
+    name = f"{samples_name(config)}-{config.generator.name}"
     return f"{name}{_without(config)}-seed{config.seed}"
 
 
 def _label_of_moments(config: Any) -> str:
-    name = f"{short(config.data)}-{partition_name(config)}-{config.student.name}"
-    return f"{name}-moments-seed{config.seed}"
+    return f"{samples_name(config)}-{config.student.name}-moments-seed{config.seed}"
 
 
 AGGREGATORS = Folder(

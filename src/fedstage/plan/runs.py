@@ -12,11 +12,7 @@ from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.scores import metrics_file
 from fedstage.plan.source import Source, source_of, source_of_job
 from fedstage.plan.stages import GRAPH
-from fedstage.plan.training import (
-    global_model,
-    local_training,
-    member_logits,
-)
+from fedstage.plan.training import global_model, local_training, member_logits
 from fedstage.protocol.groups import client_groups, group_participants
 from fedstage.protocol.rounds import first_distillation
 from fedstage.settings.ensembles import GlobalModel
@@ -96,8 +92,8 @@ def folders_of(recipe: AnyRecipe) -> dict[str, AnyRecipe]:
 
     These are settings of training, clients, aggregators, students, and of what is generated.
     """
-    jobs = behind(scored(recipe))
-    return {job.folder: job.config for job in jobs if isinstance(job.config, AnyRecipe)}
+    every = settings_of_folders([recipe])
+    return {path: config for path, config in every.items() if isinstance(config, AnyRecipe)}
 
 
 def settings_of_folders(runs: Iterable[AnyRecipe]) -> dict[str, Any]:

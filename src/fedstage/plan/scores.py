@@ -51,8 +51,7 @@ def participants_tables(recipe: Recipe, rounds: Iterable[int]) -> list[str]:
 def metrics_file(recipe: data_files.AnyRecipe, length: RunLength) -> File:
     """Return the metrics of a run."""
     if isinstance(recipe, LocalRecipe):
-        client = length.evaluate_client
-        return unfederated.local_metrics_file(recipe, length.role, length.rounds, client)
+        return unfederated.local_metrics_file(recipe, length)
     if isinstance(recipe, OneShotRecipe):
         return one_shot.one_shot_metrics_file(recipe, length.role)
     name, every = evaluated_name(length.evaluate), length.evaluate_every

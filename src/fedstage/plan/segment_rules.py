@@ -4,7 +4,7 @@ One rule per segment would be simpler, but Snakemake searches all rules for each
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -16,11 +16,11 @@ from fedstage.plan.graph import File, Job, behind, files_in, folder_of, listed
 from fedstage.plan.runs import Run, settings_of_folders
 from fedstage.plan.scores import evaluation, metrics_file
 from fedstage.plan.segments import LogitsSegment, Segment, plan
+from fedstage.plan.source import source_of_job
 from fedstage.plan.training import cached_labels, logits, selected_labels
 from fedstage.plan.training_folder import FOLDER
 from fedstage.protocol.exchange import is_stale
 from fedstage.settings.recipes import Recipe
-from fedstage.settings.runs import RunLength
 
 #: Options of files that do not change in a run: settings, data sets, and files made from these.
 _COMMON = frozenset(("info", "data", "clients", "public", "odds", "histogram", "server_validation"))
@@ -81,17 +81,11 @@ def needed(segment: Segment, jobs: Iterable[Job], read: Collection[str]) -> list
 def files_read(runs: Iterable[Run], others: Iterable[Iterable[str]]) -> set[str]:
     """Return the files of rounds that segments (their `inputs_of` others) or evaluations read."""
     paths = set(chain.from_iterable(others))
-    for run in runs:
-        if isinstance(run.recipe, Recipe):
-            paths.update(_evaluated(run.recipe, run.length))
-    return paths
-
-
-def _evaluated(recipe: Recipe, length: RunLength) -> Iterator[str]:
-    """Yield the files that an evaluation, or the logits that it reads, are made from."""
-    scores = [metrics_file(recipe, length)]
+    scores = [metrics_file(run.recipe, run.length) for run in runs]
+    # An evaluation is made from the models, or from logits, which are made from them.
     for job in behind(scores, lambda job: job.stage in (evaluation, logits)):
-        yield from (file for file in files_in(job.inputs) if file.job.stage is not logits)
+        paths.update(file for file in files_in(job.inputs) if file.job.stage is not logits)
+    return paths
 
 
 def named(names: Iterable[str]) -> str:
@@ -122,10 +116,11 @@ class SegmentJob:
         """
         return [next((one for one in own if not Path(one).exists()), own[0]) for own in self.others]
 
-    def renamed(self, part: Part, name: Callable[[str], str]) -> "SegmentJob":
-        """Return the job of another part, whose files have other names."""
-        others = tuple(tuple(map(name, own)) for own in self.others)
-        return replace(self, part=part, reads=tuple(map(name, self.reads)), others=others)
+    def renamed(self, config: Recipe, name: Callable[[str], str]) -> "SegmentJob":
+        """Return the job of another configuration, whose files have other names."""
+        part, others = replace(self.part, recipe=config), (map(name, own) for own in self.others)
+        reads = tuple(map(name, self.reads))
+        return replace(self, part=part, reads=reads, others=tuple(map(tuple, others)))
 
 
 @dataclass
@@ -176,14 +171,17 @@ def segment_rules(
     for own in by_draw.values():
         alike[tuple((_but_draws(run.recipe), run.length) for run in own)].append(own)
     made: dict[SegmentJob, list[str]] = {}
-    for first, *others in alike.values():
-        folders = [settings_of_folders(run.recipe for run in own) for own in (first, *others)]
-        names = [dict(zip(own, folders[0], strict=True)) for own in folders]
-        read = (_renamed(path, name) for name in names for path in wanted)
-        jobs = _segment_jobs(first, length, keep, read)
-        made |= jobs
-        for configs, name in zip(folders[1:], names[1:], strict=True):
-            made |= _in_folders(jobs, configs, {there: here for here, there in name.items()})
+    for draws in alike.values():
+        settings = [settings_of_folders(run.recipe for run in own) for own in draws]
+        from_first = [dict(zip(settings[0], own, strict=True)) for own in settings]
+        to_first = [{own: first for first, own in name.items()} for name in from_first]
+        read = {_renamed(path, name) for name in to_first for path in wanted}
+        jobs = _segment_jobs(draws[0], length, keep, read)
+        for configs, name in zip(settings, from_first, strict=True):
+            rename = partial(_renamed, folders=name)
+            for job, paths in jobs.items():
+                config = configs[name[folder_of(FOLDER, job.part.recipe)]]
+                made[job.renamed(config, rename)] = [*map(rename, paths)]
     return shared_rules(made)
 
 
@@ -208,18 +206,6 @@ def _renamed(path: str, folders: Mapping[str, str]) -> str:
     return f"{folders.get(name, name)}/{rest}"
 
 
-def _in_folders(
-    jobs: Mapping[SegmentJob, list[str]], configs: Mapping[str, Any], folders: Mapping[str, str]
-) -> dict[SegmentJob, list[str]]:
-    """Return jobs and their outputs in other `folders`, by theirs, with the settings of these."""
-    name = partial(_renamed, folders=folders)
-    return {
-        job.renamed(replace(job.part, recipe=configs[own]), name): list(map(name, paths))
-        for job, paths in jobs.items()
-        for own in [folders[folder_of(FOLDER, job.part.recipe)]]
-    }
-
-
 def _segment_jobs(
     runs: Collection[Run], length: int, keep: str, files: Iterable[str]
 ) -> dict[SegmentJob, list[str]]:
@@ -242,7 +228,7 @@ def _segment_jobs(
             by_maker[maker.get(path, path)].append(path)
         if paths:  # a segment in whose rounds a server's model learns nothing makes nothing
             words = part.words + (f" kept={','.join(kept[part])}" if part in kept else "")
-            sources = tuple(source.file for source in part.sources())
+            sources = tuple(dict.fromkeys(source_of_job(job).file for job in jobs[part]))
             read_of = tuple(map(tuple, by_maker.values()))
             made[SegmentJob(part, tuple(common), sources, words, read_of)] = [*map(str, paths)]
     return made

@@ -12,7 +12,6 @@ read the predictions of all taught groups, are trained in one job. Logits that n
 folder reads have segments of their own.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ from typing import ClassVar
 
 from fedstage.plan import graph
 from fedstage.plan.runs import Run
-from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.stages import of_rounds, walk
 from fedstage.plan.training import aggregation, global_model, logits
 from fedstage.plan.training_folder import FOLDER, owners
@@ -54,10 +52,6 @@ class Segment:
     def words(self) -> str:
         """The rounds and the groups, for `fedstage run`."""
         return f"first={self.first} last={self.last} {_written('groups', self.groups)}"
-
-    def sources(self) -> list[Source]:
-        """Return the source of all stages that the segment runs, each once."""
-        return _sources(self.jobs())
 
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment, in an order in which they can run."""
@@ -100,10 +94,6 @@ class LogitsSegment:
         what = f"group={self.group} members={self.members} images={self.images}"
         return f"{_written('rounds', self.rounds)} {what}"
 
-    def sources(self) -> list[Source]:
-        """Return the source of the stage that the segment runs."""
-        return _sources(self.jobs()[:1])
-
     def jobs(self) -> list[graph.Job]:
         """Return the jobs of the segment."""
         what = (self.group, self.members, self.images)
@@ -112,12 +102,6 @@ class LogitsSegment:
 
 def _written(name: str, numbers: Iterable[int]) -> str:
     return f"{name}={','.join(map(str, numbers))}"
-
-
-def _sources(jobs: Iterable[graph.Job]) -> list[Source]:
-    """Return the source of jobs of the same folder, which depends on stage and members."""
-    first = {(job.stage, job.at.get("members")): job for job in jobs}
-    return list(dict.fromkeys(map(source_of_job, first.values())))
 
 
 def _made(recipe: Recipe, groups: Iterable[int], first: int, last: int) -> Iterator[str]:
@@ -187,11 +171,10 @@ def _add(folders: dict[str, _Folder], recipe: Recipe, lasts: list[int]) -> None:
         own[job.folder][group].add(round_)
     for path, groups in own.items():
         for group, rounds in groups.items():
-            ordered = sorted(rounds)
+            of_runs = ([round_ for round_ in rounds if round_ <= last] for last in lasts)
             folders[path].rounds[group] |= rounds
-            found = (bisect_right(ordered, last) for last in lasts)
-            folders[path].stops[group] |= {ordered[end - 1] for end in found if end}
-            folders[path].stops[group] |= {end for end in ends[path, group] if end in rounds}
+            folders[path].stops[group] |= {max(trained) for trained in of_runs if trained}
+            folders[path].stops[group] |= ends[path, group] & rounds
 
 
 def _segments(folder: _Folder, length: int) -> Iterator[Segment]:

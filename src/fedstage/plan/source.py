@@ -44,19 +44,15 @@ DIGITS = 12  # hexadecimal, of the SHA-256 of a module
 DECLARING = ("fedstage", "fedstage.errors", "fedstage.settings", "fedstage.plan")
 
 
-def chosen_modules(settings: Settings) -> frozenset[str]:
-    """Return the optional modules that these settings need, less those that read a data set.
+def chosen_modules(value: Any) -> Iterator[str]:
+    """Yield the optional modules that settings and all settings in their fields need.
 
-    All that is read of a data set is in its files, whose own settings are a `DataOption`.
+    Modules that read a data set are not among them: all that is read of it is in its files, whose
+    own settings are a `DataOption`.
     """
-    return frozenset(_needed_by(settings))
-
-
-def _needed_by(value: Any) -> Iterator[str]:
-    """Yield the optional modules that settings and all settings in their fields need."""
     if isinstance(value, tuple):
         for part in value:
-            yield from _needed_by(part)
+            yield from chosen_modules(part)
     if not isinstance(value, Settings):
         return
     if isinstance(value, Choice):
@@ -68,7 +64,7 @@ def _needed_by(value: Any) -> Iterator[str]:
         if key in value.uses and own != info.default:
             yield f"fedstage.{value.uses[key]}"
         if key != "data" or isinstance(value, DataOption):
-            yield from _needed_by(own)
+            yield from chosen_modules(own)
 
 
 @cache

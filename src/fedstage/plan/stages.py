@@ -4,7 +4,7 @@ Stages are of the graph, of segments, which run several of them in one job, and 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
@@ -51,17 +51,13 @@ RESULTS = tuple(
     Command(
         name=name,
         outputs=files,
-        presents=True,
         about_plan=name not in ("table", "figure"),
         module="report" if name == "figure" else name,
     )
     for name, files in FILES.items()
 )
 
-CHOICE = Command(
-    name="choice",
-    outputs={"output": "metrics.parquet", "chosen": "chosen.json"},
-)
+CHOICE = Command(name="choice", outputs={"output": "metrics.parquet", "chosen": "chosen.json"})
 
 #: All stages by name.
 STAGES: dict[str, Command] = {
@@ -121,13 +117,7 @@ class Job:
     group: int
     stage: str
     file: str
-    node: graph.Job | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def participant(self) -> int:
-        """The participant that a local training trains."""
-        assert self.node is not None, "jobs of the graph have one"
-        return int(self.node.at["participant"])
+    participant: int = 0  # that a local training trains
 
 
 #: What each job waits for.
@@ -137,7 +127,7 @@ Edges = Mapping[Job, tuple[Job, ...]]
 def _named(job: graph.Job) -> Job:
     file = next(iter(job.files.values()))
     name = distillation.name if job.stage in DISTILLATIONS else job.stage.name
-    return Job(job.at["round"], job.at["group"], name, file, job)
+    return Job(job.at["round"], job.at["group"], name, file, job.at.get("participant", 0))
 
 
 def jobs_of(recipe: Recipe, last: int) -> dict[Job, tuple[Job, ...]]:
@@ -159,6 +149,4 @@ def walk(files: Iterable[str], belongs: Callable[[graph.Job], bool]) -> list[gra
 @cache
 def of_rounds(job: graph.Job) -> tuple[graph.Job, ...]:
     """Return the jobs of rounds whose files a job reads."""
-    if job.alike is not job:
-        return of_rounds(job.alike)
     return tuple(before for before in job.before if before.stage in OF_ROUNDS)

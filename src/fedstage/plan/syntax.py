@@ -62,6 +62,8 @@ def remember(key: str, lines: list[str]) -> None:
 #: The folder of the package; tests read changed copies.
 PACKAGE = Path(__file__).parent.parent
 
+#: How facts are found is part of the key under which they are kept.
+_THIS_FILE = Path(__file__).read_bytes()
 _ONLY_FOR_TYPES = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -101,7 +103,7 @@ def facts(module: str, package: Path = PACKAGE) -> list[str]:
     if path is None:
         raise FedstageError(f"{module}: no such module in {package}")
     content = path.read_bytes()
-    key = key_of(module, content, _this_file())
+    key = key_of(module, content, _THIS_FILE)
     found = recall(key)
     if not found:
         tree = ast.parse(content, str(path))
@@ -112,11 +114,6 @@ def facts(module: str, package: Path = PACKAGE) -> list[str]:
         found = [hashlib.sha256(_text(tree).encode()).hexdigest(), *sorted(named)]
         remember(key, found)
     return found
-
-
-@cache
-def _this_file() -> bytes:
-    return Path(__file__).read_bytes()
 
 
 def needed_by(function: str, body: Iterable[ast.stmt]) -> list[ast.stmt]:

@@ -9,7 +9,7 @@ from itertools import product
 from fedstage.plan import one_shot, training_folder, unfederated
 from fedstage.plan.data_files import AnyRecipe, data_file
 from fedstage.plan.members import member_kinds, parse_sampled
-from fedstage.plan.one_shot_sharing import quantised_recipe
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.scores import participants_tables
 from fedstage.plan.training import aggregated_model, global_model
 from fedstage.protocol.groups import client_groups, group_participants
@@ -75,7 +75,7 @@ def held_files(
         return list(_of_rounds(recipe, length.rounds, length.evaluate, filled))
     if recipe.distillation is not None:
         return [one_shot.student_file(recipe)]
-    models = unfederated.models_in_precision(quantised_recipe(recipe))
+    models = unfederated.models_in_precision(local_recipe(recipe))
     held = members(recipe) if chosen is None else chosen
     return [*(models[client] for client in held), one_shot.aggregator(recipe)]
 

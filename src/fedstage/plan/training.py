@@ -14,7 +14,7 @@ In its place, or in addition, the server's model may train on clients' features 
 take heads from one another (Fed-ET). `global_model` returns the file of w*_{t,k}.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -413,30 +413,24 @@ def teacher_logits(recipe: Recipe, round_: int) -> list[File]:
 )
 def cached_labels(recipe: Recipe, round_: int, group: int) -> CachedLabelsInputs[str]:
     """Keep an ensemble's labels of public samples for later rounds."""
-    return CachedLabelsInputs(
-        [*teacher_logits(recipe, round_)], _only(kept_labels(recipe, round_ - 1))
-    )
+    return CachedLabelsInputs([*teacher_logits(recipe, round_)], kept_labels(recipe, round_ - 1))
 
 
-def _only(files: Sequence[str]) -> str | None:
-    """Return the only file, if there is one."""
-    return files[0] if files else None
-
-
-def kept_labels(recipe: Recipe, round_: int) -> list[File]:
+def kept_labels(recipe: Recipe, round_: int) -> File | None:
     """Return the labels of public samples that are kept after a round, if there is a cache.
 
     They follow from the logits of all groups, and are stored with the last group's.
     """
     kept = caches_labels(recipe) and round_ > 0
-    return [cached_labels(recipe, round_, client_groups(recipe)[-1])] if kept else []
+    return cached_labels(recipe, round_, client_groups(recipe)[-1]) if kept else None
 
 
 def received_logits(recipe: Recipe, round_: int) -> list[File]:
     """Return the logits, or labels made of them, that clients receive after a round, if any."""
     if not exchanges_logits(recipe) or receives_server_logits(recipe) or round_ == 0:
         return []
-    return kept_labels(recipe, round_) or teacher_logits(recipe, round_)
+    kept = kept_labels(recipe, round_)
+    return [kept] if kept else teacher_logits(recipe, round_)
 
 
 # --- students -------------------------------------------------------------------------------------
@@ -489,14 +483,15 @@ def distillation(recipe: Recipe, round_: int, group: int) -> DistillationInputs[
     """Teach a group's model with an ensemble."""
     return DistillationInputs(
         **_taught(recipe, round_, group),
-        odds=_only(training_folder.odds_files(recipe)),
+        odds=next(iter(training_folder.odds_files(recipe)), None),
     )
 
 
 @_distilling()
 def label_distillation(recipe: Recipe, round_: int, group: int) -> LabelDistillationInputs[str]:
     """Teach a model with labels that are kept."""
-    (labels,) = chosen_labels(recipe, round_) or kept_labels(recipe, round_)
+    labels = chosen_labels(recipe, round_) or kept_labels(recipe, round_)
+    assert labels is not None, "`used` says so"
     return LabelDistillationInputs(**_distilled(recipe, round_, group), labels=labels)
 
 
@@ -574,12 +569,7 @@ def _teacher_of(recipe: Recipe) -> Stage:
 
 
 #: The stages that make students, of which a configuration uses one.
-DISTILLATIONS = (
-    distillation,
-    label_distillation,
-    judged_distillation,
-    data_free_distillation,
-)
+DISTILLATIONS = (distillation, label_distillation, judged_distillation, data_free_distillation)
 
 
 @partial(
@@ -594,27 +584,27 @@ def selected_labels(recipe: Recipe, round_: int, group: int) -> SelectedLabelsIn
     return SelectedLabelsInputs(
         **_student(recipe, round_, group),
         logits=[*teacher_logits(recipe, round_)],
-        before=_only(chosen_labels(recipe, round_ - 1)),
+        before=chosen_labels(recipe, round_ - 1),
     )
 
 
-def chosen_labels(recipe: Recipe, round_: int) -> list[File]:
+def chosen_labels(recipe: Recipe, round_: int) -> File | None:
     """Return the labels that the server's model learns after a round, if it selects them itself."""
     selects = receives_server_logits(recipe) and is_distilled(recipe, round_, 0)
-    return [selected_labels(recipe, round_, 0)] if selects else []
+    return selected_labels(recipe, round_, 0) if selects else None
 
 
 # --- the global model -----------------------------------------------------------------------------
 
 #: A global model is found via models this many rounds apart, so that recursion is not deep.
-_STEP = 50
+_STEP = 25
 
 
 @cache
 def global_model(recipe: Recipe, round_: int, group: int) -> str:
     """Return w*_{t,k}; round 0 is the run's start, by default the initial model."""
-    if round_ > _STEP:
-        global_model(recipe, (round_ - 1) // _STEP * _STEP, group)
+    for earlier in range(_STEP, round_, _STEP):
+        global_model(recipe, earlier, group)
     if round_ == 0:
         if recipe.start and (recipe.start_of == "all" or group not in client_groups(recipe)):
             return recipe.start

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from fedstage.plan import data_files
-from fedstage.plan.data_files import common_name, info, partition_name, public_id, short
+from fedstage.plan.data_files import common_name, info, public_id, samples_name
 from fedstage.plan.graph import Folder, Stage, folder_of, restricted
 from fedstage.plan.inputs import ClientDiscriminatorInputs, ClientOddsInputs, PublicInputs
 from fedstage.protocol.exchange import (
@@ -104,7 +104,7 @@ def weighs_by_odds(recipe: Recipe) -> bool:
 
 
 def _label_of_odds(config: Any) -> str:
-    return f"{short(config.data)}-{partition_name(config)}-odds-seed{config.seed}"
+    return f"{samples_name(config)}-odds-seed{config.seed}"
 
 
 #: Neither the clients' training in rounds nor the server's use of votes affects these files.

@@ -18,18 +18,19 @@ from fedstage.plan.data_files import (
     initial_weights,
     scored_samples,
 )
-from fedstage.plan.graph import File, Folder, Stage, folder_of
+from fedstage.plan.graph import File, Folder, Stage, name_of
 from fedstage.plan.inputs import (
     ClientLogitsInputs,
     LocalEvaluationInputs,
     LocalModelInputs,
     QuantisedModelInputs,
 )
-from fedstage.plan.one_shot_sharing import local_recipe, quantised_recipe, unquantised
+from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.protocol.digests import canonical
 from fedstage.protocol.one_shot import client_model, client_of, members, trained_on
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import LocalRecipe
+from fedstage.settings.runs import RunLength
 
 
 def _label(recipe: LocalRecipe) -> str:
@@ -44,11 +45,6 @@ FOLDER = Folder(
 )
 
 
-def local_folder(recipe: LocalRecipe) -> str:
-    """Return the folder of models that are trained without federation."""
-    return folder_of(FOLDER, unquantised(recipe))
-
-
 def _in_precision(part: str) -> Folder:
     """Return a folder, inside the folder of the models, for files made with a quantisation."""
 
@@ -56,8 +52,8 @@ def _in_precision(part: str) -> Folder:
         return recipe.quantisation.name == "none"
 
     def label(recipe: LocalRecipe) -> str:
-        name = local_folder(recipe).rpartition("/")[2]
-        return f"{name}/{part}/{'fp32' if is_precise(recipe) else recipe.quantisation.name}"
+        models = name_of(local_models(recipe)[0])
+        return f"{models}/{part}/{'fp32' if is_precise(recipe) else recipe.quantisation.name}"
 
     return Folder(
         FOLDER.name,
@@ -142,7 +138,7 @@ def members_quantised(recipe: OneShotRecipe) -> list[File]:
     """Return the quantised models of a one-shot ensemble, if it has them."""
     if recipe.quantisation.name == "none":
         return []
-    models = models_in_precision(quantised_recipe(recipe))
+    models = models_in_precision(local_recipe(recipe))
     return [models[client] for client in members(recipe)]
 
 
@@ -166,8 +162,8 @@ def client_logits(recipe: LocalRecipe, who: str, images: str) -> ClientLogitsInp
 
 def members_logits(recipe: OneShotRecipe, images: str) -> list[File]:
     """Return the logits of a one-shot ensemble's members on images, in the order of clients."""
-    precise = quantised_recipe(recipe)
-    return [client_logits(precise, f"client_{client}", images) for client in members(recipe)]
+    local = local_recipe(recipe)
+    return [client_logits(local, f"client_{client}", images) for client in members(recipe)]
 
 
 #: The scores are entered under the round that they are compared with.
@@ -194,9 +190,8 @@ def local_evaluation(
     )
 
 
-def local_metrics_file(
-    recipe: LocalRecipe, role: str, rounds: int, client: int | None = None
-) -> File:
+def local_metrics_file(recipe: LocalRecipe, length: RunLength) -> File:
     """Return the metrics of all models, as means, or of one client's."""
+    client = length.evaluate_client
     who = trained_on(recipe) or "each_client" if client is None else f"client_{client}"
-    return local_evaluation(recipe, who, role, rounds)
+    return local_evaluation(recipe, who, length.role, length.rounds)

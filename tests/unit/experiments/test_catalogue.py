@@ -23,7 +23,7 @@ from fedstage.plan.graph import name_of
 from fedstage.plan.members import evaluated_name, parse_evaluated
 from fedstage.plan.runs import split_target
 from fedstage.plan.training_folder import training_id
-from fedstage.plan.unfederated import local_folder
+from fedstage.plan.unfederated import local_models
 from fedstage.settings.base import WeightsFile
 from fedstage.settings.recipes import Recipe
 
@@ -160,7 +160,7 @@ def test_metrics_of_runs(catalogue):
         "rounds_0003_every_1.parquet"
     )
     assert metrics_of(local) == (
-        f"{local_folder(local.recipe)}/metrics/fp32/each_client-test-rounds_0003.parquet"
+        f"{local_models(local.recipe)[0].job.folder}/metrics/fp32/each_client-test-rounds_0003.parquet"
     )
 
 

@@ -109,12 +109,8 @@ def derivation(stage, config, place):
     in the simplest form of the whole configuration, or at none where there is no such part.
     """
     simple = simplest(config)
-    named = {*stage.reads(simple, *place)}
-    if stage.folder.reads is not None:
-        named |= {*stage.folder.reads(simple)}
-        own = canonical(restricted(simple, frozenset(named)))
-    else:
-        own = canonical(simple)
+    named = {*stage.folder.reads(simple), *stage.reads(simple, *place)}
+    own = canonical(restricted(simple, frozenset(named)))
     inputs = {
         option: [derived(file, config) for file in listed(files)]
         for option, files in stage.inputs(simple, *place).__dict__.items()
@@ -304,8 +300,8 @@ def test_rounds_that_are_said_to_reach_the_same_settings_do(monkeypatch):
         with monkeypatch.context() as patch:  # from nothing
             global_model.cache_clear()
             of_rounds.cache_clear()
-            for name in ("_JOBS", "_REACH"):
-                patch.setattr(graph, name, {})
+            for name in ("_job", "_reach"):
+                patch.setattr(graph, name, cache(getattr(graph, name).__wrapped__))
             if not shortcut:
                 patch.setattr(training, "_settles", lambda recipe: None)
             found.append([files_after(config, 12) for config in configs])

@@ -7,7 +7,7 @@ from fedstage.plan import data_files, unfederated
 from fedstage.plan import one_shot as shot
 from fedstage.plan.graph import name_of
 from fedstage.plan.one_shot import (
-    client_generators,
+    client_generator,
     generated_images,
     student_file,
     traffic_tables,
@@ -48,7 +48,7 @@ def federated(**changes):
 
 
 def local_folder(recipe):
-    return unfederated.local_folder(local_recipe(recipe))
+    return unfederated.local_models(local_recipe(recipe))[0].job.folder
 
 
 def aggregator_id(recipe):
@@ -211,7 +211,7 @@ def generating(**changes):
 
 def generated_ids(recipe):
     """Return the folders of generators, of images, and of who learns their labels."""
-    files = client_generators(recipe)[0], generated_images(recipe)
+    files = client_generator(recipe, 0), generated_images(recipe)
     return (*(file.split("/")[2] for file in files), student_id(recipe))
 
 

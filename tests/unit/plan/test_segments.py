@@ -6,9 +6,9 @@ from itertools import product
 from tests.shared.recipes import METHODS, recipe
 
 from fedstage.plan import segment_rules, segments
-from fedstage.plan.graph import listed
+from fedstage.plan.graph import always, listed
 from fedstage.plan.runs import Run
-from fedstage.plan.stages import jobs_of
+from fedstage.plan.stages import walk
 from fedstage.plan.training import (
     aggregated_model,
     global_model,
@@ -80,7 +80,11 @@ def test_each_file_of_runs_of_two_lengths_is_made_by_one_segment():
 def test_segments_make_what_the_jobs_of_a_run_make_in_an_order_that_inputs_allow():
     for name, length in product(METHODS, LENGTHS):
         run_of_seven = run(name, 7)
-        jobs = {job.node for job in jobs_of(run_of_seven.recipe, 7)}
+        models = (
+            global_model(run_of_seven.recipe, 7, group)
+            for group in range(run_of_seven.recipe.global_models)
+        )
+        jobs = set(walk(models, always))
         parts = planned([run_of_seven], length)
         found = [job for part in parts for job in part.jobs()]
         assert len(found) == len(set(found)), name

@@ -122,7 +122,7 @@ def asked():
     """Yield jobs, as stages and names, their stages, settings, and what is chosen beside these."""
     of_rounds = {stage.name: stage for stage in OF_ROUNDS}
     for stage in {*HAVING} - OF_SOME:
-        alike = STAGES[stage].presents or stage in ("dataset", "participation", "choice")
+        alike = STAGES[stage] in RESULTS or stage in ("dataset", "participation", "choice")
         shown = "distillation" if stage in TEACHING else stage
         for name in ["fedavg"] if alike else RECIPES:
             if stage not in of_rounds or of_rounds[stage].used(RECIPES[name]):
@@ -477,7 +477,7 @@ DOING |= {"has_own_test", "centres", "clients_hint", "server_validation", "in_fo
 def test_what_runs_in_jobs_takes_nothing_of_settings_and_plan_that_computes():
     """It would determine results, and count in the source of none; `protocol` is the place."""
     taken = set()
-    for stage in (name for name, command in STAGES.items() if not command.presents):
+    for stage in (name for name, command in STAGES.items() if command not in RESULTS):
         for module in reachable(Source(stage, optional_modules())):
             taken.update(facts(module)[1:])
     rooms = ("fedstage.settings.", "fedstage.plan.")

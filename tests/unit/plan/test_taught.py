@@ -73,7 +73,7 @@ REACH = [
 def files_of(config):
     """Return the main file of each job behind the global models after four rounds."""
     return {
-        (job.stage, job.group, job.round, *map(str, job.node.place)): job.file
+        (job.stage, job.group, job.round, job.file.split("/", 3)[3]): job.file
         for job in jobs_of(config, 4)
     }
 

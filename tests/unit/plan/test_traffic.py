@@ -10,7 +10,7 @@ from fedstage.errors import FedstageError
 from fedstage.experiments.grid import check_goal
 from fedstage.plan import one_shot as shot
 from fedstage.plan import unfederated
-from fedstage.plan.one_shot_sharing import alone, local_recipe, quantised_recipe
+from fedstage.plan.one_shot_sharing import alone, local_recipe
 from fedstage.plan.traffic import client_models, held_files, holds_one, read_files, traffic_files
 from fedstage.plan.training import aggregated_model, participants_table
 from fedstage.settings.one_shot import OneShot, OneShotRecipe
@@ -88,7 +88,7 @@ def test_an_aggregator_is_held_with_the_models_of_those_who_are_not_forgotten():
 def test_of_an_ensemble_in_int8_the_quantised_models_are_held():
     """They are what travels back; a client's own model travels as it was trained."""
     recipe, length = one_shot(forget=[2], quantisation="int8"), RunLength(rounds=1)
-    models = unfederated.models_in_precision(quantised_recipe(recipe))
+    models = unfederated.models_in_precision(local_recipe(recipe))
     assert held_files(recipe, length) == [*models[:2], *models[3:], shot.aggregator(recipe)]
     trained = unfederated.local_models(local_recipe(recipe))
     assert client_models(recipe, length) == [*trained[:2], *trained[3:]]

@@ -20,7 +20,7 @@ from fedstage.plan import data_files, unfederated
 from fedstage.plan.graph import behind, recipe_file
 from fedstage.plan.scores import evaluation
 from fedstage.plan.segments import LogitsSegment, Segment
-from fedstage.plan.source import Source
+from fedstage.plan.source import Source, source_of_job
 from fedstage.plan.training import (
     aggregated_model,
     global_model,
@@ -86,7 +86,7 @@ def by_segments():
     def run(part):
         folder = training_folder(part.recipe)
         write_recipe(recipe_file(folder), part.recipe)
-        for source in part.sources():
+        for source in set(map(source_of_job, part.jobs())):
             write_source(source)
         run_command(part.stage, folder, **dict(word.split("=") for word in part.words.split()))
 

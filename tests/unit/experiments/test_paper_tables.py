@@ -6,8 +6,8 @@ import pytest
 from tests.shared.experiments import WORKFLOW, experiments
 
 from fedstage.experiments.published_rows import load_rows
-from fedstage.plan.one_shot_sharing import local_recipe
 from fedstage.plan.training_folder import training_id
+from fedstage.plan.unfederated import members_models
 from fedstage.settings.one_shot import OneShotRecipe
 from fedstage.settings.recipes import Recipe
 
@@ -188,6 +188,11 @@ def test_each_score_of_fens_has_its_cell(catalogue):
             assert len(cells) == FENS_CELLS[int(table.removeprefix("table"))]
 
 
+def trained_by(run):
+    """Return the settings that clients' models of a one-shot run depend on."""
+    return members_models(run.recipe)[0].job.config
+
+
 def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
     """For one partition of CIFAR-10, whatever is made of them."""
     runs = [
@@ -198,7 +203,7 @@ def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
         and (run.recipe.data.name, run.recipe.clients, run.recipe.partition.alpha)
         == ("cifar10", 20, 0.1)
     ]
-    every = {local_recipe(run.recipe) for run in runs}
+    every = {trained_by(run) for run in runs}
     recipes = {recipe for recipe in every if recipe.start is None}
     assert len(every) == len(recipes) + 1  # FedKD after three rounds of averaging
     trained = sorted((recipe.model.width, recipe.aggregator_fraction) for recipe in recipes)
@@ -206,7 +211,7 @@ def test_tables_of_fens_read_the_same_models_of_clients(catalogue):
     shared = catalogue.runs["fens_shared_models", "paper"]
     models = defaultdict(set)
     for run in (run for run in shared if run.axes["partition.alpha"] == 0.1):
-        models[local_recipe(run.recipe)].add(run.axes["method"])
+        models[trained_by(run)].add(run.axes["method"])
     assert models.keys() <= recipes
     names = ["fedens", "fedkd", "fedet_os"]
     assert sorted(map(sorted, models.values())) == sorted(

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from fedstage.errors import FedstageError, each
 
@@ -41,6 +41,9 @@ _HIGHEST = 255  # of a channel
 _BITS, _BANDS, _SAMPLES = 258, 277, 339  # tags of TIFF
 _UNSIGNED = 1
 
+#: Formats whose first bytes name them: Pillow would begin to read a WebP image as several others.
+_USUAL = ("JPEG", "PNG", "WEBP", "TIFF")
+
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "area": Image.Resampling.BOX}
 
 
@@ -64,7 +67,7 @@ class Decoder:
         if encoded is None:
             raise FedstageError(f"{where}: image has no bytes")
         try:
-            with Image.open(BytesIO(encoded)) as opened:
+            with _opened(encoded) as opened:
                 image = np.asarray(self._prepared(opened, where)).transpose(2, 0, 1)
         except UNDECODABLE as error:
             detail = str(error).partition(" <_io")[0]  # an address in memory
@@ -127,6 +130,13 @@ class Decoder:
         for what, places in self.left_out.items():
             images = "1 image" if len(places) == 1 else f"{len(places)} images"
             _LOGGER.warning("%s: %s left out, such as of %s", images, what, min(places))
+
+
+def _opened(encoded: bytes) -> ImageFile.ImageFile:
+    try:
+        return Image.open(BytesIO(encoded), formats=_USUAL)
+    except UnidentifiedImageError:
+        return Image.open(BytesIO(encoded))
 
 
 def _is_deep(image: ImageFile.ImageFile) -> bool:

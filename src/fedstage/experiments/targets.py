@@ -29,7 +29,8 @@ _SHOWN = 3  # runs in a line
 def asked(catalogue: Catalogue, arguments: str) -> list[tuple[str, str]]:
     """Return the experiments and scales that a command line is about.
 
-    These are the ones that it names, also by a folder of settings, or the configured targets.
+    These are the ones that it names, also by a folder of settings, or the configured targets, which
+    it may set itself.
     """
     folders = named_folders(arguments)
     named = [
@@ -37,7 +38,8 @@ def asked(catalogue: Catalogue, arguments: str) -> list[tuple[str, str]]:
         for key, runs in catalogue.runs.items()
         if "/".join(key) in arguments or (folders and not folders.isdisjoint(_folders(runs)))
     ]
-    if not named or "all" in shlex.split(arguments):
+    words = shlex.split(arguments)
+    if not named or "all" in words or any(word.startswith("targets=") for word in words):
         configured = {split_target(target) for target in catalogue.config.targets}
         named += [key for key in catalogue.runs if key in configured and key not in named]
     return named

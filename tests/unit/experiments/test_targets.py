@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedstage.experiments.catalogue import load_catalogue
-from fedstage.experiments.targets import explain_unknown, shown_results
+from fedstage.experiments.targets import asked, explain_unknown, shown_results
 from fedstage.plan.training_folder import training_id
 from fedstage.storage.yaml_files import load_yaml
 
@@ -33,6 +33,22 @@ def known():
 )
 def test_a_call_shows_the_tables_that_it_is_about(known, wanted, shown):
     assert shown_results(known, wanted) == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        ("-n", ["quickstart/default"]),
+        (f"{TABLE5}.csv", ["fedsdd_table5/smoke"]),
+        (f"{TABLE5}.csv all", ["fedsdd_table5/smoke", "quickstart/default"]),
+        (
+            """--config 'targets=["quickstart", "fedsdd_table5/smoke"]'""",
+            ["fedsdd_table5/smoke", "quickstart/default"],
+        ),
+    ],
+)
+def test_a_call_is_about_what_it_names_and_else_about_the_targets(known, arguments, about):
+    assert sorted(map("/".join, asked(known, arguments))) == about
 
 
 def test_an_experiment_without_a_report_shows_none(known):

@@ -1,6 +1,6 @@
 """Columns of metrics and of accuracies by client, which evaluations write and tables read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import stdev
 
 import pyarrow as pa
@@ -75,15 +75,6 @@ CLIENTS_SCHEMA = pa.schema(
         pa.field("accuracy", pa.float64()),
     ]
 )
-
-
-def arrow_type(values: Iterable[str | int | float | bool | None]) -> pa.DataType:
-    """Return the type of an axis; texts and mixed values are strings."""
-    kinds = {type(value) for value in values if value is not None}
-    for type_of, found in ((pa.bool_(), {bool}), (pa.int64(), {int}), (pa.float64(), {int, float})):
-        if kinds and kinds <= found:
-            return type_of
-    return pa.string()
 
 
 def spread(values: Sequence[float]) -> float | None:
